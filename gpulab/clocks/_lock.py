@@ -1,5 +1,8 @@
 """Lock the clock of a GPU for a block of code, and unlock it however the block ends."""
 
+# Several lines of defence unlock the clock: the end of the block, atexit, and a watchdog process
+# for the case that this process is killed.
+
 import atexit
 import os
 import subprocess
@@ -15,24 +18,30 @@ from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionE
 from gpulab.interrupts import contextmanager, ending
 from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
-_PATIENCE_S = 5.0  # for a watchdog that has nothing left to do
+_PATIENCE_S = 5.0  # how long to wait for the watchdog to end
 
-# Takes the clock in MHz, or None to give it free; returns why that was refused, or None.
+# Sets the clock in MHz, or unlocks it if given None; returns why that was refused, or None.
 Setter = Callable[[int | None], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A clock that is locked.
+    """A lock on the clock of a GPU.
 
     Attributes
     ----------
     sm_mhz
-        What the GPU is asked to keep. Power and heat may still push it below.
+        The clock that the GPU was asked for. Power and heat may still push it below.
     device
-        Torch's index of the GPU.
+        PyTorch's index of the GPU.
     undo
-        The command that gives the clock free by hand, should everything else fail.
+        The command that unlocks the clock by hand, if everything else fails.
+
+    Examples
+    --------
+    >>> from gpulab.clocks import Lock
+    >>> print(Lock(1500, 0, "sudo nvidia-smi -i 0 -rgc"))
+    clock asked to stay at 1500 MHz; to undo by hand: sudo nvidia-smi -i 0 -rgc
     """
 
     sm_mhz: int
@@ -45,41 +54,50 @@ class Lock:
 
 @contextmanager
 def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
-    """Ask the GPU to keep its clock at ``sm_mhz`` inside the ``with``.
+    """Lock the GPU's clock at ``sm_mhz`` inside the block.
 
-    It needs an administrator's rights on most machines, and concerns every program on that GPU.
-    At the end the clock is free again, or back at what a ``lock`` around this one asked for: after
-    an exception or Ctrl-C too, at the end of Python, and, through a small second process that
-    waits for that, when this one is killed. What is left to do by hand: a GPU whose machine, or
-    whose container with all its processes, was stopped at once; and a process that forked, which
-    counts as alive while the child lives.
+    On most machines this needs the rights of an administrator. It affects every program on that
+    GPU. At the end of the block the clock is unlocked, or set back to what an outer ``lock`` asked
+    for. This also happens after an exception or Ctrl-C, at the end of Python, and when this
+    process is killed, because a small second process waits for that. You must unlock by hand in
+    two cases: after the machine, or a container with all its processes, was stopped at once; and
+    after this process forked, because it counts as alive as long as the child lives.
 
-    NVML does not tell what was locked before, so a lock that another program made is lost.
-    A value well below the highest is the stable one: a locked clock still gives way to the power
-    limit.
+    NVML does not report an earlier lock, so a lock by another program is lost. Choose a value well
+    below the highest clock: a locked clock still falls at the power limit.
 
     Parameters
     ----------
     sm_mhz
         Clock of the multiprocessors, in MHz; one of those that the GPU supports.
     device
-        Torch's index; None is the current device.
+        PyTorch's index; None is the current device.
 
     Raises
     ------
     ClockLockError
         If the driver refuses; the message says how to do it by hand.
     InvalidOptionError
-        If the GPU does not support this clock; the message names the nearest.
+        If the GPU does not support this clock; the message suggests the nearest.
 
     Examples
     --------
-    Where the driver allows it:
+    On a machine where you have the right to do so:
 
     >>> import torch, gpulab
     >>> a = torch.ones(4096, 4096, device="cuda")  # doctest: +SKIP
     >>> with gpulab.clocks.lock(1500):  # doctest: +SKIP
     ...     print(gpulab.measure(lambda: a @ a))
+
+    A virtual GPU refuses, as most machines do:
+
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     try:
+    ...         with gpulab.clocks.lock(1500):
+    ...             pass
+    ...     except gpulab.errors.ClockLockError as error:
+    ...         print(str(error).partition(";")[0])
+    the clock of virtual GPU 0 was not locked at 1500 MHz (NVML answers: Insufficient Permissions)
     """
     COUNT.check(sm_mhz=sm_mhz)
     COUNT_OR_ZERO.or_none.check(device=device)
@@ -94,7 +112,7 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    """One lock, from before it is set until it is undone."""
+    """One lock, from before it is set until it is released."""
 
     index: int
     sm_mhz: int
@@ -104,7 +122,7 @@ class _Entry:
     pid: int = field(default_factory=os.getpid)
 
 
-# What is locked now, outermost first.
+# The locks in force, outermost first.
 _entries: list[_Entry] = []
 
 
@@ -121,18 +139,19 @@ def _prepare(sm_mhz: int, device: int) -> _Entry:
     try:
         gpu = driver.gpu_of(device)
     except ClocksUnavailableError:
-        # nvidia-smi comes with the driver, nvidia-ml-py does not.
+        # Without the package nvidia-ml-py, nvidia-smi may still work: it comes with the driver.
         index = driver.index_in_environment(device)
         return _Entry(index, sm_mhz, False, [_through_nvidia_smi(index)])  # noqa: FBT003 # a field
     _check_supported(gpu, sm_mhz)
     setters = [_through_nvml(gpu)]
-    if not gpu.is_virtual:  # the command would reach for a real one
+    if not gpu.is_virtual:  # nvidia-smi would change a real GPU
         setters.append(_through_nvidia_smi(gpu.index))
     return _Entry(gpu.index, sm_mhz, gpu.is_virtual, setters)
 
 
 def _through_nvml(gpu: driver.NvmlGpu) -> Setter:
-    # Looked up now: when the clock is given free, another GPU may stand behind these names.
+    # Looked up now, because a virtual GPU may have replaced these functions when the clock is
+    # unlocked.
     lock_clocks = gpu.nvml.nvmlDeviceSetGpuLockedClocks
     reset_clocks = gpu.nvml.nvmlDeviceResetGpuLockedClocks
 
@@ -162,7 +181,7 @@ def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
         memory_mhz = max(gpu.nvml.nvmlDeviceGetSupportedMemoryClocks(gpu.handle))
         known = gpu.nvml.nvmlDeviceGetSupportedGraphicsClocks(gpu.handle, memory_mhz)
     except gpu.nvml.NVMLError:
-        return  # some GPUs have no such list; the driver then takes what it can
+        return  # some GPUs have no such list; the driver then decides
     if sm_mhz in known:
         return
     nearest_mhz = min(known, key=lambda mhz: abs(mhz - sm_mhz))
@@ -173,9 +192,10 @@ def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
 
 
 def _take(entry: _Entry) -> None:
-    if not entry.is_virtual:  # a virtual GPU dies with this process
+    if not entry.is_virtual:  # a virtual GPU ends with this process
         entry.process = _start_watchdog(entry)
-    _entries.append(entry)  # before the clock is set, so that an interrupt finds it
+    # Added before the clock is set: if an interrupt comes in between, the clock is still unlocked.
+    _entries.append(entry)
     answers = []
     for setter in list(entry.setters):
         answer = setter(entry.sm_mhz)
@@ -201,18 +221,20 @@ def _refusal(entry: _Entry, answers: list[str]) -> str:
 
 @ending
 def _release(entry: _Entry) -> None:
-    if entry not in _entries or entry.pid != os.getpid():  # refused, or undone; or a forked child
+    # Not in the list: refused, or already released. A forked child must leave it to the parent.
+    if entry not in _entries or entry.pid != os.getpid():
         return
     others = [each for each in _entries if each is not entry and each.index == entry.index]
     answer = entry.setters[0](others[-1].sm_mhz if others else None)
-    _entries.remove(entry)  # only now: an interrupt before leaves it to the end of Python
+    # Removed only now: after an interrupt before this line, atexit unlocks the clock.
+    _entries.remove(entry)
     if answer is None:
         _dismiss(entry)
         return
-    _dismiss(entry, word="")  # and the watchdog tries in its own way
+    _dismiss(entry, word="")  # without DONE, the watchdog tries to unlock the clock itself
     raise ClockLockError(
         f"the clock of GPU {entry.index} may still be locked at {entry.sm_mhz} MHz ({answer}); "
-        f"give it free with `{_command(entry.index, '-rgc')}`"
+        f"unlock it with `{_command(entry.index, '-rgc')}`"
     )
 
 
@@ -226,7 +248,8 @@ atexit.register(_release_all)
 
 
 def _start_watchdog(entry: _Entry) -> "subprocess.Popen[str]":
-    # By its path and without its folder on the path of imports, so that it needs nothing of ours.
+    # Run by its path, and with -P without its folder on sys.path, so that it imports nothing of
+    # gpulab.
     command = [sys.executable, "-P", str(Path(watchdog.__file__)), str(entry.index)]
     try:
         process = subprocess.Popen(  # noqa: S603 # our own script and a number
@@ -235,7 +258,7 @@ def _start_watchdog(entry: _Entry) -> "subprocess.Popen[str]":
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # Ctrl-C and the end of a session are not for it
+            start_new_session=True,  # so that Ctrl-C and a closed terminal do not end it
         )
     except OSError as error:
         raise ClockLockError(_no_watchdog(entry, str(error))) from error
@@ -255,10 +278,10 @@ def _no_watchdog(entry: _Entry, reason: str) -> str:
 
 
 def _dismiss(entry: _Entry, word: str = watchdog.DONE) -> None:
-    """Let the watchdog go, which does nothing if it is told ``DONE``."""
+    """End the watchdog; it does nothing if it reads ``DONE``, and otherwise unlocks the clock."""
     if entry.process is None:
         return
-    # It may be gone already, and one that hangs must not hold up the user's program.
+    # It may have ended already, and one that hangs must not block the user's program.
     with suppress(OSError, subprocess.TimeoutExpired):
         entry.process.communicate(word, timeout=_PATIENCE_S)
     entry.process = None

@@ -1,7 +1,7 @@
 """The NVML handle of a torch device, opened once for the real GPUs and once for a virtual one.
 
-While a virtual GPU is entered it stands behind ``pynvml`` too, so the handle of a real GPU must
-not reach its functions, nor the other way round.
+A virtual GPU in use replaces the functions of ``pynvml`` too. So the handle of a real GPU must
+never be passed to the functions of a virtual one, nor the other way round.
 """
 
 import importlib
@@ -20,16 +20,17 @@ _NO_PACKAGE = "nvidia-ml-py is not installed; pip install nvidia-ml-py"
 
 @dataclass(frozen=True, slots=True)
 class NvmlGpu:
-    """One GPU as NVML knows it.
+    """One GPU as NVML identifies it.
 
     Attributes
     ----------
     nvml
         The module ``pynvml``, whose functions take the handle.
     handle
-        What they take; it belongs to the process and the world that it was opened in.
+        The argument of those functions. It is valid in the process that opened it, and either for
+        real GPUs or for one virtual GPU.
     index
-        NVML's number of it, which is also that of ``nvidia-smi``; torch's may be another.
+        NVML's number of the GPU, as in ``nvidia-smi``; PyTorch's number may differ.
     """
 
     nvml: Any
@@ -40,7 +41,7 @@ class NvmlGpu:
     def highest_mhz(self, kind: int) -> int:
         """Return the highest clock of NVML's ``kind``, which never changes.
 
-        It is asked for once: on an H200 that question takes 1 ms and up to 46, the others 1 µs.
+        It is read once and stored: on an H200 this call takes 1 to 46 ms, the others 1 µs.
         """
         if kind not in self._highest:
             self._highest[kind] = int(self.nvml.nvmlDeviceGetMaxClockInfo(self.handle, kind))
@@ -48,28 +49,29 @@ class NvmlGpu:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether no hardware stands behind it."""
+        """Whether it is a virtual GPU, without hardware."""
         return isinstance(self.handle, virtual.NvmlHandle)
 
 
 class _NvmlLibrary:
-    """NVML, initialised for one process and one world, with the GPUs opened so far."""
+    """NVML, initialised in one process for real GPUs or a virtual one, with the opened GPUs."""
 
     def __init__(self, nvml: Any) -> None:  # noqa: ANN401 # pynvml has no types
-        nvml.nvmlInit()  # never shut down: others in this process may count on it by then
+        nvml.nvmlInit()  # never shut down, because other code in this process may use NVML too
         self._nvml = nvml
         self._pid = os.getpid()
-        # Weak, because behind a virtual GPU's function is the whole machine.
+        # Weak, because the function of a virtual GPU would keep the whole GPU alive.
         self._function = weakref.ref(nvml.nvmlDeviceGetHandleByIndex)
         self._gpus: dict[tuple[int, bool], NvmlGpu] = {}
 
     def serves(self, nvml: Any) -> bool:  # noqa: ANN401 # pynvml has no types
-        """Tell whether its handles are those of ``nvml`` as it is now, in this process."""
+        """Return whether its handles are valid for ``nvml`` as it is now, in this process."""
         is_same = self._function() is nvml.nvmlDeviceGetHandleByIndex
         return is_same and self._pid == os.getpid()
 
     def gpu(self, device: int) -> NvmlGpu:
-        # Before torch starts CUDA the mapping is the environment's, and a guess.
+        # Before torch starts CUDA, the index is a guess from the environment, so it is not stored
+        # under the same key as the certain one.
         key = device, _has_started()
         if key not in self._gpus:
             self._gpus[key] = _find(self._nvml, device)
@@ -80,23 +82,23 @@ _library: _NvmlLibrary | None = None
 
 
 def forget() -> None:
-    """Open everything anew at the next question."""
+    """Reconnect to NVML on the next read."""
     global _library  # noqa: PLW0603 # NVML is one per process, and so is its state
     _library = None
 
 
 def gpu_of(device: int | None) -> NvmlGpu:
-    """Return the GPU behind torch's ``device``, without starting CUDA for the question.
+    """Return NVML's GPU for a torch device, without starting CUDA.
 
     Parameters
     ----------
     device
-        Torch's index; None is the current device.
+        PyTorch's index; None is the current device.
 
     Raises
     ------
     ClocksUnavailableError
-        If NVML is missing or forbidden, or knows no such GPU.
+        If NVML is missing or forbidden, or has no such GPU.
     """
     global _library  # noqa: PLW0603 # NVML is one per process, and so is its state
     try:
@@ -126,18 +128,19 @@ def _has_started() -> bool:
 
 
 def index_in_environment(device: int) -> int:
-    """Return NVML's index of a torch device, by CUDA_VISIBLE_DEVICES alone.
+    """Return NVML's index of a torch device, according to CUDA_VISIBLE_DEVICES alone.
 
     Raises
     ------
     ClocksUnavailableError
-        If torch cannot tell, for instance because the device is hidden.
+        If torch cannot find it, for example because the device is hidden.
     """
     try:
-        # Private in torch, which has no public way; its own clock_rate() takes this one.
+        # torch has no public function for this; its own clock_rate() uses this private one.
         return int(torch.cuda._get_nvml_device_index(device))  # noqa: SLF001  # PyTorch has no public name for it
     except Exception as error:
-        # It raises, asserts and indexes, by the version and by what the variable holds.
+        # It fails in many ways (RuntimeError, AssertionError, IndexError), which depend on the
+        # version of torch and on the value of the variable.
         raise ClocksUnavailableError(
             f"the clocks of device {device} cannot be read: {error}; "
             "check CUDA_VISIBLE_DEVICES and torch.cuda.device_count()"
@@ -149,11 +152,11 @@ def _find(nvml: Any, device: int) -> NvmlGpu:  # noqa: ANN401 # pynvml has no ty
     gpu = NvmlGpu(nvml, nvml.nvmlDeviceGetHandleByIndex(index), index)
     if gpu.is_virtual or not _has_started():
         return gpu
-    # CUDA counts the fastest GPU first, NVML by bus: where they differ in kind, only the UUID
-    # tells which is which.
+    # CUDA numbers the fastest GPU first, NVML numbers by bus. On a machine with different GPUs,
+    # only the UUID identifies one.
     uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         return NvmlGpu(nvml, handle, int(nvml.nvmlDeviceGetIndex(handle)))
     except nvml.NVMLError:
-        return gpu  # part of a GPU has a UUID of its own, which NVML's devices have not
+        return gpu  # a part of a GPU (MIG) has a UUID of its own that no NVML device has

@@ -1,6 +1,6 @@
 """Read clock, power and temperature of the GPU in use through NVML, once or during work.
 
-Everything works alike on a real GPU and on a virtual one.
+Everything works in the same way on a real GPU and on a virtual one.
 """
 
 import time
@@ -19,7 +19,8 @@ from gpulab.work import check_callable
 __all__ = ["PARTS", "QUICK", "read", "try_read", "watch", "watch_by"]
 
 
-_MOST_AHEAD = 256  # calls; a GPU keeps about four times as many launches waiting
+# Calls that may wait for the GPU. About four times as many launches fit into its queue.
+_MOST_AHEAD = 256
 
 
 def _clock(gpu: driver.NvmlGpu, kind: str) -> int:
@@ -34,7 +35,7 @@ def _reasons(gpu: driver.NvmlGpu) -> tuple[str, ...]:
     try:
         mask = gpu.nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu.handle)
     except (AttributeError, gpu.nvml.NVMLError):
-        # The older name, in a package or a driver from before 2023.
+        # The older name of the function, in packages and drivers from before 2023.
         mask = gpu.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu.handle)
     return reasons_of(mask)
 
@@ -56,25 +57,26 @@ _CURE = "pass a function: watch(lambda: a @ b, duration_s=1)"
 
 
 def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
-    """Return the GPU's clock, power, temperature and what holds the clock down.
+    """Return the GPU's clock, power and temperature, and why the clock is not higher.
 
     A part that this GPU does not have, or that its driver forbids, is None. The call does not
-    wait for the GPU: work that is running goes on. On an H200 it takes 13 µs of the host's
-    time, with :data:`QUICK` 7, and the first 1 ms more.
+    wait for the GPU, and running work continues. On an H200 it takes 13 µs of the host's time, or
+    7 µs with :data:`QUICK`; the first call takes 1 ms more.
 
     Parameters
     ----------
     device
-        Torch's index, whatever CUDA_VISIBLE_DEVICES hides; None is the current device.
+        PyTorch's index, which counts only the GPUs that CUDA_VISIBLE_DEVICES shows; None is the
+        current device.
     parts
-        Which fields to ask for; each is a question to the driver of its own.
+        Which fields to read; each needs a separate call of the driver.
 
     Raises
     ------
     ClocksUnavailableError
-        If NVML is missing or forbidden, or knows no such GPU.
+        If NVML is missing or forbidden, or has no such GPU.
     UnknownNameError
-        If there is no such part; the message names the nearest.
+        If there is no such part; the message suggests the nearest.
 
     Examples
     --------
@@ -87,21 +89,28 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
     asked = items_of("parts", parts, _PART)
     at_s = time.perf_counter()
     values = _ask_all(driver.gpu_of(device), asked)
-    if values is None:
+    if values is None:  # other code has shut NVML down: connect again and try once more
         driver.forget()
         values = _ask_all(driver.gpu_of(device), asked) or {}
     return Reading(at_s, **values)
 
 
 def try_read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading | None:
-    """Return what :func:`read` does, or None where the clocks cannot be read.
+    """Return what :func:`read` returns, or None if the clocks cannot be read.
 
-    A machine that gives None once goes on to; asking it each time takes time for nothing.
+    If it returns None once on a machine, it always will, so you need not call it again.
 
     Raises
     ------
     UnknownNameError
         If there is no such part.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     gpulab.clocks.try_read(parts=["max_sm_mhz"]).max_sm_mhz
+    1980
     """
     try:
         return read(device, parts)
@@ -110,7 +119,7 @@ def try_read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading
 
 
 def _ask_all(gpu: driver.NvmlGpu, parts: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the values, or None if somebody has shut NVML down since the GPU was opened."""
+    """Return the values, or None if other code has shut NVML down since the GPU was opened."""
     values = {}
     for part in parts:
         try:
@@ -132,20 +141,21 @@ def watch(
 ) -> Iterator[Reading]:
     """Yield readings while ``load`` is called again and again.
 
-    The first comes before the first call, the others at multiples of ``period_s`` or as soon
-    after as a call returns. The host runs ahead of the GPU by about ``period_s`` of work, so
-    the GPU has no pauses. All of it happens on the calling thread, because the clock of a virtual
-    GPU is that of one thread; what the caller does between two readings is time without load.
+    The first reading is taken before the first call. The others follow at multiples of
+    ``period_s``, or as soon after as a call returns. The host runs ahead of the GPU by about
+    ``period_s`` of work, so the GPU has no pauses. Everything happens on the calling thread,
+    because the clock of a virtual GPU belongs to one thread. So no load runs while you process a
+    reading.
 
     Parameters
     ----------
     load
-        Work for the current stream, without arguments.
+        Function without arguments that enqueues work on the current stream.
     duration_s
         How long to call it, in seconds.
     period_s
-        Time between readings, in seconds. The driver of an H200 renews what it tells every
-        0.1 s, so a shorter period shows values twice.
+        Time between readings, in seconds. The driver of an H200 updates its values every 0.1 s,
+        so a shorter period shows each value more than once.
     device, parts
         As for :func:`read`.
 
@@ -177,24 +187,35 @@ def watch_by(
     duration_s: float,
     period_s: float = 0.1,
 ) -> Iterator[Reading]:
-    """Yield what ``look`` reads while ``load`` is called again and again, as :func:`watch` does.
+    """Yield what ``look`` returns while ``load`` is called again and again.
 
-    That there are readings does not mean that a driver was asked: of each its time alone is
-    used, and the rest is what ``look`` put there, which may be nothing.
+    It works like :func:`watch` with your own function in place of the driver. Only ``at_s`` of a
+    reading must be set; the other fields may be None.
 
     Parameters
     ----------
     load, duration_s, period_s
         As for :func:`watch`.
     look
-        Returns a reading of the moment in which it is called.
+        Returns a reading, with the time of the call.
 
     Raises
     ------
     InvalidOptionError
         If one of the times is not above 0.
 
-    What ``look`` and ``load`` raise is raised on.
+    Exceptions of ``look`` and ``load`` reach you unchanged.
+
+    Examples
+    --------
+    >>> import time, torch, gpulab
+    >>> from gpulab.clocks import Reading, watch_by
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(256, 256, device="cuda")
+    ...     look = lambda: Reading(time.perf_counter())
+    ...     readings = list(watch_by(lambda: a @ a, look, duration_s=0.01, period_s=0.005))
+    >>> len(readings) >= 2
+    True
     """
     check_callable("load", load, _CURE)
     check_callable("look", look, "pass a function that returns a reading: clocks.read")
@@ -214,6 +235,7 @@ def _looks(
         elapsed_s = time.perf_counter() - began.at_s
         if elapsed_s >= due_s:
             yield look()
+            # The next multiple of the period, also if one call took several periods.
             due_s = period_s * (elapsed_s // period_s + 1)
         if elapsed_s >= duration_s:
             break
@@ -228,6 +250,7 @@ class _Queue:
         self._ahead_s = ahead_s
         self._ends: deque[torch.cuda.Event] = deque()
         self._n_calls = 0
+        # Until the second call has been timed, each call is waited for.
         self._n_ahead = 0
 
     def call(self) -> None:
@@ -239,10 +262,10 @@ class _Queue:
         while len(self._ends) > self._n_ahead:
             self._ends.popleft().synchronize()
         self._n_calls += 1
-        # The first call may compile or load what it needs; the second tells how long one takes.
+        # The first call may compile or load code, so the second shows how long a call takes.
         if self._n_calls == 2:  # noqa: PLR2004 # the second
             call_s = time.perf_counter() - began_s
-            # A clock that stands still tells nothing: as many as are allowed.
+            # If the clock did not advance, the time is unknown: allow as many calls as possible.
             n_ahead = int(self._ahead_s / call_s) if call_s > 0 else _MOST_AHEAD
             self._n_ahead = max(2, min(n_ahead, _MOST_AHEAD))
 

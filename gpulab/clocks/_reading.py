@@ -20,7 +20,7 @@ IDLE, POWER_CAP = "idle", "power cap"
 HARDWARE, POWER_BRAKE = "hardware slowdown", "power brake"
 HEAT_SEEN, HEAT_FORCED = "thermal slowdown (software)", "thermal slowdown (hardware)"
 
-# NVML's bits of nvmlClocksEventReasons, which it used to call throttle reasons.
+# The bits of nvmlClocksEventReasons in NVML's header; NVML used to call them throttle reasons.
 _REASONS = {
     0x001: IDLE,
     0x002: "applications clocks",
@@ -42,27 +42,33 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at a GPU; a part that was not asked for, or that the driver refuses, is None.
+    """One reading of a GPU; a part that was not read, or that the driver refuses, is None.
 
     Attributes
     ----------
     at_s
-        ``time.perf_counter()`` when the look began. What it saw is older: the driver of an H200
-        renews all values every 0.1 s and tells the last ones until then.
+        ``time.perf_counter()`` when the reading began. The values are older: the driver of an
+        H200 updates all of them every 0.1 s, and reports the last ones until then.
     sm_mhz, memory_mhz
         Clock of the multiprocessors and of the device memory.
     power_w, power_limit_w
-        Drawn, as the driver averages it (over 1 s on an H200), and the limit in force. The
+        Power as the driver averages it (over 1 s on an H200), and the limit in force. The
         average says little about this moment.
     temperature_c
-        Of the die, in degrees Celsius.
+        Temperature of the chip, in degrees Celsius.
     utilization
         Percent of the recent time in which any kernel ran; not how much of the GPU it used.
     reasons
-        Why the clock is not higher; ``()`` where the driver gives no reason. On an H200 a reason
-        comes 0.1 s after the clock has fallen, and stays for 0.5 s after the work is done.
+        Why the clock is not higher; ``()`` if the driver gives no reason. On an H200 a reason
+        appears 0.1 s after the clock has fallen, and stays for 0.5 s after the work is done.
     max_sm_mhz
         The highest clock that the multiprocessors can have.
+
+    Examples
+    --------
+    >>> from gpulab.clocks import Reading
+    >>> Reading(at_s=0.0, sm_mhz=1410, reasons=("power cap",)).reasons
+    ('power cap',)
     """
 
     at_s: float
@@ -95,9 +101,16 @@ def in_order(reasons: Iterable[str]) -> tuple[str, ...]:
 
 
 def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
-    """Return one row a reading: seconds since the first one, then its parts.
+    """Return a table with one row per reading: seconds since the first one, then its parts.
 
-    The reasons of a reading are one text, empty where there is none.
+    The reasons of a reading are joined into one text, which is empty without reasons.
+
+    Examples
+    --------
+    >>> from gpulab.clocks import Reading, to_frame
+    >>> readings = [Reading(5.0, sm_mhz=1980), Reading(5.5, sm_mhz=1410)]
+    >>> to_frame(readings)[["time_s", "sm_mhz"]].values.tolist()
+    [[0.0, 1980.0], [0.5, 1410.0]]
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Judge readings: whether samples were taken at the burst clock, settled or throttled."""
+"""Judge readings: whether the clock was at its burst value, settled or throttled."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,37 +17,46 @@ from gpulab.clocks._reading import (
 from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line
 from gpulab.requirements import COUNT_OR_ZERO, SHARE, instance_of, items_of
+from gpulab.units import counted
 
-# The clock moves in steps of 15 of about 2000 MHz, and a settled one trembles by two or three of
-# them; beyond, times differ by more than their intervals usually do.
+# The clock moves in steps of 15 MHz, at about 2000 MHz, and a settled clock varies by two or three
+# steps. Beyond that, times differ by more than the usual width of their intervals.
 TOLERANCE = 0.03
 _PROTECTION = frozenset({HARDWARE, POWER_BRAKE, HEAT_SEEN, HEAT_FORCED})
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """In which regime of clock and power a GPU was, as far as readings tell.
+    """The regime of a GPU's clock: burst, settled, throttled or idle, according to readings.
 
-    Between two readings the clock may have been anywhere.
+    Between two readings the clock may have had any value.
 
     Attributes
     ----------
     kind
-        ``"burst"``: at the highest clock, which long work may not keep. ``"settled"``: lower, at
-        what the power limit or a lock allows. ``"throttled"``: slowed by heat or to protect the
-        hardware. ``"idle"``: the readings met no work. ``"unknown"``.
+        ``"burst"``: at the highest clock, which may fall during long work. ``"settled"``: lower,
+        at what the power limit or a lock allows. ``"throttled"``: slowed by heat or to protect the
+        hardware. ``"idle"``: no work ran at any reading. ``"unknown"``: the readings do not show
+        it.
     why
-        One clause for people.
+        The reason, as a clause.
     lowest_mhz, highest_mhz
-        Of the readings in which the GPU was not idle.
+        Lowest and highest clock of the readings at which the GPU was not idle.
     max_sm_mhz
-        The highest clock that it can have.
+        The highest clock that the GPU can have.
     reasons
-        What held the clock down, in any of the readings.
+        Why the clock was lower, from all readings.
     change
-        How far the lowest clock lies below the highest, as a share of that.
+        How far the lowest clock is below the highest, as a share of the highest.
     changed
-        Whether this is more than was tolerated, so that one number describes two regimes.
+        Whether ``change`` is above the tolerance, so that one median describes two regimes.
+
+    Examples
+    --------
+    >>> from gpulab.clocks import Reading, summarize
+    >>> hot = Reading(0.0, sm_mhz=1410, reasons=("power cap",), max_sm_mhz=1980)
+    >>> summarize([hot]).kind
+    'settled'
     """
 
     kind: str
@@ -67,12 +76,12 @@ _READING = instance_of((Reading, type(None)), "a Reading or None")
 
 
 def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANCE) -> Regime:
-    """Return the regime of readings taken before, while and after samples were.
+    """Return the clock regime of a run, from readings before, during and after its samples.
 
     Parameters
     ----------
     readings
-        In any order; None, as from a driver that does not answer, is left out.
+        In any order; None, for a reading that failed, is ignored.
     tolerance
         Change of the clock, as a share, that still counts as one regime.
 
@@ -105,26 +114,26 @@ def flag(
     *,
     tolerance: float = TOLERANCE,
 ) -> tuple[bool, ...]:
-    """Tell of each sample whether it was taken in another regime than the median one.
+    """Return for each sample whether it was taken in another clock regime than most.
 
-    That is: at a clock that differs by more than ``tolerance``, or slowed by heat or to protect
-    the hardware where most samples were not. A sample without a reading is not flagged, which
-    does not say that it was taken in the same regime; and a reading is up to 0.1 s old, so of
-    shorter batches the one before may be meant.
+    A sample is flagged if its clock differs from the median clock by more than ``tolerance``, or
+    if it was slowed by heat or to protect the hardware and most samples were not. A sample without
+    a reading is not flagged, although its regime is unknown. A reading is up to 0.1 s old, so it
+    may describe the batch before if batches are shorter.
 
     Parameters
     ----------
     readings
-        One a batch of samples, in their order.
+        One reading for each batch of samples, in order.
     batch_sizes
-        Samples of each batch; None means one.
+        Number of samples in each batch; None: one each.
     tolerance
         Change of the clock, as a share, that still counts as one regime.
 
     Raises
     ------
     InvalidOptionError
-        If there is not one size a reading, or ``tolerance`` is not between 0 and 1.
+        If readings and sizes differ in number, or ``tolerance`` is not between 0 and 1.
 
     Examples
     --------
@@ -137,11 +146,13 @@ def flag(
     sizes = items_of("batch_sizes", given, COUNT_OR_ZERO)
     if len(sizes) != len(readings):
         raise InvalidOptionError(
-            f"{len(sizes)} batch_sizes for {len(readings)} readings; give one size a reading"
+            f"{len(sizes)} batch_sizes for {counted(len(readings), 'reading')}; give one size for "
+            "each reading"
         )
     per_sample = [reading for reading, n in zip(readings, sizes, strict=True) for _ in range(n)]
     clocks = [each.sm_mhz for each in per_sample if each is not None and each.sm_mhz is not None]
-    # Of an even number the lower of the middle two: their mean may be a clock that never was.
+    # median_low is always one of the clocks. The mean of the middle two may be a value that the
+    # clock never had.
     usual_mhz = median_low(clocks) if clocks else None
     slowed = [_is_slowed(each) for each in per_sample if each is not None]
     usually_slowed = 2 * sum(slowed) > len(slowed)
@@ -196,24 +207,24 @@ def _where(lowest_mhz: int, highest_mhz: int, top_mhz: int | None) -> str:
     top = "" if top_mhz is None else f" of {top_mhz}"
     if lowest_mhz == highest_mhz:
         return f"the clock stayed at {lowest_mhz}{top} MHz"
-    return f"the clock lay between {lowest_mhz} and {highest_mhz}{top} MHz"
+    return f"the clock was between {lowest_mhz} and {highest_mhz}{top} MHz"
 
 
 def _judge(
     reasons: tuple[str, ...], *, is_top: bool, top_is_known: bool, changed: bool
 ) -> tuple[str, str]:
-    """Return the kind, and what goes behind the clocks as their cause."""
+    """Return the kind of regime, and the cause as text to follow the clocks."""
     slowed = [word for word in reasons if word in _PROTECTION]
     if slowed:
         return "throttled", f"; the driver reports: {', '.join(slowed)}"
-    # The clock comes before the power cap, which the driver goes on naming for a while after the
-    # work that it slowed is done, and names late when it begins to.
+    # The clock is checked before the power cap, because the driver reports the power cap too late,
+    # and still reports it for a while after the work is done.
     if is_top:
         return "burst", ""
     if POWER_CAP in reasons:
-        return "settled", ", held by the power cap"
+        return "settled", ", limited by the power cap"
     if not top_is_known:
-        return "unknown", "; the highest possible one was not read"
+        return "unknown", "; the highest possible clock was not read"
     if reasons:
         return "settled", f"; the driver reports: {', '.join(reasons)}"
     silent = ", and the driver gives no reason"

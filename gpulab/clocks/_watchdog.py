@@ -1,6 +1,7 @@
-"""Unlock a GPU's clock after the process that locked it has died; run as a script of its own.
+"""A script that unlocks a GPU's clock after the process that locked it was killed.
 
-The process holds the other end of standard input. However it dies, the system closes that end.
+That process has the other end of this script's standard input. However it ends, the system closes
+that end, and the script can read no more.
 """
 
 import importlib
@@ -10,11 +11,11 @@ import subprocess
 import sys
 
 READY, DONE = "ready", "done"
-_PATIENCE_S = 60.0  # a driver that wakes a sleeping GPU takes seconds
+_PATIENCE_S = 60.0  # a driver needs seconds to wake a sleeping GPU
 
 
 def nvidia_smi(index: int, *options: str) -> str | None:
-    """Run nvidia-smi for the GPU of NVML's ``index``; return None, or why it did not work."""
+    """Run nvidia-smi for the GPU with NVML's ``index``; return None, or why it failed."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return "nvidia-smi is not on the path"
@@ -38,9 +39,12 @@ def _reset_through_nvml(index: int) -> None:
 
 
 def main() -> None:
-    """Wait for the end of the process that locked GPU ``argv[1]``, and unlock it unless told."""
-    # A terminal, a batch system or a notebook server signals all processes of a session alike,
-    # and this one is needed most when the others go.
+    """Wait for the end of the process that locked GPU ``argv[1]``, then unlock the clock.
+
+    If that process has written ``DONE``, it has unlocked the clock itself.
+    """
+    # A terminal, a batch system or a notebook server may send these signals to all processes of a
+    # session, and this one must survive the others.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""A GPU to measure on, real or virtual: the record of it, and how it is found by its name."""
+"""The record of a GPU to measure on, real or virtual, and how to find one by its name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,26 +16,34 @@ if TYPE_CHECKING:
     from gpulab.virtual import VirtualGpu
 
 
-STAND_IN = "H200"
+STAND_IN = "H200"  # the virtual GPU that is used if there is no CUDA GPU
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The GPU that measurements take.
+    """The GPU that measurements use.
 
     Attributes
     ----------
     name
         As the driver reports it, e.g. ``"NVIDIA H200"``.
     source
-        ``"measured"`` for a real GPU, ``"virtual"`` for a computed one.
+        ``"measured"`` for a real GPU, ``"virtual"`` for a virtual one.
     reason
-        Why it is this one.
+        Why this GPU is used.
     virtual
-        The virtual GPU itself, or None for a real one.
+        The virtual GPU itself; None for a real one.
     stands_in
-        Whether a virtual GPU is used only because there is no CUDA GPU: nobody asked for it, by
-        its name or by entering its context.
+        Whether a virtual GPU is used only because there is no CUDA GPU. False if you chose it by
+        name or entered its context.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("A100"):
+    ...     device = gpulab.device.current()
+    >>> device.source, device.stands_in
+    ('virtual', False)
     """
 
     name: str
@@ -60,15 +68,22 @@ class Device:
 
 
 def find(gpu: str) -> Device:
-    """Return the GPU of this name without choosing it; names and errors are those of :func:`use`.
+    """Return the GPU of this name without choosing it.
 
     Parameters
     ----------
     gpu
-        ``"auto"``, ``"cuda"`` or the name of a virtual GPU.
+        ``"auto"``, ``"cuda"`` or the name of a virtual GPU; names and errors are those of
+        :func:`use`.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> print(gpulab.device.find("H200"))
+    NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     """
     _probe.check_versions()
-    with outside():  # inside, torch would see the virtual GPU and take it for a real one
+    with outside():  # inside a virtual GPU, torch would see it and take it for a real one
         return _choose(gpu, _probe.cuda_obstacle())
 
 
@@ -85,7 +100,7 @@ def _choose(gpu: str, obstacle: _probe.Obstacle | None) -> Device:
 
 
 def make_virtual(gpu: str) -> "VirtualGpu":
-    """Return a new virtual GPU of this name, which is not entered yet."""
+    """Return a new virtual GPU of this name, not yet entered."""
     from gpulab.virtual import virtual_gpu
 
     return virtual_gpu(gpu)
@@ -103,7 +118,18 @@ def _enter_again(left: "list[VirtualGpu]") -> None:
 
 @contextmanager
 def outside() -> Iterator[None]:
-    """Show torch as it is: leave the virtual GPU that is entered, and come back to it."""
+    """Leave the virtual GPU inside the block, if one is entered, and enter it again afterwards.
+
+    Inside the block, torch sees the machine as it is, and time is real.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     with gpulab.device.outside():
+    ...         gpulab.virtual.entered() is None
+    True
+    """
     left: list[VirtualGpu] = []
     try:
         while (inner := entered()) is not None:  # it may be entered more than once

@@ -1,4 +1,4 @@
-"""What this machine has for timing GPU work, and what takes the place of what it lacks."""
+"""Diagnose a machine: what it has for timing GPU work, and what replaces what is missing."""
 
 import importlib
 import importlib.metadata
@@ -10,16 +10,16 @@ from gpulab.device._report import DiagnosisRow, Report
 
 
 def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | None) -> Report:
-    """Look at everything that timing depends on.
+    """Return a report on everything that timing depends on.
 
     Parameters
     ----------
     in_use
-        The GPU that measurements take now, in words.
+        The GPU that measurements use now, in words.
     obstacle
-        Why torch cannot use a CUDA GPU, or None where it can.
+        Why torch cannot use a CUDA GPU; None if it can.
     virtual
-        Why the virtual GPU cannot be used, or None where it can.
+        Why the virtual GPU cannot be used; None if it can.
     """
     return Report(
         (

@@ -1,4 +1,4 @@
-"""The GPU in use: choose it, look it up, and enter it; diagnose the machine that it is in."""
+"""The GPU in use: choose it, look it up, enter it, and diagnose its machine."""
 
 import platform
 import sys
@@ -19,15 +19,22 @@ from gpulab.virtual import entered
 
 
 class NotEnteredWarning(UserWarning):
-    """A virtual GPU was chosen in a script, where nothing enters it."""
+    """You chose a virtual GPU in a script, where ``torch.cuda`` does not use it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpulab.device import NotEnteredWarning
+    >>> warnings.filterwarnings("ignore", category=NotEnteredWarning)  # if that is what you want
+    """
 
 
 def use(gpu: str = "auto") -> Device:
-    """Choose the GPU for all that follows, and return it.
+    """Choose the GPU for everything that follows, and return it.
 
-    In a notebook a virtual GPU stands behind ``torch.cuda`` while a cell runs, and only then, so
-    that the kernel itself keeps real time. In a script, enter it by
-    ``with gpulab.virtual_gpu(...)``; a warning says so.
+    In a notebook, ``torch.cuda`` uses a virtual GPU while a cell runs, and only then, so that the
+    Jupyter kernel itself stays in real time. In a script, write ``with gpulab.virtual_gpu(...)``
+    around your code instead; a warning reminds you.
 
     Parameters
     ----------
@@ -38,9 +45,9 @@ def use(gpu: str = "auto") -> Device:
     Raises
     ------
     NoGpuError
-        If ``"cuda"`` was asked for and torch cannot use a CUDA GPU.
+        If you asked for ``"cuda"`` and torch cannot use a CUDA GPU.
     UnknownNameError
-        If there is no such GPU; the message names the nearest.
+        If there is no such GPU; the message suggests the nearest.
     UnsupportedVersionError
         If Python or torch is outside the supported range.
     VirtualGpuError
@@ -52,16 +59,17 @@ def use(gpu: str = "auto") -> Device:
 
     >>> import gpulab
     >>> gpulab.use("H200")  # doctest: +SKIP
-    NVIDIA H200, virtual: you asked for it
+    NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     """
     chosen = session.switch(gpu)
+    # Only the script itself is __main__: a library that calls use() gives its users no warning.
     is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller
     if chosen.virtual is not None and session.shell is None and is_script:
         name = chosen.virtual.spec.name
         warnings.warn(
             f"gpulab.use({gpu!r}) in a script chooses the GPU of gpulab's own functions, such as "
             "measure; for torch.cuda itself write "
-            f"`with gpulab.virtual_gpu({name!r}):` round that code",
+            f"`with gpulab.virtual_gpu({name!r}):` around that code",
             NotEnteredWarning,
             stacklevel=2,
         )
@@ -69,7 +77,15 @@ def use(gpu: str = "auto") -> Device:
 
 
 def current() -> Device:
-    """Return the GPU in use: one that is entered by hand, else the chosen one, else ``"auto"``."""
+    """Return the GPU in use: the one you entered, else the one you chose, else ``"auto"``.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("T4"):
+    ...     gpulab.device.current().name
+    'Tesla T4'
+    """
     by_hand = entered()
     if by_hand is not None and by_hand is not session.virtual:
         return as_device(by_hand, "its context was entered")
@@ -78,12 +94,19 @@ def current() -> Device:
 
 @contextmanager
 def active() -> Iterator[Device]:
-    """Put the GPU in use behind ``torch.cuda``; nothing happens where it already is.
+    """Let ``torch.cuda`` use the GPU in use inside the block, if it does not already.
 
     Raises
     ------
     VirtualGpuError
-        If the virtual GPU is entered on another thread, whose clock it is.
+        If the virtual GPU is entered on another thread; its clock belongs to that thread.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"), gpulab.device.active() as device:
+    ...     device.name
+    'NVIDIA H200'
     """
     device = current()
     with device.virtual or nullcontext():
@@ -91,9 +114,16 @@ def active() -> Iterator[Device]:
 
 
 def conditions() -> Conditions:
-    """Return under what a measurement would be taken now, on the GPU in use.
+    """Return the conditions of a measurement on the GPU in use now, without its clocks.
 
-    Clocks are left out: they are worth something only when read around the measurement.
+    Clocks mean something only if they are read right before and after the measurement.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     gpulab.device.conditions().device_name
+    'NVIDIA H200'
     """
     device = current()
     real = device.virtual is None
@@ -110,7 +140,7 @@ def conditions() -> Conditions:
 
 
 def doctor() -> Report:
-    """Report what can be timed on this machine, and what is used instead of what is missing.
+    """Return a report: what can be timed on this machine, and what replaces what is missing.
 
     Examples
     --------
@@ -126,7 +156,7 @@ def doctor() -> Report:
 
 
 def _name_in_use(obstacle: _probe.Obstacle | None) -> str:
-    """Name what measurements take now, or would take by default, without making it."""
+    """Return the name of the GPU that measurements use now or by default, without making it."""
     if session.device is None and obstacle is None:
         return _probe.cuda_name()
     if session.device is None:
@@ -135,7 +165,7 @@ def _name_in_use(obstacle: _probe.Obstacle | None) -> str:
 
 
 def _try_virtual() -> str | None:
-    """Return what of the virtual GPU does not work on this torch, or None."""
+    """Return which parts of the virtual GPU fail with this torch, or None."""
     try:
         from gpulab import virtual
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class NotebookSession:
-    """The choice of this process, and the hooks that keep it in force in a notebook.
+    """The GPU chosen in this process, and the hooks that enter it for each cell of a notebook.
 
     Attributes
     ----------
     device
-        The chosen GPU; None until somebody chooses or measures.
+        The chosen GPU; None before the first choice or measurement.
     shell
         IPython's shell while hooks are registered with it, else None.
     n_cells_running
-        How many cells run now: one that runs another counts twice.
+        How many cells run now; more than one if a cell runs another.
     """
 
     def __init__(self) -> None:
@@ -49,39 +49,43 @@ class NotebookSession:
         if _ipython() is not None and thread is not threading.main_thread():
             raise VirtualGpuError(
                 f"gpulab.use() was called on the thread {one_line(thread.name)}, and it chooses "
-                "for the cells, which run on the main thread; call it in a cell, outside of your "
+                "for the cells, which run on the main thread; call it in a cell, outside your "
                 "threads"
             )
-        device = find(gpu)  # may refuse, and then nothing has changed
+        device = find(gpu)  # first, because it may raise, and then nothing must have changed
         self._replace(device)
         return device
 
     @step
     def _replace(self, device: Device) -> None:
-        """Leave the old GPU and keep the new one; Ctrl-C in between would leave the cells none."""
+        """Replace the old GPU in one step, so that Ctrl-C cannot leave the cells without any."""
         replacing = object()
-        hold(replacing)  # leaving the old GPU lets go of the signal handlers
+        # Leaving the old GPU would restore Python's signal handlers; keep them wrapped until the
+        # new one is in place.
+        hold(replacing)
         try:
             self.release()
             if self.virtual is not None:
-                self.virtual.abandon()  # IPython's Out keeps what use() returned, and so the GPU
+                # IPython's Out still refers to what use() returned, and so to the old GPU.
+                self.virtual.abandon()
             self.device = device
             self.keep()
         finally:
             let_go(replacing)
 
     def keep(self) -> None:
-        """Keep a virtual GPU entered during each cell, this one included."""
+        """Register hooks that enter a virtual GPU for each cell, and enter it for this cell."""
         shell = _ipython()
         if self.virtual is None or shell is None:
             return
         self.shell = shell
         shell.events.register("pre_run_cell", self.enter)
-        shell.events.register("post_run_cell", self.leave)  # runs after errors and Ctrl-C too
+        # This event comes also after errors and Ctrl-C.
+        shell.events.register("post_run_cell", self.leave)
         self.enter()
 
     def release(self) -> None:
-        """Take the hooks back and leave the virtual GPU."""
+        """Unregister the hooks and leave the virtual GPU."""
         if self.shell is None:
             return
         self.shell.events.unregister("pre_run_cell", self.enter)
@@ -101,11 +105,12 @@ class NotebookSession:
             let_go(entering)
 
     def _enter(self) -> None:
-        # a cell may run another one, as some magics do: only the outermost enters and leaves
-        if not _is_nested():  # Ctrl-C in IPython itself may have kept the last leave() away
+        # A cell may run another one, as some magics do: only the outermost enters and leaves.
+        # Ctrl-C inside IPython may have skipped the last leave(), so the count starts again.
+        if not _is_nested():
             self.n_cells_running = 0
         self.n_cells_running += 1
-        if self.virtual is not None and entered() is None:  # the learner may have entered one
+        if self.virtual is not None and entered() is None:  # the user may have entered one
             self.virtual.__enter__()
 
     @step
@@ -117,7 +122,7 @@ class NotebookSession:
 
 
 def _is_nested() -> bool:
-    """Tell whether the cell that begins was run by another one."""
+    """Return whether another cell runs the cell that begins now."""
     n_running, frame = 0, sys._getframe()  # noqa: SLF001 # Python's only way to its own frames
     while (frame := frame.f_back) is not None:  # type: ignore[assignment] # the last is None
         n_running += frame.f_code.co_name == "run_cell_async"
@@ -129,5 +134,5 @@ def _ipython() -> Any:  # noqa: ANN401 # IPython's shell is not typed, and need 
     return None if module is None else module.get_ipython()
 
 
-# the choice holds for the process, like torch's own current device
+# One choice for the whole process, like torch's current device.
 session = NotebookSession()

@@ -12,6 +12,7 @@ from functools import cache
 
 from gpulab.errors import UnsupportedVersionError
 
+# The first version that is supported, and the first one that is not.
 PYTHON_RANGE = ((3, 11), (3, 15))
 TORCH_RANGE = ((2, 11), (2, 14))
 INSTALL_TORCH = 'pip install "torch>=2.11,<2.14"'
@@ -46,13 +47,13 @@ def check_versions() -> None:
 
 
 def is_within(version: str, bounds: tuple[tuple[int, int], tuple[int, int]]) -> bool:
-    """Tell whether a version such as ``"2.13.0"`` lies in a range; its end is outside."""
+    """Return whether a version such as ``"2.13.0"`` is in a range; the range excludes its end."""
     major, minor = version.split(".")[:2]
     return bounds[0] <= (int(major), int(minor)) < bounds[1]
 
 
 def span(bounds: tuple[tuple[int, int], tuple[int, int]]) -> str:
-    """Return a range in words, e.g. ``"3.11 to 3.14"``; its end is outside."""
+    """Return a range in words, e.g. ``"3.11 to 3.14"``; the range excludes its end."""
     (major, minor), (last_major, end) = bounds
     return f"{major}.{minor} to {last_major}.{end - 1}"
 
@@ -79,9 +80,16 @@ def cuda_name() -> str:
 
 
 def cuda_obstacle() -> Obstacle | None:
-    """Return why torch cannot use a CUDA GPU, or None where it can.
+    """Return why torch cannot use a CUDA GPU; None if it can.
 
-    Ask outside the virtual GPU: inside it, torch sees a GPU by design.
+    Call it outside a virtual GPU: inside one, torch sees a GPU by design.
+
+    Examples
+    --------
+    >>> from gpulab.device import cuda_obstacle
+    >>> found = cuda_obstacle()
+    >>> found is None or bool(found.cure)
+    True
     """
     import torch
 
@@ -93,7 +101,7 @@ def cuda_obstacle() -> Obstacle | None:
             "install a build of torch for CUDA, or use the virtual GPU: gpulab.use()",
         )
     with warnings.catch_warnings():
-        # torch warns here of what the obstacles below say with their cure
+        # torch warns about the same problems; the messages below also say what to do.
         warnings.simplefilter("ignore")
         if torch.cuda.is_available():
             return None
@@ -106,7 +114,7 @@ def _driver_obstacle(build: str, built_for: str) -> Obstacle:
         return Obstacle(
             f"{build}, but no NVIDIA driver was found", "install the NVIDIA driver for your GPU"
         )
-    # within one major version of CUDA, torch also runs on an older driver
+    # Within one major version of CUDA, torch also runs on an older driver.
     if supported[0] < int(built_for.split(".", maxsplit=1)[0]):
         return Obstacle(
             f"{build}, but the NVIDIA driver supports CUDA {supported[0]}.{supported[1]} at most",
@@ -131,7 +139,7 @@ def driver_cuda_version() -> tuple[int, int] | None:
     except OSError:
         return None
     version = ctypes.c_int(0)
-    # needs no initialised driver, so it answers where no GPU does; 12040 means 12.4
+    # This call needs no initialised driver, so it works without a GPU. 12040 means 12.4.
     library.cuDriverGetVersion(ctypes.byref(version))
     return version.value // 1000, version.value % 1000 // 10
 
@@ -144,14 +152,14 @@ def driver_version() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """What NVML says about the driver.
+    """The version of the driver as NVML reports it, or why it is unknown.
 
     Attributes
     ----------
     version
         Version of the NVIDIA driver; None if it was not read.
     state, reason
-        Why it was not read: what is known of the driver in a word or two, and the cause.
+        If it was not read: the state of the driver in a word or two, and the cause.
     """
 
     version: str | None

@@ -13,11 +13,11 @@ class DiagnosisRow:
     Attributes
     ----------
     topic, state
-        What was looked at, and what was found.
+        What was checked, and what was found.
     reason
-        Why it is so.
+        Why.
     instead
-        What is used in its place; empty where nothing is missing.
+        What is used in its place; empty if nothing is missing.
     """
 
     topic: str
@@ -28,7 +28,10 @@ class DiagnosisRow:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found on this machine, one row a topic. It says what can be timed, not how well."""
+    """What was found on this machine, one row per topic.
+
+    It says what can be timed, not how accurately.
+    """
 
     rows: tuple[DiagnosisRow, ...]
 
@@ -54,6 +57,6 @@ class Report:
 
 
 def explain(row: DiagnosisRow) -> str:
-    """Say why a row is as it is, and what is used in place of what is missing."""
+    """Return the reason of a row, and what is used in place of what is missing."""
     said = f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason
     return one_line(said)

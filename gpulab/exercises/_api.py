@@ -111,7 +111,7 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     """
     verdict = replace(_judged(exercise(exercise_id), answer, readings), exercise_id=exercise_id)
     MET.update(lessons_with(exercise_id))
-    if verdict.ok is not None:
+    if verdict.ok is not None:  # a cell that was run without an answer is no try
         journal().add(Answer(exercise_id, now(), verdict.ok, verdict.diagnosis_code))
     return verdict
 
@@ -137,6 +137,7 @@ def hint(exercise_id: str) -> Hint:
     """
     hints = exercise(exercise_id).hints
     MET.update(lessons_with(exercise_id))
+    # Recorded first, so that the number of hints that were read includes this one.
     journal().add(HintRead(exercise_id, now()))
     number = min(entries()[exercise_id].n_hints, len(hints))
     return Hint(hints[number - 1], number, len(hints))
@@ -198,6 +199,7 @@ def progress(lesson: str | None = None) -> Progress:
 
 
 def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
+    # An exercise may be asked in several lessons, and counts in each of them.
     is_all = COURSE in chosen or not chosen
     ids = [
         each

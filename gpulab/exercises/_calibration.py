@@ -146,6 +146,7 @@ def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":
 
 def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
     given = list(scored)
+    # Over several lessons, sections would give dozens of rows.
     is_course = len({lesson_of(one.name) for one in given}) > 1
     groups: dict[str, list[KeptPrediction]] = {}
     for step in reversed(CONFIDENCE):

@@ -198,7 +198,7 @@ def _value(here: object) -> ClaimValue | None:
         return None
     if isinstance(here, Measurement):
         return here.median_s
-    if isinstance(here, bool):
+    if isinstance(here, bool):  # a claim that is simply true or false; read_number refuses bools
         return float(here)
     return here if isinstance(here, str) else read_number(here)
 
@@ -215,6 +215,7 @@ def _write(fact: Claim, value: ClaimValue) -> str:
 def _claims_of(lesson: str) -> Mapping[str, Claim]:
     """Return the claims of a lesson, by their ids; empty if the lesson has none."""
     room = room_of(lesson)
+    # The first test comes first: find_spec raises for a module in a package that does not exist.
     if find_spec(room) is None or find_spec(f"{room}._claims") is None:
         return {}
     stated: tuple[Claim, ...] = import_module(f"{room}._claims").CLAIMS

@@ -215,6 +215,7 @@ def class_progress(
 
 def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
     """Return the guesses of all learners, by prediction; of several copies the longest counts."""
+    # Files are only ever appended to, so the longest copy of a file contains all the others.
     longest: dict[str, Contents] = {}
     for one in files:
         before = longest.get(one.learner)
@@ -260,7 +261,7 @@ def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
         return (*choices.most_common(), *counted.items())
     ranges = list(pairwise(_edges(numbers, unit)))
     parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
-    while parts and not parts[-1][2]:
+    while parts and not parts[-1][2]:  # empty ranges at the end say nothing
         parts.pop()
     texts = (_range(low, high, unit) for low, high, _ in parts)
     return (*choices.most_common(), *zip(texts, (n for *_, n in parts), strict=True))

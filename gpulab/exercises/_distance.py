@@ -87,6 +87,8 @@ def _direction(guess: float, value: float, base: float) -> Distance:
     right = f". The direction is right: {_SIDES[was]} {base:g}."
     if guess <= 0 or value <= 0:
         return Distance(_NEAR, right)
+    # The difference from the base is compared, not the value: 1.1 and 1.4 times are close as
+    # factors, but the second is four times as large an effect.
     effects = [_fold(number / base) - 1 for number in (guess, value)]
     factor = _fold(effects[1] / effects[0])
     tone = _tone(factor, _FACTORS)
@@ -110,7 +112,7 @@ def _points(guess: float, value: float, _base: float) -> Distance:
 def _count(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     more = "more" if value > guess else "fewer"
-    if gap <= 1:
+    if gap <= 1:  # one off is near for any count: in percent, 3 for 2 would be off
         words = f": one {more}." if gap == 1 else f": {write_number(gap)} {more}."
         return Distance(_NEAR, words, gap)
     share = 100 * gap / max(abs(value), 1.0)
@@ -121,6 +123,8 @@ def _count(guess: float, value: float, _base: float) -> Distance:
 def _percent(guess: float, value: float, _base: float) -> Distance:
     if guess <= 0 or value <= 0:
         return Distance(_FAR_OFF, ". What did you leave out?")
+    # The verdict takes the larger over the smaller, so that half and twice are equally far off;
+    # the message gives the percentage of the guess, as people say it.
     share = 100 * (_fold(value / guess) - 1)
     more = "more" if value > guess else "less"
     of_guess = 100 * abs(value / guess - 1)

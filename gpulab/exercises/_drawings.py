@@ -1,6 +1,6 @@
 """Predictions as curves: draw a curve before you measure it, then see the measured one over it.
 
-One file, because the widget, the typed form and the picture without a kernel show one state.
+One file, because the widget, the typed form and the picture without a kernel show the same state.
 """
 
 import math

@@ -71,6 +71,7 @@ class Judge(Protocol):
         ...
 
 
+# No repr: a cell that shows an exercise by mistake must not print the key.
 @dataclass(frozen=True, slots=True, repr=False)
 class Exercise:
     """A question with its key and its hints; learners see only `asked`.
@@ -111,6 +112,7 @@ class Exercise:
         )
 
 
+# No equality: comparing the readings, which are a data frame, gives no True or False.
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """The question of an exercise as a learner sees it, without the key and the hints.

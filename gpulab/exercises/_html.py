@@ -54,4 +54,5 @@ def options(choices: Mapping[str, str]) -> str:
 
 def _code(text: str) -> str:
     parts = clean(text).split("`")
+    # The parts with odd numbers were between two backquotes.
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))

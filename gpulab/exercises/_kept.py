@@ -20,6 +20,7 @@ def keep(guess: Guess) -> str:
     MET.add(lesson_of(guess.name))
     kept = predictions_of(journal().records).get(guess.name)
     is_late = kept is not None and kept.reveal is not None
+    # Running the same cell again repeats the last guess, which needs no second line.
     if kept is None or kept.latest is None or kept.latest.said != guess.said:
         journal().add(replace(guess, is_late=is_late))
     if kept is None or not is_late:

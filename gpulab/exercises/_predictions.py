@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpulab.measurement import Measurement
 
 
+# Two characters look like µ: the micro sign U+00B5 and the Greek letter mu U+03BC.
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
 _COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
 # The default rule for these units. All other units are judged by the factor.
@@ -159,6 +160,8 @@ class Prediction:
         outcome = _outcome(actual) or self._write(value)
         review = self._review(value, outcome)
         if self.name:
+            # Without a guess there is no score. The outcome is saved all the same: it was shown,
+            # so a guess after it is late.
             is_told = review.is_right is not None
             _kept.reveal(
                 Reveal(

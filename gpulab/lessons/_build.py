@@ -1,4 +1,4 @@
-"""From a lesson's source to its notebook: the same text gives the same bytes everywhere."""
+"""Build the lessons' notebooks from their sources; equal sources give equal bytes everywhere."""
 
 import hashlib
 import re
@@ -27,14 +27,12 @@ METADATA = {
 
 
 def build(source: Path) -> bytes:
-    """Return the learner's notebook: solutions taken out, terms linked, nothing run.
-
-    It is in canonical form.
+    """Return the file of a learner's notebook: without solutions, with links, and not executed.
 
     Parameters
     ----------
     source
-        A lesson in percent format, e.g. ``notebooks/source/03_events.py``.
+        A lesson in percent format, for example ``notebooks/source/03_events.py``.
 
     Raises
     ------
@@ -53,7 +51,7 @@ def _levels_below_the_lessons(source: Path) -> int:
 
 
 def solved(source: Path) -> Notebook:
-    """Return the notebook of ``source`` with its solutions in place, to be run by tests."""
+    """Return the notebook of a lesson with its solutions, for tests that run it."""
     notebook = read_source(source)
     for cell in notebook.cells:
         kept = [line for line in cell.source.split("\n") if not _is_marker(line)]
@@ -62,7 +60,7 @@ def solved(source: Path) -> Notebook:
 
 
 def read_source(source: Path) -> Notebook:
-    """Read a lesson in percent format into a notebook with steady ids and metadata."""
+    """Return the notebook of a lesson in percent format; ids depend only on the cells' text."""
     import jupytext  # type: ignore[import-untyped] # it ships no types
 
     text = source.read_text("utf-8")
@@ -75,8 +73,8 @@ def read_source(source: Path) -> Notebook:
 def clear_solutions(notebook: Notebook) -> Notebook:
     """Replace every solution by a line that says where the answer goes.
 
-    The markers are nbgrader's, so that its tools can read the sources too. Its own step is not
-    used: nbgrader would put its panels and menus into every learner's JupyterLab.
+    The markers are those of nbgrader, so that its tools can read the sources too. nbgrader itself
+    is not used here: it would add its panels and menus to every learner's JupyterLab.
     """
     for cell in notebook.cells:
         cell.source = SOLUTION.sub(rf"\1{CODE_STUB}", cell.source)
@@ -84,7 +82,7 @@ def clear_solutions(notebook: Notebook) -> Notebook:
 
 
 def to_bytes(notebook: Notebook) -> bytes:
-    """Write a notebook in its one canonical form."""
+    """Return the bytes of a notebook's file; equal notebooks have equal bytes."""
     import nbformat
 
     nbformat.validate(notebook)
@@ -98,7 +96,7 @@ def _v4() -> Any:  # noqa: ANN401 # nbformat's functions are untyped
     return nbformat.v4
 
 
-# only what the learner's tools read is kept: the rest would differ from one editor to the next
+# Other metadata is dropped, because every editor writes its own and builds would differ.
 def _tidy(cell: Notebook) -> Notebook:
     v4 = _v4()
     make = {"code": v4.new_code_cell, "markdown": v4.new_markdown_cell, "raw": v4.new_raw_cell}
@@ -107,7 +105,11 @@ def _tidy(cell: Notebook) -> Notebook:
 
 
 def _ids(sources: Iterable[str]) -> Iterator[str]:
-    """Yield an id for each cell: its first words, so that a new cell before it changes nothing."""
+    """Yield an id for each cell from the words of its first line.
+
+    A new cell then does not change the ids of the cells after it, to which reports and the
+    progress page link.
+    """
     seen: dict[str, int] = {}
     for source in sources:
         words = re.findall(r"[a-z0-9]+", source.split("\n", maxsplit=1)[0].lower())
@@ -121,22 +123,29 @@ def _is_marker(line: str) -> bool:
 
 
 def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
-    """Build each lesson and case of ``notebooks/source`` and the glossary; return what differed.
+    """Build all lessons, cases and the glossary, and return the names of files that changed.
 
-    A source in a subfolder, such as ``source/cases``, becomes a notebook in a subfolder of that
-    name.
+    A source in a subfolder, such as ``source/cases``, becomes a notebook in a subfolder of the
+    same name.
 
     Parameters
     ----------
     notebooks
-        The clone's folder of notebooks.
+        The folder ``notebooks`` of a clone of gpulab.
     check
-        Write nothing, only compare.
+        Only compare, and write nothing.
 
     Raises
     ------
     NotebookError
-        If there are no sources here, or a lesson breaks a rule of form.
+        If there are no sources, if a lesson breaks a rule of form, or if a notebook has no source.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import lessons
+    >>> lessons.build_all(Path("notebooks"), check=True)  # doctest: +SKIP
+    ()
     """
     folder = notebooks / "source"
     sources = {
@@ -147,9 +156,10 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
         raise NotebookError(
             f"{folder} has no lessons to build; install gpulab from a clone: pip install -e ."
         )
-    # a notebook whose source was renamed would be shipped as it is, and never checked
+    # Everything is built before anything is written: an error then leaves the folder as it was.
     contents = {name: build(source) for name, source in sources.items()}
     contents[Path(GLOSSARY)] = glossary_page().encode()
+    # After a source is renamed, its old notebook would still be shipped, and never be checked.
     _refuse_orphans(notebooks, contents.keys())
     differing = []
     for name, content in contents.items():

@@ -1,4 +1,4 @@
-"""The learner's folder of lessons: filled, refreshed where untouched, never overwritten."""
+"""Copy the lessons to a learner's folder, and update them without losing the learner's work."""
 
 import hashlib
 import json
@@ -21,11 +21,11 @@ class CopiedLessons:
     Attributes
     ----------
     written
-        New in the folder, or refreshed because the learner had not touched them.
+        Files that are new, or were updated because the learner had not changed them.
     kept
-        Changed by the learner, and left as they are.
+        Files that the learner changed; they were not touched.
     beside
-        New versions of kept files, put next to them as ``NAME.new.ipynb``.
+        New versions of such files, saved next to them as ``NAME.new.ipynb``.
     """
 
     written: tuple[str, ...] = ()
@@ -34,12 +34,18 @@ class CopiedLessons:
 
 
 def notebooks_folder() -> Path:
-    """Return where the built lessons are: inside the installed package, or in the clone.
+    """Return the folder of the built lessons, in the installed package or in the clone.
 
     Raises
     ------
     NotebookError
-        If there are none, as in an incomplete installation.
+        If there are no lessons, as in an incomplete installation.
+
+    Examples
+    --------
+    >>> from gpulab import lessons
+    >>> (lessons.notebooks_folder() / lessons.FIRST_LESSON).exists()
+    True
     """
     package = Path(str(files("gpulab")))
     for folder in (package / "notebooks", package.parent / "notebooks"):
@@ -52,9 +58,20 @@ def notebooks_folder() -> Path:
 
 
 def shipped(folder: Path) -> list[Path]:
-    """Return the notebooks and pages of a folder and of its subfolders, relative to it, in order.
+    """Return the notebooks and Markdown pages in a folder and its subfolders, sorted.
 
-    An editor's hidden copies (``.ipynb_checkpoints``) are not among them.
+    Hidden copies of editors (``.ipynb_checkpoints``) are left out.
+
+    Parameters
+    ----------
+    folder
+        A folder of lessons. The returned paths are relative to it.
+
+    Examples
+    --------
+    >>> from gpulab import lessons
+    >>> lessons.shipped(lessons.notebooks_folder())[0].name
+    '00_start_here.ipynb'
     """
     found = (
         path.relative_to(folder) for path in folder.rglob("*") if path.suffix in {".ipynb", ".md"}
@@ -63,15 +80,29 @@ def shipped(folder: Path) -> list[Path]:
 
 
 def copy_lessons(folder: Path) -> CopiedLessons:
-    """Fill ``folder`` with the lessons, and overwrite nothing that was changed in it.
+    """Copy the lessons to a folder, or update them there; the learner's changes are kept.
 
-    A file that is still as it was copied is refreshed. If the learner changed a file, a newer
-    version is put beside it, once.
+    A file that was not changed since it was copied is updated. If the learner changed a file, a
+    newer version is saved beside it, once.
+
+    Parameters
+    ----------
+    folder
+        Folder of the learner; it is created if it does not exist.
 
     Raises
     ------
     LessonFolderError
         If ``folder`` is a file, or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gpulab import lessons
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     "00_start_here.ipynb" in lessons.copy_lessons(Path(name)).written
+    True
     """
     if folder.exists() and not folder.is_dir():
         raise LessonFolderError(
@@ -97,7 +128,8 @@ def _fill(folder: Path) -> CopiedLessons:
         if _write_unless_changed(folder, name, content, digests, done["written"]):
             continue
         done["kept"].append(name)
-        # once it was offered, a version is not put beside the learner's again
+        # The digest of the newest version that was offered is stored, so that it is offered once,
+        # even if the learner deletes it.
         if digests.get(name) != _digest(content):
             beside = lesson.with_suffix(f".new{lesson.suffix}").as_posix()
             if _write_unless_changed(folder, beside, content, digests, done["beside"]):
@@ -109,10 +141,10 @@ def _fill(folder: Path) -> CopiedLessons:
 def _write_unless_changed(
     folder: Path, name: str, content: bytes, digests: dict[str, str], written: list[str]
 ) -> bool:
-    """Write ``content`` unless the learner changed the file; return whether the file has it."""
+    """Write ``content`` unless the learner changed the file; return whether it is there now."""
     path = folder / name
     present = _digest(path.read_bytes()) if path.exists() else None
-    # neither as it was copied nor as it would be written: the learner's own work
+    # The file is neither as it was copied nor as it would be written, so it is the learner's work.
     if present not in {None, digests.get(name), _digest(content)}:
         return False
     if present != _digest(content):
@@ -127,7 +159,7 @@ def _digest(content: bytes) -> str:
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return the digests of what was copied; without them every file counts as changed."""
+    """Return the digests of the copied files; without them every file counts as changed."""
     try:
         digests = parse_json((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, DamagedDataError):

@@ -1,4 +1,4 @@
-"""The rules of form for a lesson: short cells that show something, and headings in order."""
+"""Check the form of a lesson: cells are short and show something, and headings are in order."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ BEGIN_SOLUTION = "### BEGIN SOLUTION"
 END_SOLUTION = "### END SOLUTION"
 MAX_CELL_LINES = 12
 MAX_MEDIAN_LINES = 4
-EXTRAS = "Going further"  # what comes after this heading is no part of the class hour
+EXTRAS = "Going further"  # sections after this heading are not part of the class hour
 _QUESTION = re.compile(r"^\w+ = exercises\.(?:predict|draw)\(\n.*?^\)$", re.MULTILINE | re.DOTALL)
 
 # nbformat's notebooks are dictionaries with attributes, and untyped
@@ -20,12 +20,19 @@ Notebook = Any
 
 
 def check_form(name: str, notebook: Notebook) -> None:
-    """Refuse a lesson that is hard to read, to run or to hear read aloud.
+    """Raise an error if a lesson breaks a rule of form.
+
+    Parameters
+    ----------
+    name
+        Name of the lesson, for the message.
+    notebook
+        The notebook with its solutions.
 
     Raises
     ------
     NotebookError
-        At the first rule that is broken; the message names notebook and cell.
+        At the first rule that is broken. The message names the notebook and the cell.
     """
     _check_headings(name, notebook)
     sizes = []
@@ -49,7 +56,7 @@ def _is_exercise(cell: Notebook) -> bool:
 
 
 def _check_size(where: str, source: str) -> int:
-    # A question is read as a sentence, so it counts as one line however it is wrapped.
+    # A question is one sentence for the reader, so it counts as one line.
     n_lines = sum(bool(line.strip()) for line in _QUESTION.sub("question", source).split("\n"))
     if n_lines > MAX_CELL_LINES:
         raise NotebookError(
@@ -70,7 +77,7 @@ def _check_markers(where: str, source: str) -> None:
 def _check_shows_something(where: str, source: str) -> None:
     from IPython.core.inputtransformer2 import TransformerManager
 
-    magics: Any = TransformerManager  # untyped; it turns a magic into a call, so an expression
+    magics: Any = TransformerManager  # untyped; turns a magic into a function call
     try:
         body = ast.parse(magics().transform_cell(source)).body
     except SyntaxError as error:
@@ -103,6 +110,6 @@ def _check_headings(name: str, notebook: Notebook) -> None:
             )
 
 
-# in a listing a line that begins with # is a comment, and no heading
+# In a code block, a line that begins with # is a comment and not a heading.
 def _without_code(markdown: str) -> str:
     return re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)

@@ -1,7 +1,7 @@
-"""The glossary as a page beside the lessons, and the links to it from them.
+"""The glossary page beside the lessons, and links to it from the first use of each term.
 
-The page is Markdown and no notebook: JupyterLab shows it at the entry that a link names, while a
-notebook opens at its top when it was not open yet.
+The page is Markdown and not a notebook: JupyterLab opens Markdown at the entry that a link names,
+but opens a notebook at its top.
 """
 
 from gpulab import terms
@@ -19,16 +19,16 @@ can search."""
 
 
 def link_first_uses(notebook: Notebook, page: str = GLOSSARY) -> None:
-    """Link each term where the text of a lesson first uses it.
+    """Add a link to the glossary at the first use of each term in a lesson.
 
-    The table of sections at the top is left as it is: it names what comes, and explains nothing.
+    The table of sections at the top gets no links, because it explains nothing.
 
     Parameters
     ----------
     notebook
-        The lesson, which is changed.
+        The lesson; this changes it.
     page
-        The glossary as seen from the lesson's folder.
+        Path of the glossary, relative to the lesson's folder.
     """
     seen: set[str] = set()
     for cell in notebook.cells:
@@ -43,7 +43,8 @@ def glossary_page() -> str:
 
 
 def _section(entry: terms.Entry) -> str:
-    # JupyterLab keeps capitals in the address of a heading, other programs do not.
+    # JupyterLab keeps capital letters in the address of a heading, and other programs do not. The
+    # anchor in small letters works in both.
     has_capitals = entry.name.lower() != entry.name
     address = f'<a id="{entry.anchor}"></a>\n\n' if has_capitals else ""
     meaning = _linked(entry.meaning, {entry.name})
@@ -52,9 +53,9 @@ def _section(entry: terms.Entry) -> str:
 
 
 def _linked(text: str, seen: set[str], page: str = GLOSSARY, *, skip_tables: bool = False) -> str:
-    """Return a Markdown text with a link from each term that is not in ``seen``.
+    """Return a Markdown text with a link at the first use of each term that is not in ``seen``.
 
-    What is linked is added to ``seen``.
+    The linked terms are added to ``seen``.
     """
     parts, done = [], 0
     for found, entry in terms.uses_in(text):

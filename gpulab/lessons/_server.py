@@ -1,4 +1,4 @@
-"""JupyterLab for the lessons: start it on this machine alone, wait for it, and stop it."""
+"""Start JupyterLab with the lessons, reachable from this machine only, and stop it at the end."""
 
 import os
 import secrets
@@ -18,21 +18,32 @@ from gpulab.errors import NoJupyterLabError, PortInUseError
 from gpulab.lessons._folder import FIRST_LESSON
 
 LOOPBACK = "127.0.0.1"
-FIRST_PORT = 8888
+FIRST_PORT = 8888  # JupyterLab's own default
 STOP_TIMEOUT_S = 15
-# what Windows has in place of a session
+# Windows has process groups instead of sessions.
 NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
-# a closed terminal and a service manager stop the server as Ctrl-C does
+# A service manager sends SIGTERM and a closed terminal SIGHUP; both stop the server like Ctrl-C.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def usable_port(asked: int | None = None) -> int:
-    """Return the port to serve at: the one asked for, else the first free one from 8888 on.
+    """Return the port for JupyterLab: the requested one, or the first free one from 8888 on.
+
+    Parameters
+    ----------
+    asked
+        The requested port; None for any free one.
 
     Raises
     ------
     PortInUseError
-        If the port that was asked for cannot be used; the message names a free one.
+        If the requested port cannot be used. The message names a free one.
+
+    Examples
+    --------
+    >>> from gpulab import lessons
+    >>> lessons.usable_port() >= 8888
+    True
     """
     if asked is None:
         return next(port for port in count(FIRST_PORT) if _port_problem(port) is None)
@@ -46,7 +57,8 @@ def usable_port(asked: int | None = None) -> int:
 
 def _port_problem(port: int) -> str | None:
     with socket.socket() as probe:
-        # a port that was closed a moment ago is free, on systems where this option says so
+        # A port that was closed a moment ago can be used again with this option. On Windows the
+        # option would also accept a port that another program is using.
         if sys.platform != "win32":
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -57,23 +69,29 @@ def _port_problem(port: int) -> str | None:
 
 
 def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object]) -> None:
-    """Run JupyterLab over ``folder`` until it ends or Ctrl-C, and leave no process behind.
+    """Run JupyterLab on a folder until it ends or you press Ctrl-C; no process is left behind.
 
     Parameters
     ----------
     folder
-        Root of what JupyterLab shows.
+        The folder that JupyterLab shows.
     port
-        Where to listen, on this machine's own loopback address only.
+        The port, on the loopback address: other machines cannot connect.
     browser
-        Whether to open the page as well.
+        Whether to open the page in a browser.
     say
-        Is given the address, with its token, once JupyterLab answers.
+        Called with the address, which contains a token, when JupyterLab answers.
 
     Raises
     ------
     NoJupyterLabError
         If JupyterLab is not installed, or ends before it answers.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import lessons
+    >>> lessons.serve(Path("."), port=8888, browser=True, say=print)  # doctest: +SKIP
     """
     if find_spec("jupyterlab") is None:
         raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")
@@ -83,7 +101,7 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
     server = subprocess.Popen(  # noqa: S603 # our own interpreter, and arguments made here
         lab_command(folder, port=port, browser=browser),
         env=_lab_environment(token),
-        # else Ctrl-C reaches JupyterLab too, which then asks back
+        # Otherwise Ctrl-C would reach JupyterLab too, which asks for a confirmation.
         start_new_session=True,
         creationflags=NEW_GROUP,
     )
@@ -96,7 +114,7 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
 
 
 def lab_command(folder: Path, *, port: int, browser: bool) -> list[str]:
-    """Return the command that starts JupyterLab at the first lesson, on loopback only."""
+    """Return the command that starts JupyterLab at the first lesson, on the loopback address."""
     options = {
         "ServerApp.log_level": "ERROR",
         "LabApp.log_level": "ERROR",
@@ -109,13 +127,15 @@ def lab_command(folder: Path, *, port: int, browser: bool) -> list[str]:
     }
     command = [sys.executable, "-m", "jupyterlab"]
     command += [f"--{name}={value}" for name, value in options.items()]
-    # in containers the user is often root; the address is loopback and the token is needed
+    # In a container the user is often root, whom JupyterLab refuses by default. Here that is safe:
+    # the server listens on the loopback address and asks for a token.
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     return [*command, "--allow-root"] if is_root else command
 
 
 def _lab_environment(token: str) -> dict[str, str]:
-    # our settings turn off the announcements: no question about news, no request to the network
+    # Our settings turn off JupyterLab's announcements, which would ask the learner about news and
+    # connect to the network.
     settings = [str(files("gpulab") / "data" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
     return os.environ | {
         "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, settings)),

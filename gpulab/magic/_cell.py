@@ -112,6 +112,8 @@ def build_work(
     # do not change, and the timed code reads them as fast as its own local names.
     local = {name: local_scope[name] for name in code.names() if name in local_scope}
     shared = _shared_names(shell, code, local)
+    # A variable that the body assigns would be local to it, and unbound when it is read first. As
+    # nonlocal it is the variable of the setup.
     scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
     timed = _function(_TIMED, [*scope, *code.body] or [ast.Pass()])
     give = ast.Return(value=ast.Name(id=_TIMED, ctx=ast.Load()))
@@ -249,6 +251,7 @@ def _shared_names(shell: Shell, code: TimedCode, local: Iterable[str]) -> list[s
 
 def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
     """Return whether the setup binds a name, by asking the compiler."""
+    # `nonlocal x` is a SyntaxError unless an enclosing function binds x.
     inner = _function(_TIMED, [ast.Nonlocal(names=[name])])
     tree = _module([_function(_PREPARE, [*code.setup, inner])])
     try:

@@ -41,6 +41,8 @@ class CudaTimeMagics(Magics):
         self._shell = shell
         self._introduced = ""
 
+    # Without no_var_expand, IPython would replace {x} and $x in the user's code. With
+    # needs_local_scope, a line inside a function can use the function's local variables.
     @skip_doctest
     @no_var_expand
     @line_cell_magic

@@ -93,6 +93,8 @@ def _axis(shown: Distribution) -> _Axis:
     reach_s = _AXIS_SPREADS * robust_spread(shown.samples_s) or math.inf
     near_s = [time_s for time_s in shown.samples_s if abs(time_s - shown.median_s) <= reach_s]
     low_s, high_s = min(*near_s, *shown.interval_s), max(*near_s, *shown.interval_s)
+    # Slightly more than half the range, so that the outermost samples are not at the edge, and
+    # never zero, because positions are divided by it.
     half_s = max((high_s - low_s) * 0.53, _MIN_AXIS / 2 * abs(shown.median_s), 0.5e-9)
     return _Axis((low_s + high_s) / 2 - half_s, (low_s + high_s) / 2 + half_s)
 

@@ -168,6 +168,8 @@ class Measurement(Saved):
         low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
         if not self.floor_error_s:
             return low_s, high_s
+        # Independent errors add as squares. The floor was subtracted once per timed interval, so
+        # a call has its share of the error.
         centre_s, floor_error_s = self.median_s, self.floor_error_s / self.inner_loops
         return (
             max(0.0, centre_s - math.hypot(centre_s - low_s, floor_error_s)),

@@ -1,4 +1,4 @@
-"""The three rooflines of a GPU: from its data sheet, its clocks now, and what it reaches."""
+"""The three rooflines of a GPU: from its data sheet, from its clocks now, and as measured."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -22,23 +22,31 @@ if TYPE_CHECKING:
 _MEMORY, _L2, _FLOOR = "memory", "L2", "floor"
 _UNITS = {_MEMORY: "B/s", _L2: "B/s", _FLOOR: "s"}
 _FLOPS = "FLOP/s"
-# A driver renews the clocks that it tells every 0.1 s, and a GPU at rest may have a low one.
+# An idle GPU may have a low clock, so it is read under load. A driver updates the clocks that it
+# reports every 0.1 s, so the load must last longer.
 _LOOK_S, _LOAD_ELEMENTS = 0.25, 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """Up to three roofs of one GPU; they are never mixed.
+    """Up to three roofs of one GPU, each with limits of one kind only.
 
     Attributes
     ----------
     device_name
         As the driver reports it.
     source
-        Where clocks and measured roof come from: ``"measured"``, ``"recorded"`` or
-        ``"virtual"``; empty where there is only a data sheet.
+        Where the clocks and the measured roof come from: ``"measured"``, ``"recorded"`` or
+        ``"virtual"``; empty if there is only a data sheet.
     roofs
-        Those that there are, at most one of each basis.
+        At most one each: data sheet, data sheet at the current clocks, and measured.
+
+    Examples
+    --------
+    >>> from gpulab.roofline import Ceilings, ceilings
+    >>> sheet = ceilings("A100").data_sheet
+    >>> Ceilings("my A100", "", (sheet,)).measured is None
+    True
     """
 
     device_name: str
@@ -52,33 +60,36 @@ class Ceilings:
         found = [roof.basis for roof in self.roofs]
         if len(set(found)) < len(found) or not set(found) <= set(BASES):
             raise InvalidOptionError(
-                f"roofs of {', '.join(found)}; there is one each of {', '.join(BASES)}"
+                f"roofs of {', '.join(found)}; give at most one each of {', '.join(BASES)}"
             )
 
     @property
     def data_sheet(self) -> Roof | None:
-        """What the vendor states, or None if no data sheet is known."""
+        """The roof that the vendor states; None if no data sheet is known."""
         return self._of(DATA_SHEET)
 
     @property
     def live(self) -> Roof | None:
-        """The data sheet at the clocks that the GPU has, or None if they cannot be read."""
+        """The roof of the data sheet at the GPU's clocks; None if they cannot be read."""
         return self._of(LIVE)
 
     @property
     def measured(self) -> Roof | None:
-        """What kernels reach, or None if nobody measured it."""
+        """The roof that kernels reach; None if it was not measured."""
         return self._of(MEASURED)
 
     def _of(self, basis: str) -> Roof | None:
         return next((roof for roof in self.roofs if roof.basis == basis), None)
 
     def to_rows(self) -> list[Row]:
-        """Return one plain row a figure, as a recording keeps them."""
+        """Return one plain row per value, as a recording stores them."""
         return [row for roof in self.roofs for row in _rows_of(roof)]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return one row a figure: ``roof``, ``quantity``, ``value``, ``unit``, ``detail``."""
+        """Return a table with one row per value.
+
+        Columns are ``roof``, ``quantity``, ``value``, ``unit`` and ``detail``.
+        """
         import pandas as pd
 
         table = pd.DataFrame(
@@ -103,15 +114,15 @@ CEILINGS = instance_of(Ceilings, "the ceilings of a GPU, such as ceilings('H200'
 
 
 def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
-    """Return the roofs that can be had without measuring any.
+    """Return the roofs of a GPU that need no measurement of bandwidth or arithmetic.
 
     Parameters
     ----------
     gpu
-        A GPU by name: its data sheet alone. None: the GPU in use, with the data sheet at the
-        clocks that it holds under a light load of a quarter of a second; work that meets the
-        power limit pulls them lower. A GPU of which no data sheet is known has no roof at all,
-        and ``str`` says so: measure them.
+        Name of a GPU: its data sheet alone. None: the GPU in use, with its data sheet, also at the
+        clocks that it has under a light load of a quarter of a second. Work at the power limit
+        has lower clocks. A GPU without a known data sheet has no roof, and ``str`` of the result
+        says so; use :func:`measure_ceilings`.
 
     Raises
     ------
@@ -138,21 +149,28 @@ def _live(spec: GpuSpec) -> Iterator[Roof]:
     if clocks.try_read() is None:
         return
     load = workload("copy").make(_LOAD_ELEMENTS, "float32")
-    # The last reading counts: the first ones may still be those of a GPU at rest.
+    # The last reading counts: the first ones may still show the clocks of an idle GPU.
     *_, seen = clocks.watch(load, duration_s=_LOOK_S, parts=("sm_mhz", "memory_mhz"))
     if seen.sm_mhz and seen.memory_mhz:
         yield at_clocks(spec, seen.sm_mhz, seen.memory_mhz)
 
 
 def ceilings_of(recording: Recording) -> Ceilings:
-    """Return the roofs that a recording keeps.
+    """Return the roofs that a recording contains.
 
     Raises
     ------
     UnknownNameError
         If it has no section of ceilings.
     RecordingError
-        If that section has a row that is not a figure.
+        If a row of that section is not a value of a roof.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> gpulab.roofline.ceilings_of(recorded).measured is None
+    False
     """
     instance_of(Recording, "a recording, such as recordings.load() returns").check(
         recording=recording
@@ -164,8 +182,8 @@ def ceilings_of(recording: Recording) -> Ceilings:
     for row in rows:
         if not _is_figure(row):
             raise RecordingError(
-                f"{recording.name} is damaged: {row} in its section of ceilings is no figure of a "
-                "roof, with a value above 0; take the original again, or make a new one: "
+                f"{recording.name} is damaged: {row} in its section of ceilings is not a value of "
+                "a roof, above 0; take the original again, or make a new one: "
                 "gpulab record --out FILE"
             )
     source = "virtual" if recording.is_virtual else "recorded"
@@ -202,7 +220,7 @@ def _rows_of(roof: Roof) -> Iterator[Row]:
 
 def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
     kept = list(rows)
-    # Rows that nobody here knows, such as those of a later version, do no harm.
+    # Unknown rows, such as those of a later version, are ignored.
     for basis in BASES:
         found = {row["quantity"]: float(row["value"]) for row in kept if row["roof"] == basis}
         if _MEMORY not in found:

@@ -20,14 +20,24 @@ __all__ = ["Chart", "chart"]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What one roofline figure shows: the roofs of a GPU, and points below them.
+    """The data of one roofline figure: the roofs of a GPU, and the points below them.
 
     Attributes
     ----------
     ceilings
         Roofs of the GPU that the points were measured on.
     table
-        As :func:`table` returns it, of one type of data.
+        A table from :func:`table`, with points of one type of data.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps import Point, Task
+    >>> point = Point(Task("add", 2**20, dtype="float16"), median_s=2e-6, low_s=2e-6,
+    ...     high_s=2e-6, n_samples=9, device_name="NVIDIA H200")
+    >>> roofs = gpulab.roofline.ceilings("H200")
+    >>> gpulab.roofline.chart([point], roofs, dtype="float16").arithmetics
+    ('float16',)
     """
 
     ceilings: Ceilings
@@ -39,11 +49,11 @@ class Chart:
 
     @property
     def arithmetics(self) -> tuple[str, ...]:
-        """The types in which the points compute, whose peaks are drawn."""
+        """The types in which the points compute; their peaks are drawn."""
         return tuple(dict.fromkeys(self.table["arithmetic"]))
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the points with both predictions."""
+        """Return the table of points, with the predictions of both models."""
         return self.table
 
     @property
@@ -60,7 +70,7 @@ class Chart:
 def chart(
     points: Iterable[Point] | HasPoints, ceilings: Ceilings, *, dtype: str = "float32"
 ) -> Chart:
-    """Choose the points of one type, and put them below the roofs of their GPU.
+    """Return the data of a roofline figure: the points of one type below the roofs of their GPU.
 
     Parameters
     ----------
@@ -70,12 +80,12 @@ def chart(
         Roofs of the same GPU, from :func:`ceilings`, :func:`measure_ceilings` or
         :func:`ceilings_of`.
     dtype
-        Which points, and whose peaks.
+        The type of the points and of the peaks.
 
     Raises
     ------
     InvalidOptionError
-        If no point is of that type, or one comes from another GPU or another source.
+        If no point has that type, or a point comes from another GPU or another source.
 
     Examples
     --------
@@ -101,6 +111,6 @@ def chart(
         if pair != here and ceilings.source:
             raise InvalidOptionError(
                 f"the points are {' on '.join(pair)} and the ceilings {' on '.join(here)}; "
-                "take both from one GPU"
+                "use points and ceilings of the same GPU"
             )
     return Chart(ceilings, kept)

@@ -1,7 +1,7 @@
-"""The refined prediction: trace a workload's kernels on a private virtual GPU, and cost them.
+"""The refined prediction: run a workload on a private virtual GPU, and add up its kernels' times.
 
-Nothing is modelled here. Which kernels a call launches and what each must do comes from the
-virtual GPU, what the cache serves from its cache, and how long that takes from its costs.
+This module has no model of its own. The virtual GPU says which kernels a call launches, what its
+cache serves, and how long each kernel takes.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,26 +30,26 @@ from gpulab.workloads import workload
 
 _NS = 1e-9
 _N_TRACES_KEPT = 4_000
-_THIN = 1_000_000
-_N_WARM = 2  # calls after which a cache holds what it will hold ever after
+_THIN = 1_000_000  # bytes are divided by this to ask what the kernel takes without them
+_N_WARM = 2  # after this many calls the contents of the cache no longer change
 
-_tracing = RLock()  # a virtual GPU belongs to the thread that entered it
+_tracing = RLock()  # only one thread at a time can enter the private virtual GPU
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBreakdown:
-    """The time of a call in parts, in seconds, and what limits it.
+    """The time of a call in parts, in seconds, and the part that limits it.
 
     Attributes
     ----------
     duration_s
         From the start of the first kernel to the end of the last.
     compute_s, memory_s
-        Arithmetic, and moving bytes; of each kernel the shorter one is hidden by the longer.
+        Arithmetic, and moving bytes. In each kernel the two overlap, so only the longer counts.
     launch_s
-        The rest: floors, latencies, and the pauses from kernel to kernel.
+        The rest: floors, latencies, and the pauses between kernels.
     bound
-        Which of them takes the most of the time.
+        The part that takes most of the time.
     """
 
     duration_s: float
@@ -78,15 +78,18 @@ def predict_by_kernels(
 def _trace_kernels(
     name: str, size: int, dtype: str, gpu: str, _switches: tuple[bool, bool]
 ) -> tuple[ModelledKernel, ...]:
-    """Return the kernels of one call of a workload; the switches decide about tensor cores."""
-    # Another virtual GPU may be in use; two cannot stand behind torch.cuda at the same time.
+    """Return the kernels of one call of a workload.
+
+    The switches for TF32 are in the key of the cache, because they change which kernels run.
+    """
+    # Another virtual GPU may be in use, and torch.cuda can use only one at a time.
     with _tracing, outside(), _private_gpu(gpu) as virtual:
         try:
             work = workload(name).make(size, dtype)
-            work()  # the first call of an optimizer makes its state
+            work()  # the first call of an optimizer also creates its state
             return _record_launches(virtual, work)
         except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()  # else what fitted would stay, and later traces lack it
+            torch.cuda.empty_cache()  # otherwise later traces would have less memory
             raise InvalidOptionError(
                 f"{name} of size={size} in {dtype} does not fit into the "
                 f"{virtual.spec.memory_bytes / 1e9:.0f} GB of the {virtual.spec.driver_name}; "
@@ -96,14 +99,14 @@ def _trace_kernels(
 
 @lru_cache(maxsize=4)
 def _private_gpu(gpu: str) -> VirtualGpu:
-    """Return a virtual GPU that nobody else uses; without values, so that size costs nothing."""
+    """Return a virtual GPU for this module alone; it computes no values, so size costs nothing."""
     return virtual_gpu(gpu, first_use=False, max_value_elements=0)
 
 
 def _record_launches(
     virtual: VirtualGpu, work: Callable[[], object]
 ) -> tuple[ModelledKernel, ...]:
-    """Return the kernels that ``work`` launches, noted at their launch."""
+    """Return the kernels that ``work`` launches, recorded at their launch."""
     machine = virtual.machine
     found: list[ModelledKernel] = []
 
@@ -112,7 +115,7 @@ def _record_launches(
             found.append(task.demand)
         return task
 
-    # On this one object, as for the records of a virtual GPU: others launch as ever.
+    # Replaced on this object only, so that other virtual GPUs launch as usual.
     vars(machine)["launch"] = note
     try:
         work()
@@ -134,7 +137,7 @@ def _cache_traffic(
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """Durations of one kernel, in nanoseconds, as it is and as it would be."""
+    """Durations of one kernel in nanoseconds: in full, and without some of its parts."""
 
     whole_ns: int
     without_memory_ns: int
@@ -144,13 +147,13 @@ class _Kernel:
 
     @classmethod
     def of(cls, item: tuple[KernelWork, Traffic], spec: GpuSpec) -> "_Kernel":
-        """Ask the model what would be if bytes, or arithmetic, or both took no time."""
+        """Return the model's durations if bytes, or arithmetic, or both took no time."""
         work, traffic = item
-        # The model keeps prices by identity, so what need not be replaced is not.
+        # The model caches costs by the identity of the work, so copy it only if necessary.
         idle = replace(work, scratch_bytes=0) if work.scratch_bytes else work
-        # In the same proportion, as the model's correction goes by it.
+        # The ratio of hits to misses stays, because the model's correction depends on it.
         thin = Traffic(*(-(-n // _THIN) for n in (traffic.hit_bytes, traffic.miss_bytes)))
-        # A stretch of 0 takes the arithmetic away and leaves the kernel's schedule as it is.
+        # A stretch of 0 removes the arithmetic and keeps the schedule of the kernel.
         return cls(
             duration_ns(work, traffic, spec),
             duration_ns(idle, thin, spec),
@@ -169,7 +172,7 @@ class _Kernel:
 
     @property
     def limit(self) -> str:
-        """What takes the time beyond the floor."""
+        """The part that takes the time beyond the floor."""
         if self.compute_ns >= self.memory_ns:
             return "compute"
         return "L2" if self.is_from_cache else "memory"
@@ -180,7 +183,7 @@ def _add_up(kernels: list[_Kernel]) -> TimeBreakdown:
     pauses_ns = max(0, len(kernels) - 1) * Gaps().work_to_work_ns
     shares_ns = dict.fromkeys(("launch", "compute", "memory", "L2"), 0)
     shares_ns["launch"] = pauses_ns + sum(item.with_neither_ns for item in kernels)
-    # What is hidden behind the longer of both counts nothing here.
+    # Each kernel's time beyond the floor goes to the part that limits it; the other overlaps.
     for item in kernels:
         shares_ns[item.limit] += item.whole_ns - item.with_neither_ns
     return TimeBreakdown(

@@ -20,34 +20,35 @@ _DTYPES = {
     "float64": "float64",
 }
 _SIDES = (8192, 4096, 2048)
-_LONGEST_S = 0.02  # of one product; longer ones tell no more
-_COPY_ELEMENTS, _COPY_SHARE = 1 << 28, 16  # at most this share of the memory for each side
+_LONGEST_S = 0.02  # longest matmul; a larger one would not show a higher rate
+_COPY_ELEMENTS, _COPY_SHARE = 1 << 28, 16  # source and target: at most 1/16 of the memory each
 _ITEM_BYTES = 4
-# Of an H200's cache of 60 MiB two partitions hold what is read, so that a copy of an eighth of it
-# stays inside, and one of a twenty-fourth takes less time by what the difference takes to move.
+# On an H200, both partitions of the 60 MiB of L2 store a copy of what is read. So a copy of an
+# eighth of the L2 stays inside it. The bandwidth is the difference in bytes to a copy of 1/24,
+# over the difference in time, which removes the fixed costs of a kernel.
 _L2_SHARES = (24, 8)
 
 
 def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceilings:
-    """Measure what the GPU in use reaches, beside what its data sheet and its clocks promise.
+    """Return the limits that the GPU in use reaches, and those of its data sheet and clocks.
 
-    Peaks are those of square products from PyTorch's library, the largest side of 8192, 4096
-    and 2048 that takes at most 20 ms; bandwidth is that of a copy, bytes read and bytes written
-    counted, of 1 GiB or what a sixteenth of the memory holds. That of the L2 is what a larger
-    copy inside it takes longer than a smaller one. The floor is an addition of one element. They
-    are what good kernels reach on this day and at these clocks, and a better one may exist.
+    Peaks come from matmuls of square matrices by PyTorch's library, with the largest side of 8192,
+    4096 and 2048 that takes at most 20 ms. The bandwidth is that of a copy of 1 GiB, or of a
+    sixteenth of the memory if that is less; bytes read and bytes written both count. The bandwidth
+    of the L2 comes from two copies that fit into it. The floor is the time of adding one element.
+    Good kernels reach these values today at these clocks; a better kernel may exist.
 
     Parameters
     ----------
     max_time_s
-        Seconds for each of the nine figures at most; warming up comes on top.
+        Longest time for each of the nine values, in seconds, without warm-up.
     progress
         Whether to show a bar for each.
 
     Returns
     -------
     Ceilings
-        With ``measured``; a type that the GPU or its library does not offer has no peak.
+        Ceilings with ``measured``; a type that the GPU or its library does not offer has no peak.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
         return found.median_s
 
     with device.active():
-        # The clocks are read first: products heat the GPU, and its clock falls.
+        # The clocks are read first: matmuls heat the GPU, and then its clock falls.
         known = ceilings()
         sides, peaks = _peaks(timed)
         n_copied = _n_copied()
@@ -82,7 +83,7 @@ MedianTimer = Callable[[Callable[[], object], str], float]
 
 
 def _peaks(timed: MedianTimer) -> tuple[str, dict[str, float]]:
-    """Return the sides of the products, and what they reach, by the type of the arithmetic."""
+    """Return the sides of the matmuls as text, and their rates by the type of the arithmetic."""
     peaks: dict[str, float] = {}
     sides = set()
     for arithmetic, dtype in _DTYPES.items():
@@ -91,9 +92,10 @@ def _peaks(timed: MedianTimer) -> tuple[str, dict[str, float]]:
                 side = _side(timed, dtype)
                 product = workload("matmul").make(side, dtype)
                 peaks[arithmetic] = workload("matmul").flops(side) / timed(product, "cold")
-            except torch.OutOfMemoryError:  # a RuntimeError too, and no reason to leave a type out
+            # This is a RuntimeError too, but it does not mean that the type is missing.
+            except torch.OutOfMemoryError:
                 raise
-            except RuntimeError:  # the library has no such product for this GPU
+            except RuntimeError:  # the library has no matmul of this type for this GPU
                 continue
         sides.add(side)
     return " and ".join(map(str, sorted(sides))), peaks
@@ -120,7 +122,7 @@ def _tf32(*, allowed: bool) -> Iterator[None]:
 
 def _n_copied() -> int:
     _, total_bytes = torch.cuda.mem_get_info()
-    # Of the total, not of what is free: the figure should not depend on what else is held.
+    # A share of the total memory, not of the free: the result must not depend on other tensors.
     room = total_bytes // _COPY_SHARE // _ITEM_BYTES
     return int(min(_COPY_ELEMENTS, 1 << (room.bit_length() - 1)))
 

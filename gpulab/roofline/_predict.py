@@ -1,4 +1,4 @@
-"""Predict the time of a workload on a GPU, by the plain roofline or by a refined model."""
+"""Predict how long a workload takes on a GPU, by the plain roofline or by a refined model."""
 
 from dataclasses import asdict, dataclass
 
@@ -24,25 +24,33 @@ class PredictedTime:
     Attributes
     ----------
     workload, size, dtype, cache
-        What was asked for; the plain model does not know of caches.
+        What the prediction is for; the plain model ignores the cache.
     model
         ``"plain"`` or ``"refined"``.
     device_name
         The GPU, as its driver reports it; empty if a roof was given.
     duration_s
-        From the start of the first kernel to the end of the last, in seconds: what
-        ``measure`` reads by default. The launch by the host is not in it.
+        Seconds from the start of the first kernel to the end of the last, as ``measure`` times by
+        default. It does not include the launch by the host.
     bound
-        ``"compute"``, ``"memory"``, ``"L2"`` or ``"launch"``: what takes most of it.
+        The part that takes most of the time: ``"compute"``, ``"memory"``, ``"L2"`` or
+        ``"launch"``.
     compute_s, memory_s, launch_s
         Seconds for the arithmetic, for moving the bytes, and for floors, latencies and pauses
-        between kernels. The shorter of the first two is hidden behind the longer.
+        between kernels. The first two overlap, so only the longer one counts.
     flops, size_bytes
-        What the workload must compute and move at least.
+        Least number of operations and bytes of the workload.
     arithmetic
-        Type in which it computes: ``"tf32"`` where single precision may be rounded to it.
+        Type in which it computes: ``"tf32"`` if float32 may be rounded to it.
     basis
-        What the figures rest on.
+        Where the limits come from.
+
+    Examples
+    --------
+    >>> from gpulab.roofline import predict
+    >>> print(predict("add", 2**20, gpu="H200", model="plain"))
+    add n=1048576 float32: 2.62 µs predicted for NVIDIA H200 (plain model, cold cache), bound by \
+memory
     """
 
     workload: str
@@ -71,7 +79,7 @@ class PredictedTime:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, in FLOP/byte; 0 for work that only moves."""
+        """Arithmetic intensity, in FLOP/byte; 0 for work that only moves data."""
         return self.flops / self.size_bytes
 
 
@@ -86,32 +94,33 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
 ) -> PredictedTime:
     """Return how long one call of a workload should take on a GPU.
 
-    The plain model is the roofline of the textbook: FLOPs over the peak or bytes over the
-    bandwidth, whichever is more. The refined one is the model of the virtual GPU itself: the
-    kernels that the call launches, tiles and waves, what the cache serves, floors, and by how
-    much calls of the kind and size were off on the GPU that it was fitted to
-    (``docs/fidelity.md`` has its errors). Both speak of the clock of a short burst.
+    The plain model is the roofline of textbooks: FLOPs over the peak or bytes over the bandwidth,
+    whichever is longer. The refined model is that of the virtual GPU. It includes the kernels that
+    the call launches, their tiles and waves, what the cache serves, floors, and a correction by
+    kind and size of the call that was fitted to a real GPU (``docs/fidelity.md`` has its errors).
+    Both assume the clock of a short burst.
 
     Parameters
     ----------
     name, size, dtype
-        A workload of :data:`gpulab.workloads.WORKLOADS` and what it is offered for.
+        A workload of :data:`gpulab.workloads.WORKLOADS`, its size, and one of its types.
     gpu
-        A name of :func:`gpulab.gpus.names`, a driver's name, figures of a GPU, or None for the
-        GPU in use. A ``Roof``, such as ``measure_ceilings().measured``, gives the plain model
-        other limits than the data sheet's.
+        A name from :func:`gpulab.gpus.names`, a driver's name, a ``GpuSpec``, or None for the GPU
+        in use. A ``Roof``, such as ``measure_ceilings().measured``, gives the plain model other
+        limits than those of the data sheet.
     model
         ``"refined"`` or ``"plain"``.
     cache
-        ``"cold"``: all data come from memory. ``"hot"``: the call before has left its data.
+        ``"cold"``: all data come from memory. ``"hot"``: the cache contains data of the previous
+        call.
 
     Raises
     ------
     UnknownNameError
-        If workload, type, GPU, model or cache state has no such name.
+        If there is no workload, type, GPU, model or cache state of that name.
     InvalidOptionError
-        If the size is below 1 or does not fit into the memory of the GPU, if nothing is known of
-        the GPU in use, or if a roof is given to the refined model.
+        If the size is below 1 or does not fit into the memory of the GPU, if the GPU in use has no
+        data sheet, or if you pass a roof to the refined model.
 
     Examples
     --------
@@ -122,7 +131,7 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
     NameOf("model", MODELS).check(model=model)
     NameOf("cache state", CACHES).check(cache=cache)
     work = workload(name)
-    # What is counted comes first, so that a size or a type that is wrong is refused by its name.
+    # The counts come first: they raise with a clear message for a wrong size or type.
     flops, size_bytes = work.flops(size), work.bytes(size, dtype)
     arithmetic = arithmetic_of(work, size, dtype)
     on = gpu if isinstance(gpu, Roof) else spec_of(gpu)
@@ -149,7 +158,7 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
 
 
 def _plain(roof: Roof, flops: int, size_bytes: int, arithmetic: str) -> TimeBreakdown:
-    # Work that only moves needs no peak, which a measured roof may not have of its type.
+    # Work without FLOPs needs no peak; a measured roof may have none for its type.
     compute_s = roof.compute_s(flops, arithmetic) if flops else 0.0
     memory_s = roof.memory_s(size_bytes)
     bound = "compute" if compute_s > memory_s else "memory"
@@ -161,8 +170,8 @@ def _plain_roof(spec: GpuSpec | Roof, model: str) -> Roof:
         return data_sheet(spec)
     if model != "plain":
         raise InvalidOptionError(
-            f"gpu is a roof ({spec.basis}) and model={model!r}; the refined model needs to know "
-            'the GPU: give its name, or take model="plain"'
+            f"gpu is a roof ({spec.basis}) and model={model!r}; the refined model needs the GPU "
+            'itself: give its name, or use model="plain"'
         )
     return spec
 
@@ -171,20 +180,20 @@ _GPU = instance_of(str, "the name of a GPU, a GpuSpec, a Roof, or None for the G
 
 
 def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
-    """Return what is known of a GPU by either of its names, or of the GPU in use.
+    """Return the data sheet of a GPU by its short name or the driver's, or of the GPU in use.
 
     Raises
     ------
     UnknownNameError
         If there is no GPU of that name.
     InvalidOptionError
-        If nothing is known of the GPU in use.
+        If the GPU in use has no data sheet.
     """
     if isinstance(gpu, GpuSpec):
         return gpu
     if gpu is not None:
         _GPU.check(gpu=gpu)
-        # No short name is a driver's name, and an error should speak of the short ones.
+        # The driver's names are tried first, so that an error lists the short names.
         return gpus.by_driver_name(gpu) or gpus.gpu(gpu)
     in_use = device.current().name
     spec = gpus.by_driver_name(in_use)
@@ -197,7 +206,15 @@ def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
 
 
 def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
-    """Return the type in which a workload computes, by torch's two switches for TF32."""
+    """Return the type in which a workload computes, given torch's two switches for TF32.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> matmul = gpulab.workloads.workload("matmul")
+    >>> gpulab.roofline.arithmetic_of(matmul, 64, "float16")
+    'float16'
+    """
     instance_of(Workload, "a Workload, such as workload('matmul')").check(work=work)
     COUNT.check(size=size)
     NameOf(f"type of {work.name}", work.dtypes).check(dtype=dtype)

@@ -1,4 +1,4 @@
-"""Compare predicted with measured times, point by point, and sum up each model's error."""
+"""Compare predicted with measured times, point by point, and summarize each model's error."""
 
 import math
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# What these read is the time on the GPU; the others hold launches, waits or events besides, and
+# These methods time the GPU alone; the others include launches, waits or the floor of events, and
 # the CPU has a method of its own.
 _METHODS = frozenset({"calibrated", "graph", "profiler", "profiler-span"})
 _TASK = ("workload", "size", "dtype", "cache", "method")
@@ -38,24 +38,25 @@ _P90 = 0.9
 def table(
     points: Iterable[Point] | HasPoints, *, ceilings: Ceilings | None = None
 ) -> "pd.DataFrame":
-    """Return what both models say of points that were measured on a GPU.
+    """Return a table of points measured on a GPU, with the predictions of both models.
 
     Parameters
     ----------
     points
-        Points, or a sweep or recording that has them. Left out are those of the CPU, those with
-        an error or with transfers, and those of methods that read more than the time on the GPU.
+        Points, or a sweep or recording that has them. Left out are points of the CPU, with an
+        error or with transfers, and those of methods that include more than the time on the GPU.
     ceilings
-        Where no data sheet of the GPU is known, their measured roof stands in for it in the plain
-        model; without them such a point has no prediction at all.
+        If the GPU has no known data sheet, the plain model uses the measured roof of these
+        ceilings. Without them, such a point has no prediction.
 
     Returns
     -------
     pandas.DataFrame
-        One row a point. ``plain_ratio`` and ``refined_ratio`` are the measured time over the
-        predicted one: 3 means three times as slow as predicted. ``bound`` is the refined model's
-        (else the plain one's), and ``compute_s``, ``memory_s`` and ``launch_s`` go with it.
-        ``flops_per_s`` is what was reached. The roofs speak of a burst, so heat shows as a ratio.
+        One row per point. ``plain_ratio`` and ``refined_ratio`` are the measured time over the
+        predicted one: 3 means three times as slow as predicted. ``bound``, ``compute_s``,
+        ``memory_s`` and ``launch_s`` come from the refined model, or from the plain one if there
+        is no refined prediction. ``flops_per_s`` is the measured rate. The models assume the burst
+        clock, so a GPU slowed by heat has higher ratios.
 
     Examples
     --------
@@ -78,25 +79,34 @@ def table(
 
 
 def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
-    """Return how far each model is off: the predicted time over the measured one, less one.
+    """Return the relative error of each model: the predicted over the measured time, minus one.
 
     Parameters
     ----------
     table
-        As :func:`table` returns it.
+        A table from :func:`table`.
     by
         A column to group by, e.g. ``"workload"``; None: all together.
 
     Returns
     -------
     pandas.DataFrame
-        ``model``, ``n``, ``median`` and ``p90`` of the absolute error, and the ``median_signed``
-        one. A model without any prediction has no row.
+        ``model``, ``n``, ``median`` and ``p90`` of the absolute error, and ``median_signed`` of
+        the signed error. A model without any prediction has no row.
 
     Raises
     ------
     InvalidOptionError
         If the table has no such column.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps import Point, Task
+    >>> point = Point(Task("add", 2**20), median_s=5e-6, low_s=5e-6, high_s=5e-6, n_samples=9,
+    ...     device_name="NVIDIA H200")
+    >>> gpulab.roofline.errors(gpulab.roofline.table([point]))["model"].tolist()
+    ['plain', 'refined']
     """
     import pandas as pd
 
@@ -111,6 +121,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     rows = []
     for name, part in groups:
         for model in _MODELS:
+            # The ratio is measured over predicted, and the error is predicted over measured.
             error = (1 / part[f"{model}_ratio"] - 1).dropna()
             if len(error):
                 size = error.abs()
@@ -122,7 +133,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
 def _is_comparable(point: Point) -> bool:
     task = point.task
     is_alone = task.transfers == "none" and task.method in _METHODS
-    # It is 0 where there is an error, and where the floor ate a reading.
+    # The median is 0 for a point with an error, and for work not longer than its floor.
     return is_alone and point.median_s > 0
 
 

@@ -1,7 +1,8 @@
-"""Find the CPU times that are too long because the work waited for a core of the host.
+"""Find CPU times that are too long because the work waited for a core of the host.
 
-Threads of one call wait for each other. Where other programs occupy the cores, such a call takes
-time slices of the scheduler, milliseconds each, however short its work is; all its samples agree.
+The threads of a call wait for each other. If other programs occupy the cores, even a short call
+waits for time slices of the scheduler, of milliseconds each. All samples wait, so their spread
+does not show it.
 """
 
 from contextlib import suppress
@@ -13,29 +14,33 @@ from gpulab.scaling._curve import Curve
 from gpulab.scaling._curve_points import MeasureTask
 from gpulab.scaling._intersection import size_text
 from gpulab.sweeps import Point, Task
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
-_THREADS = Path("/proc/self/task")  # Linux has it; elsewhere nothing is known and nothing said
+_THREADS = Path("/proc/self/task")  # only Linux has it; on other systems there is no finding
 _NS = 1e-9
 
-_SHORTEST_WAIT_S = 0.5e-3  # a thread that is woken waits some microseconds, for a time slice ms
-_LEAST_SHARE = 0.25  # a quiet host has about 0.01, one busy program for each core 0.5
-_LEAST_OF_SAMPLES = 0.5  # fewer waits than that leave a median where it is
-_LONGEST_OF_READING = 2.0  # a reading that holds a wait is no shorter; this much is scatter
+# A thread that is woken waits some microseconds; a thread without a core waits milliseconds.
+_SHORTEST_WAIT_S = 0.5e-3
+# Least share of time spent waiting. It is about 0.01 on a quiet host, and 0.5 with one other busy
+# program on each core.
+_LEAST_SHARE = 0.25
+_LEAST_OF_SAMPLES = 0.5  # with fewer waits per sample, the median does not change
+# A sample that contains a wait is at least as long as the wait; the factor allows for scatter.
+_LONGEST_OF_READING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCounters:
-    """How the scheduler treated one thread.
+    """The scheduler's counters for one thread.
 
     Attributes
     ----------
     ran_s
         Seconds on a core.
     waited_s
-        Seconds in which it could have run and had no core. Sleep, or a lock, is not in it.
+        Seconds in which it could have run but had no core, without sleep and waits for locks.
     n
-        How often it was given a core.
+        How often it got a core.
     """
 
     ran_s: float = 0.0
@@ -43,13 +48,13 @@ class SchedulerCounters:
     n: int = 0
 
     def since(self, before: "SchedulerCounters") -> "SchedulerCounters":
-        """Return what came after an earlier reading."""
+        """Return the increase since an earlier reading."""
         return SchedulerCounters(
             self.ran_s - before.ran_s, self.waited_s - before.waited_s, self.n - before.n
         )
 
     def wait_in(self, point: Point) -> float:
-        """Return how long one wait within a point's median lasts, in seconds; 0 if none is."""
+        """Return the seconds of one wait that a point's median includes; 0 if it includes none."""
         if self.n < max(1, _LEAST_OF_SAMPLES * point.n_samples):
             return 0.0
         wait_s = self.waited_s / self.n
@@ -64,8 +69,8 @@ class SchedulerCounters:
 class ContentionWatch:
     """Measures points, and notes which times of the CPU contain waits for a core.
 
-    The scheduler's own counters tell it: no clock is read, real or virtual, and nothing happens
-    within a timed interval.
+    It reads the scheduler's counters before and after a point. It reads no clock, real or
+    virtual, and does nothing inside a timed interval.
     """
 
     def __init__(self, measure: MeasureTask) -> None:
@@ -96,7 +101,7 @@ def _read() -> dict[str, SchedulerCounters]:
     """Return the counters of every thread of this process, by its name in the system."""
     found = {}
     for path in _THREADS.glob("*/schedstat"):
-        # A thread may end meanwhile, and a system may count in another way.
+        # A thread may end meanwhile, and the format may differ on some systems.
         with suppress(OSError, ValueError):
             ran_ns, waited_ns, n = map(int, path.read_text("ascii").split())
             found[path.parent.name] = SchedulerCounters(ran_ns * _NS, waited_ns * _NS, n)
@@ -104,7 +109,7 @@ def _read() -> dict[str, SchedulerCounters]:
 
 
 def contention_findings(curve: Curve) -> tuple[Finding, ...]:
-    """Return the finding that some times of a curve contain waits for a core, if any do."""
+    """Return a finding if some times of a curve contain waits for a core."""
     if not curve.waits:
         return ()
     sizes = ", ".join(size_text(size) for size, _ in curve.waits)
@@ -112,9 +117,9 @@ def contention_findings(curve: Curve) -> tuple[Finding, ...]:
     fewer = "" if curve.n_threads == 1 else " or ask for fewer threads (n_threads=1)"
     found = Finding(
         "waited-for-a-core",
-        f"the host was short of cores: {len(curve.waits)} of {len(curve.sizes)} CPU readings "
-        f"waited for one (n = {sizes}; up to {format_time(longest_s)} a wait) and came out too "
-        "long",
+        f"the host had too few free cores: waits for a core are part of {len(curve.waits)} of "
+        f"{counted(len(curve.sizes), 'CPU time')} (n = {sizes}; up to {format_time(longest_s)} "
+        "per wait), which are too long",
         f"close other programs{fewer}, then run again",
     )
     return (found,)

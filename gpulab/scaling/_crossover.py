@@ -1,4 +1,4 @@
-"""The smallest size for which the GPU is faster than the CPU, from a curve for each of them."""
+"""``crossover``: find the smallest size for which the GPU is faster than the CPU."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +35,7 @@ from gpulab.scaling._intersection import Crossing, find_crossing
 from gpulab.scaling._links import find_link, link_of, over_link
 from gpulab.sweeps import TRANSFERS, Task, take
 from gpulab.timing import METHODS
+from gpulab.units import counted
 from gpulab.workloads import workload as find_workload
 
 if TYPE_CHECKING:
@@ -44,24 +45,25 @@ __all__ = ["Crossover", "crossover"]
 
 
 _N_ON_GRID = 400
-_BEYOND = 256  # times the largest size: so far the lines are followed
+# The lines are extended this many times beyond the smallest and the largest size.
+_BEYOND = 256
 _WAYS = {"in": "with transfers in", "out": "with transfers out", "both": "with transfers"}
 
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Two curves of one workload, and where the GPU gets ahead of the CPU.
+    """The curves of CPU and GPU for one workload, and the size from which the GPU is faster.
 
     Attributes
     ----------
     workload, dtype
-        What ran.
+        Name of the workload, and its type.
     transfers
-        What of the copies the GPU's times hold: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
+        Which copies the GPU's times include: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
     cpu, gpu
-        The curves that are compared.
+        The two curves that are compared.
     bare
-        The GPU's curve without transfers; the same one where none are asked for.
+        The GPU's curve without transfers; the same as ``gpu`` if ``transfers`` is ``"none"``.
 
     Examples
     --------
@@ -90,19 +92,19 @@ class Crossover:
 
     @property
     def bare_crossing(self) -> Crossing:
-        """Where they cross when the copies are left out."""
+        """Where the measured curves cross without the copies."""
         return _measured_crossing(self.cpu, self.bare)
 
     @property
     def predicted(self) -> Crossing | None:
-        """Where the two lines cross, followed far beyond the sizes; None without two lines.
+        """Where the fitted lines cross, also far outside the measured sizes; None without lines.
 
-        It is a prediction from two fixed costs and two slopes alone. Where it is far from
-        ``crossing``, one of the curves is no line.
+        It is a prediction from two fixed costs and two slopes. If it is far from ``crossing``,
+        at least one of the curves is not a straight line.
         """
         if self.cpu.fit is None or self.gpu.fit is None:
             return None
-        # A fine grid, on which straight pieces are as good as the lines themselves.
+        # The grid is so fine that interpolation between its sizes follows the lines closely.
         sizes = _grid(self.cpu.sizes + self.gpu.sizes)
         cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
         reach = np.hypot(cpu[1], gpu[1])
@@ -110,7 +112,9 @@ class Crossover:
         return replace(found, of="of the lines")
 
     def line(self, curve: Curve, sizes: Sequence[int]) -> tuple[Any, Any]:
-        """Return a curve's line at some sizes: seconds, and the logarithmic reach of its band.
+        """Return a curve's line at some sizes: its seconds, and half the width of its band.
+
+        The half width is a difference of natural logarithms of the times.
 
         Raises
         ------
@@ -121,7 +125,8 @@ class Crossover:
         sizes = items_of("sizes", sizes, COUNT)
         if curve.fit is None:
             raise InvalidOptionError(
-                f"{len(curve.sizes)} point of {curve.name} gives no line; take two or more sizes"
+                f"{curve.name} has {counted(len(curve.sizes), 'point')}, which gives no line; "
+                "take two or more sizes"
             )
         x = amounts(self.workload, sizes, self.dtype, curve.fit.unit)
         return curve.fit.time_s(x), curve.fit.spread(x)
@@ -141,14 +146,14 @@ class Crossover:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What to doubt about the times that were measured for it; often nothing."""
+        """Reasons to doubt the measured times; often none."""
         return contention_findings(self.cpu)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row for each size of each curve.
 
-        Columns are ``on``, ``size``, ``median_s``, ``low_s``, ``high_s``, ``line_s`` (the line
-        there), ``transfers``, ``how``, ``source`` and ``device_name``.
+        Columns are ``on``, ``size``, ``median_s``, ``low_s``, ``high_s``, ``line_s`` (the fitted
+        line), ``transfers``, ``how``, ``source`` and ``device_name``.
         """
         import pandas as pd
 
@@ -184,7 +189,7 @@ class Crossover:
 
     @property
     def details(self) -> str:
-        """The crossing, both lines, what they predict, and what is doubtful: several lines."""
+        """Several lines of text: the crossing, both fits, their prediction, and the findings."""
         return "\n  ".join(map(one_line, self._lines()))
 
     def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's
@@ -199,7 +204,7 @@ class Crossover:
         if self.predicted is not None:
             yield f"from these lines: {self.predicted}"
         if self.is_mixed:
-            yield f"the sides are of different kinds, {self.cpu.source} and {self.gpu.source}"
+            yield f"the sides have different sources, {self.cpu.source} and {self.gpu.source}"
         yield from map(str, self.findings)
         for curve in (self.cpu, self.gpu):
             yield from (f"{curve.on.upper()}, n = {n}: {why}" for n, why in curve.missing)
@@ -221,52 +226,53 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     max_time_s: float = 0.3,
     progress: bool = True,
 ) -> Crossover:
-    """Find the smallest size for which the GPU is faster than the CPU.
+    """Return the smallest size for which the GPU is faster than the CPU, with both curves.
 
-    It compares how long a program waits for one call: on the GPU by default from an idle device
-    to an idle device, launch and wake-up included. A program that keeps the queue full waits less
-    for each call, and its curves cross at a smaller size.
+    It compares how long a program waits for one call. On the GPU this is by default the time from
+    an idle device until it is idle again, including launch and wake-up. A program that keeps the
+    queue full waits less for each call, so its curves cross at a smaller size.
 
     Parameters
     ----------
     workload
-        A name of :data:`gpulab.workloads.WORKLOADS`.
+        A name from :data:`gpulab.workloads.WORKLOADS`.
     sizes
-        As the workload counts them. None: all that the source has; when measured, the
-        catalogue's, on the CPU up to the first one that takes long.
+        Sizes in the unit of the workload. None: all sizes of the source. If there is no source,
+        the sizes of the catalogue, on the CPU only up to the first slow one.
     dtype
         A type of the workload.
     transfers
-        Copies within the GPU's times: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
+        Copies that the GPU's times include: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
     source
-        Times that were taken before: a recording, its name or file, a sweep, or points. None:
-        both sides are measured now, the GPU in use and the CPU of this machine.
+        Times that were measured before: a recording, its name or file, a sweep, or points. None:
+        measure both sides now, on the GPU in use and on the CPU of this machine.
     gpu
-        A name of :func:`gpulab.gpus.names`: the GPU's times are computed by the virtual GPU of
-        that name, unless the source has them. None: the source's GPU, or the one in use.
+        A name from :func:`gpulab.gpus.names`. If the source has no times of this GPU, its virtual
+        GPU computes them. None: the source's GPU, or the GPU in use.
     n_threads
-        Of the CPU. None: as torch is set, or the most that the source has.
+        Number of CPU threads. None: PyTorch's setting, or the most that the source has.
     link
-        A name of ``LINKS``: the copies are computed for this link, from the bytes. None: they
-        are measured, or computed for the GPU's own link where the source has no such times.
+        A name from ``LINKS``: compute the time of the copies over this link, from their bytes.
+        None: measure the copies, or compute them for the GPU's own link if the source has no
+        such times.
     method, cache
-        How the GPU is timed, see :func:`gpulab.measure`.
+        How to time the GPU, see :func:`gpulab.measure`.
     precision, max_time_s
-        When to stop with one size that is measured, see :func:`gpulab.sweep`.
+        When to stop measuring a size, see :func:`gpulab.sweep`.
     progress
         Whether to show a bar (in text) after one second.
 
     Returns
     -------
     Crossover
-        Both curves; each says what device its times come from and how.
+        Both curves, each with its device and how it was timed.
 
     Raises
     ------
     UnknownNameError
         If there is no such workload, GPU, recording or link.
     InvalidOptionError
-        If the source lacks times that are needed, or no size could be timed.
+        If the source has not all the times that are needed, or no size could be timed.
 
     Examples
     --------
@@ -284,10 +290,10 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     NameOf("timing method", METHODS).check(method=method)
     if gpu is not None:
         find_gpu(gpu)
-    find_workload(workload).bytes(1, dtype)  # refuses a type that it has no kernels for
+    find_workload(workload).bytes(1, dtype)  # raises for a type that the workload does not offer
     over = None if link is None else find_link(link)
     asked = None if sizes is None else _ascending(sizes)
-    bare = Task(workload, 1, dtype, cache=cache, method=method)  # at any size
+    bare = Task(workload, 1, dtype, cache=cache, method=method)  # the size is replaced later
     transferring = CurveRequest(replace(bare, transfers=transfers), asked)
     watch = ContentionWatch(partial(take, precision=precision, max_time_s=max_time_s))
     points = collect_points(
@@ -321,7 +327,8 @@ def _measured_crossing(cpu: Curve, gpu: Curve) -> Crossing:
         )
     cpu_log, cpu_reach = cpu.at(sizes)
     gpu_log, gpu_reach = gpu.at(sizes)
-    # The errors of the two sides are independent; down is where the GPU is quick and the CPU slow.
+    # The errors of the two sides are independent, so they add as squares. The low end of the
+    # ratio needs the low end of the GPU and the high end of the CPU, hence the reversed rows.
     return find_crossing(sizes, gpu_log - cpu_log, np.hypot(gpu_reach, cpu_reach[::-1]))
 
 

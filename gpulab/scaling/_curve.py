@@ -1,4 +1,4 @@
-"""The times of one workload on one device over sizes, with the line fitted through them."""
+"""The times of one workload on one device at many sizes, with a line fitted to them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +10,19 @@ from gpulab.provenance import device_label
 from gpulab.requirements import Requirement, items_of
 from gpulab.scaling._latency_bandwidth_fit import Array, Fit, fit_line
 from gpulab.sweeps import Point, Task
+from gpulab.units import counted
 from gpulab.workloads import workload
 
-_CLEARLY = 0.9  # of the other's misfit; what grows in proportion would be chosen by rounding
-_SMALLEST_SHARE = 1e-6  # of a median, for an interval that reaches zero: it has no logarithm
+# FLOPs replace bytes only if their misfit is below this share of the bytes' misfit. For workloads
+# in which both grow in proportion, rounding errors would otherwise choose.
+_CLEARLY = 0.9
+# An interval that reaches zero has no logarithm; it starts at this share of the median instead.
+_SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Times of one side over sizes, each with its 95 % interval.
+    """The times of CPU or GPU at many sizes, each with its 95 % interval.
 
     Attributes
     ----------
@@ -31,18 +35,26 @@ class Curve:
     source
         ``"measured"``, ``"recorded"`` or ``"virtual"``.
     device_name
-        The GPU's or the CPU's.
+        Name of the GPU or the CPU.
     how
-        What the times hold, e.g. ``"2 threads"`` or ``"transfers both"``.
+        How the times were taken, e.g. ``"2 threads"`` or ``"transfers both"``.
     n_threads
-        Threads that the CPU's work was given; None on the GPU, or where torch was left as set.
+        Number of CPU threads; None on the GPU, and for PyTorch's own setting.
     missing
         Sizes without a time, each with the reason.
     waits
-        Sizes whose times hold waits for a core of the host, each with the seconds of one wait.
-        Known where the CPU was measured now, on Linux.
+        Sizes whose times include waits for a core of the host, each with the seconds of one wait.
+        They are known only if the CPU was measured now, on Linux.
     fit
-        The line through the points; None with fewer than two of them.
+        The line fitted to the points; None with fewer than two of them.
+
+    Examples
+    --------
+    >>> from gpulab.scaling import Curve
+    >>> times_s = (1e-6, 2e-6)
+    >>> curve = Curve("gpu", (64, 128), times_s, times_s, times_s, "virtual", "NVIDIA H200")
+    >>> curve.name
+    'GPU: virtual NVIDIA H200'
     """
 
     on: str
@@ -65,26 +77,28 @@ class Curve:
 
     @property
     def slope_s(self) -> float | None:
-        """Slope of the line, in seconds for each FLOP or byte; None without a line."""
+        """Slope of the line, in seconds per FLOP or byte; None without a line."""
         return None if self.fit is None else self.fit.slope_s
 
     @property
     def name(self) -> str:
-        """Side, device and source, as a plot's label: a virtual GPU never reads as a real one."""
+        """Label for plots: side, device and source, so that a virtual GPU is marked as one."""
         how = f", {self.how}" if self.how else ""
         return f"{self.on.upper()}: {device_label(self.device_name, self.source)}{how}"
 
     def at(self, sizes: Iterable[int]) -> tuple[Array, Array]:
-        """Return logarithms at some of its sizes: of the times, and how far down and up they go.
+        """Return natural logarithms at some sizes: of the times, and the reach of their intervals.
+
+        The reach has two rows: how far the interval goes down and how far it goes up.
 
         Parameters
         ----------
         sizes
-            Sizes that it has times for.
+            Some of ``self.sizes``.
         """
         known = Requirement(f"one of {self.sizes}", lambda size: size in self.sizes)
         index = [self.sizes.index(size) for size in items_of("sizes", sizes, known)]
-        # Logarithms, because curves that cross over six decades are straight in them, not in time.
+        # Logarithms, because over six decades the curves are nearly straight only in logarithms.
         middle, low, high = (
             np.array(times)[index] for times in (self.median_s, self.low_s, self.high_s)
         )
@@ -96,12 +110,12 @@ class Curve:
 
 
 def curve_of(points: Sequence[Point]) -> Curve:
-    """Make a curve of the points of one workload, type and side, taken in one way.
+    """Return the curve of points that differ in their size only.
 
     Raises
     ------
     InvalidOptionError
-        If no point has a time, or they are of more than one device.
+        If no point has a time, or they come from more than one device.
     """
     first = points[0]
     timed = sorted((point for point in points if point.ok), key=lambda point: point.task.size)
@@ -110,11 +124,11 @@ def curve_of(points: Sequence[Point]) -> Curve:
         raise InvalidOptionError(
             f"no size of {what} could be timed: {first.error}; try other sizes"
         )
-    # A recording and a sweep put together may hold two GPUs, and their mean is nobody's time.
+    # A recording and a sweep together may contain two GPUs, and a mean over both means nothing.
     devices = {device_label(point.device_name, point.source) for point in timed}
     if len(devices) > 1:
         raise InvalidOptionError(
-            f"the times of {what} are of several devices ({', '.join(sorted(devices))}); "
+            f"the times of {what} come from several devices ({', '.join(sorted(devices))}); "
             "keep the points of one of them"
         )
     made = Curve(
@@ -133,10 +147,9 @@ def curve_of(points: Sequence[Point]) -> Curve:
 
 
 def _how(task: Task) -> str:
-    """Write what the defaults do not have."""
+    """Return how the task differs from the defaults, as text; empty if it does not."""
     if task.on == "cpu":
-        n = task.n_threads
-        return "" if n is None else "1 thread" if n == 1 else f"{n} threads"
+        return "" if task.n_threads is None else counted(task.n_threads, "thread")
     way = (task.method, task.cache)
     parts = [] if way == ("synchronized", "hot") else [", ".join(way)]
     parts += [] if task.transfers == "none" else [f"transfers {task.transfers}"]
@@ -144,25 +157,24 @@ def _how(task: Task) -> str:
 
 
 def with_fit(curve: Curve, name: str, dtype: str) -> Curve:
-    """Return the curve with the line through its points: over bytes, or FLOPs if closer."""
+    """Return the curve with a line fitted over bytes, or over FLOPs if that is clearly closer."""
     if len(curve.sizes) < 2:  # noqa: PLR2004 # one point has no slope
         return curve
     over_bytes, over_flops = (
         _line(curve, amounts(name, curve.sizes, dtype, unit), unit) for unit in ("B", "FLOP")
     )
-    if over_flops is None or over_bytes is None:  # what only moves or compares has no FLOPs
+    if over_flops is None or over_bytes is None:  # copies and comparisons have no FLOPs
         return replace(curve, fit=over_bytes or over_flops)
-    # Most workloads grow with both in proportion, and there rounding must not choose.
     closer = over_flops.typical < _CLEARLY * over_bytes.typical
     return replace(curve, fit=over_flops if closer else over_bytes)
 
 
-def _line(curve: Curve, counted: Array, unit: str) -> Fit | None:
-    return fit_line(counted, curve.median_s, unit) if counted.any() else None
+def _line(curve: Curve, n_units: Array, unit: str) -> Fit | None:
+    return fit_line(n_units, curve.median_s, unit) if n_units.any() else None
 
 
 def amounts(name: str, sizes: Iterable[int], dtype: str, unit: str) -> Array:
-    """Return what a line is drawn over: FLOPs or bytes of a workload at some sizes."""
+    """Return the FLOPs or bytes of a workload at some sizes, over which a line is fitted."""
     offered = workload(name)
     count = offered.flops if unit == "FLOP" else lambda size: offered.bytes(size, dtype)
     return np.array([count(size) for size in sizes], dtype=np.float64)

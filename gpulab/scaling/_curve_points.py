@@ -11,11 +11,12 @@ from gpulab.interrupts import contextmanager
 from gpulab.progress import Bar
 from gpulab.requirements import PATH, instance_of, items_of
 from gpulab.sweeps import HasPoints, Point, Task
+from gpulab.units import counted
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import workload
 
-# A CPU needs minutes for what a GPU does in milliseconds: unless sizes are asked for, those above
-# the first slow one are left out.
+# A CPU may need minutes for what a GPU does in milliseconds. So, unless the user gives sizes,
+# those above the first slow one are left out.
 _SLOW_S = 0.25
 
 
@@ -25,13 +26,13 @@ MeasureTask = Callable[[Task], Point]
 
 @dataclass(frozen=True, slots=True)
 class CurveRequest:
-    """The points that one curve needs: a task, at some sizes or at every size that there is."""
+    """The points that one curve needs: a task, at some sizes or at all sizes of the source."""
 
     task: Task
     sizes: tuple[int, ...] | None
 
     def fits(self, point: Point) -> bool:
-        """Tell whether a point belongs to the curve, whatever its number of threads."""
+        """Return whether a point belongs to the curve, with any number of threads."""
         asked_for = self.sizes is None or point.task.size in self.sizes
         return asked_for and _without_size(point.task) == _without_size(self.task)
 
@@ -42,14 +43,14 @@ def _without_size(task: Task) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CrossoverRequest:
-    """The curves of a crossover.
+    """The curves that a crossover needs.
 
     Attributes
     ----------
     cpu, bare
         The CPU's curve, and the GPU's without transfers.
     transferring
-        The GPU's with transfers; None if it is not to be measured.
+        The GPU's with transfers; None if it need not be measured.
     """
 
     cpu: CurveRequest
@@ -59,7 +60,7 @@ class CrossoverRequest:
 
 @dataclass(frozen=True, slots=True)
 class CrossoverPoints:
-    """The points of the curves; none with transfers where those are to be computed."""
+    """The points of the curves; ``transferring`` is empty if it will be computed."""
 
     cpu: tuple[Point, ...]
     bare: tuple[Point, ...]
@@ -81,9 +82,9 @@ def collect_points(
     curves
         The curves that need points.
     source
-        Points that there are already; None: everything is measured.
+        Points that were measured before; None: measure everything.
     gpu
-        The virtual GPU that computes the GPU's times if the source has none of such a GPU.
+        The virtual GPU that computes the GPU's times if the source has none of that GPU.
     measure
         Measures one point.
     progress
@@ -95,11 +96,11 @@ def collect_points(
     else:
         cpu = require_points(points, curves.cpu)
         points = points if gpu is None else _of_gpu(points, gpu)
-    # The source's times of the GPU are measured ones, or at least of the same machine.
+    # Times of the source are better than computed ones: measured, or at least of the same machine.
     if points:
         transferring = select_points(points, curves.transferring) if curves.transferring else ()
         return CrossoverPoints(cpu, require_points(points, curves.bare), transferring)
-    # At other sizes than the CPU's there is nothing to compare a computed time with.
+    # Compute times only at the sizes of the CPU, because others could not be compared.
     asked = curves.bare.sizes or (None if source is None else _sizes(cpu))
     with gpu_entered(gpu):
         both = [
@@ -137,8 +138,8 @@ def _of_gpu(points: Iterable[Point], gpu: str) -> tuple[Point, ...]:
 def select_points(points: Iterable[Point], request: CurveRequest) -> tuple[Point, ...]:
     """Return the points of one curve; an empty tuple if there are none.
 
-    If the request names no number of threads, it gets the points for which torch was left as it
-    is set, or else those with the most threads.
+    If the request has no number of threads, these are the points measured with PyTorch's own
+    setting, or else those with the most threads.
     """
     fitting = [point for point in points if request.fits(point)]
     if request.task.on == "gpu" or not fitting:
@@ -156,7 +157,7 @@ def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Poin
     Raises
     ------
     InvalidOptionError
-        If there are none; the message says what there is instead.
+        If there are none; the message says which points the source has.
     """
     points = tuple(points)
     selected = select_points(points, request)
@@ -169,15 +170,15 @@ def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Poin
     known = "; ".join(sorted({_kind(task) for task in alike})) or "nothing"
     sizes = "" if request.sizes is None else f" at n = {', '.join(map(str, request.sizes))}"
     raise InvalidOptionError(
-        f"the source has no times of {wanted.workload}{sizes} for {_kind(wanted)}; of this "
-        f"workload it has there: {known}. Ask for one of these, or leave source out to measure"
+        f"the source has no times of {wanted.workload}{sizes} for {_kind(wanted)}; for this "
+        f"workload it has: {known}. Ask for one of these, or leave source out to measure"
     )
 
 
 def _kind(task: Task) -> str:
-    """Write everything of a task but its workload and its size."""
+    """Return a task as text, without its workload and its size."""
     if task.on == "cpu":
-        threads = "" if task.n_threads is None else f", {task.n_threads} threads"
+        threads = "" if task.n_threads is None else f", {counted(task.n_threads, 'thread')}"
         return f"{task.dtype} on the CPU{threads}"
     moved = "" if task.transfers == "none" else f", transfers {task.transfers}"
     return f"{task.dtype} on the GPU, {task.method}, {task.cache}{moved}"
@@ -188,8 +189,8 @@ def measure_curve(
 ) -> Iterator[Point]:
     """Yield the points of a curve, measured now, size by size.
 
-    If no sizes were asked for, the catalogue's are measured; on the CPU up to the first one that
-    takes long, and the points of the others say so.
+    Without sizes in the request, the sizes of the catalogue are measured. On the CPU this stops
+    after the first slow one, and the points of the others say so.
     """
     slow_s = 0.0
     sizes = request.sizes or workload(request.task.workload).sizes
@@ -197,7 +198,7 @@ def measure_curve(
     for size in Bar(sizes, desc=name, unit="size", disable=not progress):
         task = replace(request.task, size=size)
         if slow_s:
-            yield Point(task, error=f"left out: the size before took {slow_s:.2g} s a call")
+            yield Point(task, error=f"left out: the size before took {slow_s:.2g} s per call")
             continue
         point = measure(task)
         if request.sizes is None and task.on == "cpu" and point.median_s > _SLOW_S:
@@ -207,12 +208,12 @@ def measure_curve(
 
 @contextmanager
 def gpu_entered(gpu: str | None) -> Iterator[None]:
-    """Enter the virtual GPU of this name for the block, or the GPU in use if it is None.
+    """Use the virtual GPU of this name inside the block, or the GPU in use if it is None.
 
     Raises
     ------
     UnknownNameError
-        If there is no such GPU; the message names the nearest.
+        If there is no such GPU; the message suggests the nearest.
     """
     with device.active() if gpu is None else _virtual(gpu):
         yield
@@ -220,6 +221,6 @@ def gpu_entered(gpu: str | None) -> Iterator[None]:
 
 @contextmanager
 def _virtual(gpu: str) -> Iterator[None]:
-    virtual = virtual_gpu(gpu)  # may refuse the name, and then nothing was left
+    virtual = virtual_gpu(gpu)  # first, because it raises for an unknown name
     with device.outside(), virtual:
         yield

@@ -9,14 +9,14 @@ import numpy as np
 
 from gpulab.scaling._latency_bandwidth_fit import Array
 
-_SMALLEST_POWER = 64  # below it, 2^k is harder to read than the number
+_SMALLEST_POWER = 64  # below it, the number is easier to read than 2^k
 _DIGITS = 3
 _CPU_AHEAD, _GPU_AHEAD = 1, -1
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From which size on the GPU is faster, or why there is no such size.
+    """The size from which the GPU is faster, or the reason why there is no such size.
 
     Attributes
     ----------
@@ -25,17 +25,25 @@ class Crossing:
         ``"reversed"``: it is faster below the crossing; ``"several"``: they cross more than once;
         ``"undecided"``: the intervals overlap at all sizes.
     size
-        Where the curves cross, between sizes by a straight line in both logarithms; None where
-        they do not cross just once.
+        Where the curves cross, by a straight line between sizes in both logarithms; None unless
+        they cross exactly once.
     low, high
-        95 % interval of the size, from the intervals of the points beside it. 0 and infinity
-        where it is open to that side. That curves may bend between two sizes is not in it.
+        95 % interval of the size, from the intervals of the points next to it. 0 or infinity if
+        the interval is open on that side. It does not allow for curves that bend between sizes.
     sizes
         All crossings, smallest first.
     first, last
         The smallest and the largest size that was compared.
     of
-        What the sizes are: ``"measured"`` ones, or those ``"of the lines"``.
+        Which sizes were compared: ``"measured"`` ones, or those ``"of the lines"``.
+
+    Examples
+    --------
+    >>> from gpulab.scaling import Crossing
+    >>> print(Crossing("once", 210.0, 195.0, 230.0, (210.0,), 64, 8192))
+    n = 210 [195, 230]
+    >>> Crossing("never", None, None, None, (), 64, 8192).reason
+    'no crossing: never below 2^13'
     """
 
     kind: str
@@ -49,7 +57,7 @@ class Crossing:
 
     @property
     def reason(self) -> str:
-        """Why there is no one size from which the GPU is faster; empty where there is one."""
+        """Why there is not exactly one size from which the GPU is faster; empty if there is."""
         first, last = size_text(self.first), size_text(self.last)
         return {
             "once": "",
@@ -72,7 +80,7 @@ class Crossing:
 
 
 def size_text(size: float) -> str:
-    """Write a size: powers of two as such, all others with three digits.
+    """Return a size as text: powers of two as powers, all others with three digits.
 
     >>> size_text(2**26), size_text(212.4), size_text(3.4567), size_text(123456)
     ('2^26', '212', '3.46', '123,000')
@@ -85,22 +93,22 @@ def size_text(size: float) -> str:
 
 
 def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> Crossing:
-    """Return where the GPU gets ahead of the CPU.
+    """Return the size from which the GPU is faster than the CPU.
 
-    Sizes at which the intervals overlap decide nothing: noise there may cross as it likes.
+    Sizes at which the intervals overlap are ignored, because the curves may cross there by noise.
 
     Parameters
     ----------
     sizes
         Ascending, at least one.
     ratio
-        Logarithm of the GPU's time over the CPU's, at each size.
+        Natural logarithm of the GPU's time over the CPU's, at each size.
     reach
         How far its 95 % interval goes down and up: two rows, both at least 0.
     """
     at = np.log(np.asarray(sizes, dtype=np.float64))
     low, high = ratio - reach[0], ratio + reach[1]
-    # Only where the whole band lies on one side is somebody ahead.
+    # A side is faster only if the whole interval is on that side of zero.
     ahead = np.where(low > 0, _CPU_AHEAD, np.where(high < 0, _GPU_AHEAD, 0))
     decided = _decided(ahead, ratio)
     changes = [
@@ -117,7 +125,7 @@ def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> C
         return Crossing("several", None, None, None, crossings, first, last)
     ((leader, start, end),) = changes
     falls = leader == _CPU_AHEAD
-    # The interval runs from the earliest place at which they may cross to the latest.
+    # The interval goes from the first size at which the ends of the bands cross to the last.
     early, late = (low, high) if falls else (high, low)
     lowest = math.exp(_zeros(at, early, start, end)[0]) if ahead[start] else 0.0
     highest = math.exp(_zeros(at, late, start, end)[-1]) if ahead[end] else math.inf
@@ -126,10 +134,10 @@ def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> C
 
 
 def _decided(ahead: Array, ratio: Array) -> list[tuple[int, int]]:
-    """Return which side is ahead, and at which index, for the sizes where that is decided.
+    """Return the faster side and the index, for each size at which it is certain.
 
-    Both end points always count: if the estimate has changed sides there, the curves cross, and
-    only how far out is open.
+    Both end points always count, also if they are uncertain: if the faster side has changed
+    there, the curves cross, and only the end of the interval is open.
     """
     found = [(int(sign), index) for index, sign in enumerate(ahead) if sign]
     ends = [(_side(ratio[index]), index) for index in (0, len(ratio) - 1)]
@@ -147,7 +155,7 @@ def _middle(at: Array, ratio: Array, start: int, end: int) -> float:
 
 
 def _zeros(at: Array, values: Array, start: int, end: int) -> list[float]:
-    """Return where the broken line through the values passes zero, from one point to another."""
+    """Return where straight lines between the values pass zero, between two indices."""
     found = []
     for index in range(start, end):
         one, two = float(values[index]), float(values[index + 1])

@@ -1,7 +1,7 @@
-"""Fit time as a fixed cost plus size over bandwidth: a straight line through one curve's times.
+"""Fit a straight line to the times of a curve: a fixed cost plus size over bandwidth.
 
-scipy has Student's t and a least-squares solver for this, but costs 140 MB to install and half a
-second to import for fifty lines here. The tests compare their results with scipy's.
+scipy has Student's t and a least-squares solver for this, but it needs 140 MB and half a second
+to import, and would save fifty lines here. The tests compare the results with scipy's.
 """
 
 import math
@@ -19,41 +19,49 @@ _Samples = Sequence[float] | Array
 
 _N_PARAMETERS = 2
 _N_STEPS = 50
-_LEAST = 1e-9  # of a step, of a gain, of the larger part of a line: as good as nothing
-_ROUNDING = 1e-12  # of a sum of squared logarithms
-# Student's t for 95 %, by degrees of freedom from 1 on.
+_LEAST = 1e-9  # a share of a step, a gain or a part of the line that counts as nothing
+_ROUNDING = 1e-12  # rounding error of a sum of squared logarithms
+# Student's t for a two-sided 95 % interval, for 1 to 10 degrees of freedom.
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 _Z95 = 1.959964
-_MANY = 10  # times; from here on no digit behind the point is read
-_HIGHEST_EXPONENT = 700.0  # of e; a band as wide as that says nothing anyway
+_MANY = 10  # from this ratio on, digits after the point do not matter
+# Near the largest exponent of e that a float can have (709); such a wide band means nothing.
+_HIGHEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Time as ``fixed + slope * amount``, where the amount is FLOPs or bytes of the size.
+    """A line fitted to times: ``fixed + slope * amount``, with FLOPs or bytes as the amount.
 
-    All points count alike, by the logarithm of their ratio to the line. The intervals say how
-    well points that lie so far off determine the line. They do not say that a line is right: real
-    curves bend where a cache ends or an algorithm changes, and the fixed cost is what the line
-    has at no work at all, not what a call without work would take.
+    The fit minimizes the logarithms of the ratios of time to line, so all points have the same
+    weight. The intervals show how well points with this scatter determine the line. They do not
+    show that a line is the right model: real curves bend where a cache ends or an algorithm
+    changes. The fixed cost is the line's value at no work, not the time of a call without work.
 
     Attributes
     ----------
     fixed_s
-        Seconds that every call costs, whatever its size; never negative.
+        Seconds that every call costs, at any size; never negative.
     slope_s
         Seconds for one more FLOP or byte; never negative.
     unit
-        ``"FLOP"`` or ``"B"``: what the amount counts, chosen by which fits better.
+        Unit of the amount, ``"FLOP"`` or ``"B"``, whichever fits better.
     error_s
-        Standard error of the fixed cost and of the slope.
+        Standard errors of the fixed cost and of the slope.
     together
-        Their covariance.
+        Covariance of the fixed cost and the slope.
     typical, worst
-        Distance of the points from the line, as a ratio less one: root mean square, and the
-        largest. 0.1 is 10 % above or below.
+        Distance of the points from the line, as ratio minus one: root mean square, and largest.
+        0.1 means 10 % above or below.
     n_points
-        How many points it was fitted to.
+        Number of points.
+
+    Examples
+    --------
+    >>> from gpulab.scaling import Fit
+    >>> fit = Fit(5e-6, 1e-12, "B", (1e-7, 1e-14), 0.0, 0.02, 0.05, 8)
+    >>> [float(time_s) for time_s in fit.time_s([0, 1_000_000])]
+    [5e-06, 6e-06]
     """
 
     fixed_s: float
@@ -77,7 +85,7 @@ class Fit:
 
     @property
     def quantile(self) -> float:
-        """By how many standard errors the 95 % intervals reach, on each side."""
+        """Half the width of the 95 % intervals, in standard errors."""
         return student_quantile(self.n_points - _N_PARAMETERS)
 
     def time_s(self, amounts: _Samples) -> Array:
@@ -85,7 +93,7 @@ class Fit:
         return self.fixed_s + self.slope_s * numbers_of("amounts", amounts)
 
     def spread(self, amounts: _Samples) -> Array:
-        """Return how far the 95 % band of the line reaches, as a logarithm of the ratio."""
+        """Return half the width of the line's 95 % band, as a natural logarithm of a ratio."""
         x = numbers_of("amounts", amounts)
         fixed_s, slope_s = self.error_s
         variance = fixed_s**2 + 2 * x * self.together + (x * slope_s) ** 2
@@ -130,26 +138,27 @@ class Fit:
 
 
 def fit_line(amounts: _Samples, times_s: _Samples, unit: str) -> Fit:
-    """Fit a line to times so that the squared logarithms of their ratios to it are least.
+    """Return the line with the smallest sum of squared logarithms of the ratios of time to line.
 
-    Neither fixed cost nor slope may be negative: where the best line has one below zero, it is
-    the best line with zero there.
+    Neither the fixed cost nor the slope is negative: if the best line has one below zero, the
+    result is the best line in which that one is zero.
 
     Parameters
     ----------
     amounts, times_s
         FLOPs or bytes of each point, and its time in seconds; at least two points.
     unit
-        What the amounts count.
+        Unit of the amounts.
     """
     x, t = np.asarray(amounts, dtype=np.float64), np.asarray(times_s, dtype=np.float64)
-    scale = float(x.max())  # FLOPs reach 1e12: unscaled, the equations would lose their digits
+    scale = float(x.max())  # FLOPs reach 1e12; without scaling the equations lose precision
     columns = np.stack([np.ones_like(x), x / scale], axis=1)
     line = _closest(columns, t)
     # Near the line a logarithm is the relative distance, so errors follow as in any linear fit.
     off = np.log(t / (columns @ line))
     slopes = columns / (columns @ line)[:, None]
-    # Where all amounts are alike nothing tells fixed cost from slope, hence the pseudo-inverse.
+    # If all amounts are equal, fixed cost and slope cannot be separated; the matrix is singular
+    # then, hence the pseudo-inverse.
     covariance = np.linalg.pinv(slopes.T @ slopes) * (off @ off) / max(len(t) - _N_PARAMETERS, 1)
     return Fit(
         fixed_s=float(line[0]),
@@ -164,7 +173,7 @@ def fit_line(amounts: _Samples, times_s: _Samples, unit: str) -> Fit:
 
 
 def _closest(columns: Array, times_s: Array) -> Array:
-    """Return the best line with both parts, or one with a single part that is as good."""
+    """Return the best line with fixed cost and slope, or with one of them if that fits as well."""
     best = _descended(columns, times_s)
     least = _cost(columns, times_s, best) + _ROUNDING
     for column, part in zip(columns.T, np.eye(_N_PARAMETERS), strict=True):
@@ -175,11 +184,11 @@ def _closest(columns: Array, times_s: Array) -> Array:
 
 
 def _descended(columns: Array, times_s: Array) -> Array:
-    """Return the line that Gauss and Newton's steps lead to, from the one of relative distances.
+    """Return the line found by Gauss-Newton steps, starting from the best in relative distance.
 
-    Steps are cut so that neither part gets negative: it may only come ever closer to zero.
+    Steps are shortened so that neither part becomes negative; a part may approach zero.
     """
-    # Relative distances give a linear problem, and an answer near enough for the steps.
+    # Minimizing relative distances is a linear problem, and its solution is near the answer.
     start = _solved(columns / times_s[:, None], np.ones_like(times_s))
     line: Array = np.maximum(start, _LEAST * np.abs(start).max())
     for _ in range(_N_STEPS):
@@ -210,9 +219,9 @@ def _cost(columns: Array, times_s: Array, line: Array) -> float:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return Student's t for a two-sided 95 % interval; infinity without freedom.
+    """Return Student's t for a two-sided 95 % interval; infinity for no degrees of freedom.
 
-    Above ten degrees by Fisher and Cornish's series, which is then right within a thousandth.
+    Above ten degrees it uses the series of Fisher and Cornish, which is accurate to a thousandth.
 
     >>> student_quantile(1), student_quantile(6)
     (12.706, 2.447)

@@ -1,6 +1,6 @@
-"""How long the copies between host and GPU would take over another link, such as PCIe 5.
+"""Compute how long copies between host and GPU would take over another link, such as PCIe 5.
 
-These times are computed, not measured.
+These times are not measured.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from gpulab.units import format_rate
 from gpulab.workloads import workload
 
 _IGNORED = str.maketrans("", "", " -_.")
-# All seen on an H200: a copy from pinned memory reached 0.88 of the link's rate, took 1.7 µs
-# before its first byte, and kept the host for about 5 µs, as did other launches.
+# Measured on an H200: a copy from pinned memory reached 0.88 of the link's rate, needed 1.7 µs
+# before its first byte, and took the host about 5 µs, as other launches do.
 _REACHED = 0.88
 _FIRST_BYTE_S = 1.7e-6
 _LAUNCH_S = 5e-6
@@ -32,11 +32,11 @@ class HostLink:
     Attributes
     ----------
     name
-        As it is shown.
+        Its name in texts.
     bytes_per_s
-        What it carries in one direction, by its specification.
+        Bytes per second in one direction, by its specification.
     reference
-        The document that the figure comes from.
+        The document that the rate comes from.
     """
 
     name: str
@@ -44,10 +44,10 @@ class HostLink:
     reference: str
 
     def copy_s(self, n_bytes: int) -> float:
-        """Return how long a copy from pinned memory occupies the link.
+        """Return how many seconds a copy from pinned memory occupies the link.
 
-        The rate is the share of the specified one that an H200 reached. Pageable memory is
-        slower, whatever the link.
+        The rate is the share of the specified one that an H200 reached. Copies from pageable
+        memory are slower on every link.
         """
         return _FIRST_BYTE_S + n_bytes / (_REACHED * self.bytes_per_s)
 
@@ -55,7 +55,8 @@ class HostLink:
         return f"{self.name} ({format_rate(self.bytes_per_s, 'B')})"
 
 
-# 16 lanes of 8, 16 and 32 GT/s, of which 128 in 130 bits are data.
+# Bytes per transfer of 16 lanes: 128 of each 130 bits are data, and 8 bits are a byte. A lane of
+# PCIe 3, 4 and 5 makes 8, 16 and 32 billion transfers per second.
 _LANES = 16 * 128 / 130 / 8
 LINKS: Mapping[str, HostLink] = MappingProxyType(
     {
@@ -76,7 +77,7 @@ def find_link(name: str) -> HostLink:
     Raises
     ------
     UnknownNameError
-        If there is none; the message names the nearest.
+        If there is none; the message suggests the nearest.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def find_link(name: str) -> HostLink:
 
 
 def link_of(device_name: str) -> HostLink:
-    """Return the link that a GPU's data sheet has.
+    """Return the link to the host that a GPU's data sheet gives.
 
     Raises
     ------
@@ -108,9 +109,9 @@ def link_of(device_name: str) -> HostLink:
 
 
 def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLink) -> Curve:
-    """Return a GPU's curve with the copies over a link added to every time.
+    """Return a GPU's curve with the time of the copies over a link added to every time.
 
-    The interval of each time stays as wide as it was: nothing is known of the error of the link.
+    The intervals stay as wide as they were, because the error of the link is not known.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLin
     transfers
         ``"in"``, ``"out"`` or ``"both"``.
     link
-        What the copies go over.
+        The link that the copies use.
     """
     extra_s = [copies_s(name, size, dtype, transfers, link) for size in curve.sizes]
 
@@ -142,16 +143,17 @@ def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLin
 def copies_s(name: str, size: int, dtype: str, transfers: str, link: HostLink) -> float:
     """Return by how many seconds its copies make one call longer.
 
-    The host launches copy after copy while the link is at work, so the shorter of the two hides
-    behind the longer. The work's own launch hides behind its inputs, too. That results are
-    launched while the work runs is left out: where that would count, the copies take longer.
+    The host launches the next copy while the link is busy, so only the longer of the two counts.
+    In the same way the launch of the work overlaps with the copies of its inputs. It ignores that
+    the copies of results could be launched while the work runs: in the cases where that would
+    matter, the copies take longer than their launches.
     """
     going_in, coming_out = payload(name, size, dtype)
     host_s = link_s = 0.0
     for n_bytes in going_in if transfers in {"in", "both"} else ():
         host_s += _LAUNCH_S
         link_s = max(link_s, host_s) + link.copy_s(n_bytes)
-    host_s += _LAUNCH_S  # of the work itself, which the time without transfers has in it
+    host_s += _LAUNCH_S  # the launch of the work, which the time without transfers includes
     link_s = max(link_s, host_s)
     for n_bytes in coming_out if transfers in {"out", "both"} else ():
         host_s += _LAUNCH_S
@@ -169,10 +171,10 @@ def payload(name: str, size: int, dtype: str) -> tuple[tuple[int, ...], tuple[in
     ((4096, 4096), (4096,))
     """
     offered = workload(name)
-    # Tensors without memory: shapes are all that is asked for.
+    # Tensors on the meta device have no memory; only their shapes are needed.
     inputs = offered.setup(size, dtype, "meta")
     problem = offered.problem(size)
-    # What is prepared works in place, on the first of its inputs.
+    # A prepared problem (an optimizer) works in place, on the first of its inputs.
     results = inputs[0] if problem.prepared else problem.work(inputs)()
     listed = (results,) if isinstance(results, torch.Tensor) else tuple(results)
     return tuple(map(_n_bytes, inputs)), tuple(map(_n_bytes, listed))

@@ -270,6 +270,7 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
     for task in by_key.values():
         check(task)
     with ExitStack() as stack:
+        # The file is locked before anything is measured, so that a second sweep fails at once.
         file = None if out is None else stack.enter_context(growing(out))
         journal = None if file is None else Journal(file)
         runner: TaskRunner = InProcessRunner(effort)

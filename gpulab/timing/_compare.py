@@ -214,6 +214,7 @@ def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
     n_taken, reason = take_in_turns(
         [partial(_take_turn, run) for run in runs],
         StoppingRule.of_options(options, n_least=_N_LEAST),
+        # Work that enqueues nothing reads zero and has no ratio; a constant ends the sampling.
         judged=lambda: _ratios(*(run.samples_s() for run in runs)) or [1.0],
         n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken),
     )

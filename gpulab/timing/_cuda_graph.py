@@ -83,6 +83,7 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
     """Return the captured graph; unlike ``torch.cuda.graph``, do not empty PyTorch's caches."""
     made, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+    # CUDA cannot capture on the default stream, so the work runs on a stream of its own.
     stream.wait_stream(torch.cuda.current_stream())
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):

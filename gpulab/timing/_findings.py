@@ -290,7 +290,7 @@ def zero_result(run: RunObservations) -> Finding | None:
     return Finding(
         "zero-result",
         "the result is zero everywhere: zeros take less power and so run at higher clocks than "
-        "real data (1640 instead of 1440 MHz in large products on an H200)",
+        "real data (1640 instead of 1440 MHz in large matmuls on an H200)",
         "fill the inputs with random numbers of the size that you will use",
     )
 

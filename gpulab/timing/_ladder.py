@@ -292,6 +292,7 @@ def _records(cache: str) -> _PlannedRung:
 
 def _rung(work: Work, shared: MeasurementOptions, step: _PlannedRung) -> Rung:
     """Return one rung, measured with its method and with the options that all rungs share."""
+    # The first rungs show what a stopwatch or events read if nobody warms up.
     n_warmup = None if step.is_warm else 0
     options = replace(shared, method=step.method, cache=step.cache, n_warmup=n_warmup)
     try:

@@ -152,6 +152,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         precision=precision,
         max_time_s=max_time_s,
     )
+    # Every argument is checked before the GPU is touched.
     work = as_work(work, inputs)
     NOT_NEGATIVE.or_none.check(flops=flops, size_bytes=size_bytes)
     TEXT.check(label=label)
@@ -203,6 +204,7 @@ def _n_next(run: MeasurementRun, n_taken: int, elapsed_s: float) -> int:
         sample_s: float | None = elapsed_s / n_taken
     else:
         sample_s = None if call_s is None else call_s * options.inner_loops
+    # Without a warm-up the time of a sample is unknown, so the first batch has one sample.
     n_in_time = int(_BATCH_S / sample_s) if sample_s else 1
     return max(1, min(n_wanted, n_in_time))
 

@@ -97,6 +97,7 @@ class MeasurementOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
+            # Defaults are not checked: COUNT would refuse None, which is a default.
             if value is not option.default and "requirement" in option.metadata:
                 option.metadata["requirement"].check(**{option.name: value})
         if self.setup is not None:

@@ -157,6 +157,7 @@ class EventSampler(Sampler):
 
     def __call__(self, n_samples: int) -> list[float]:
         """Return ``n_samples`` samples, in seconds per call of the work."""
+        # Each sample enqueues its calls, two events and perhaps a flush.
         n_batch = max(1, min(n_samples, _N_PAIRS, _N_QUEUED // (self._inner_loops + 3)))
         pairs = new_pairs(n_batch)
         samples_s: list[float] = []

@@ -78,6 +78,7 @@ class SaturatedSampler(Sampler):
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
         super().__init__(work, inner_loops=inner_loops, before=before)
+        # Each sample enqueues its calls, two events, a short sleep and perhaps a flush.
         self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_SPACERS_AFTER) // (inner_loops + 4)))
         # How often in a row the sleep was too short for a batch of a single sample.
         self._n_failed = 0

@@ -1,7 +1,7 @@
-"""A catalogue of PyTorch operations to time, each with its inputs, FLOPs, bytes and a check.
+"""The catalogue itself: every workload with its sizes and types, and the check of its result.
 
-Each operation has one size ``n`` and a few types. Its docstring derives its FLOPs and the bytes
-that it must move at least, and ``workload(name).derivation`` shows it.
+Each operation has one size ``n`` and a few types. Its docstring derives its FLOPs and the least
+number of bytes that it must move; ``workload(name).derivation`` returns that text.
 """
 
 import math
@@ -36,22 +36,28 @@ __all__ = ["WORKLOADS", "Agreement", "Workload", "names", "workload"]
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _SINGLE_AND_HALF = ("float32", "float16", "bfloat16")
 _SINGLE_AND_DOUBLE = ("float32", "float64")
-_TF32_EPSILON = 2.0**-10  # ten bits of mantissa, as NVIDIA's description of TF32 says
-_N_ROUNDINGS = 4  # of inputs, products, sums and result
+_TF32_EPSILON = 2.0**-10  # TF32 has ten bits of mantissa, according to NVIDIA's description
+_N_ROUNDINGS = 4  # inputs, products, sums and the result are each rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a result compares with the same in float64.
+    """How close a result is to the same computation in float64.
 
     Attributes
     ----------
     worst
         Largest distance of an element from its reference, relative to the largest reference.
     allowed
-        What rounding alone may do: four units in the last place of the type, and as many of the
-        type that sums are kept in for the root of the number of terms that are added up. Half
-        types are summed in float32, as their kernels in PyTorch do.
+        The distance that rounding alone may cause: four units in the last place of the type, plus
+        four of the type of the sums, times the root of the number of terms. Half types are summed
+        in float32, as in PyTorch's kernels.
+
+    Examples
+    --------
+    >>> from gpulab.workloads import Agreement
+    >>> print(Agreement(worst=1e-7, allowed=1e-6))
+    agrees with float64: 1.0e-07 apart, 1.0e-06 allowed
     """
 
     worst: float
@@ -59,7 +65,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether rounding explains the distance; false if it is not a number."""
+        """Whether rounding explains the distance; False if the distance is nan."""
         return self.worst <= self.allowed
 
     def __str__(self) -> str:
@@ -77,15 +83,24 @@ class Workload:
     Attributes
     ----------
     name
-        The field's name of it, e.g. ``"layer_norm"``.
+        Its usual name, e.g. ``"layer_norm"``.
     problem
-        Makes the operation at one size.
+        Returns the operation at one size.
     size_is
-        What the size counts, e.g. ``"rows of 4,096"``.
+        The unit of the size, e.g. ``"rows of 4,096"``.
     sizes
-        Sizes for a sweep, smallest first; the work goes from microseconds to milliseconds.
+        Sizes for a sweep, smallest first; calls take from microseconds to milliseconds.
     dtypes
-        Names of torch's types that it has kernels for.
+        Names of the PyTorch types that it is offered for.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> add = gpulab.workloads.workload("add")
+    >>> add.size_is, add.flops(64)
+    ('elements', 64)
+    >>> add.make(64, "float32", device="cpu")().shape
+    torch.Size([64])
     """
 
     name: str
@@ -102,22 +117,22 @@ class Workload:
 
     @property
     def derivation(self) -> str:
-        """What the operation is, and how its FLOPs and bytes are counted."""
+        """Text on what the operation does, and how its FLOPs and bytes are counted."""
         return cleandoc(self.problem.__doc__ or "")
 
     def flops(self, size: int) -> int:
         """Return the floating-point operations of one call.
 
-        It is the arithmetic of the textbook, not what a GPU executes: padding, recomputation and
-        the work of special functions are left out.
+        They are counted as in textbooks, not as a GPU executes them: padding, recomputation and
+        the steps inside special functions are left out.
         """
         return self._problem(size).n_flops
 
     def bytes(self, size: int, dtype: str) -> int:
-        """Return the bytes that one call must move at least: each input and output once.
+        """Return the least bytes that one call must move: each input and output once.
 
-        A kernel moves more where its working set does not fit on the chip, and less from device
-        memory where the caches hold some of it already.
+        A kernel moves more if its working set does not fit on the chip. It moves less from device
+        memory if a cache already contains some of the data.
         """
         return self._problem(size).n_bytes(self._dtype(dtype).itemsize)
 
@@ -129,7 +144,7 @@ class Workload:
         *,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, ...]:
-        """Draw the inputs on a device; without ``generator`` torch's own one is used."""
+        """Return random inputs on a device; without ``generator``, from PyTorch's default one."""
         kind, place = self._dtype(dtype), _place(device)
         _GENERATOR.check(generator=generator)
         return tuple(given.draw(kind, place, generator) for given in self._problem(size).inputs)
@@ -137,16 +152,16 @@ class Workload:
     def make(
         self, size: int, dtype: str, device: str | torch.device = "cuda"
     ) -> Callable[[], Any]:
-        """Draw the inputs and return the operation on them, as work to be timed.
+        """Return a function without arguments that runs the operation, on new random inputs.
 
         Parameters
         ----------
         size
-            As ``size_is`` says; at least 1.
+            In the unit ``size_is``; at least 1.
         dtype
             One of ``dtypes``.
         device
-            Where it runs; ``"cpu"`` gives the twin that a crossover compares with.
+            Where it runs; ``"cpu"`` gives the same work for the CPU side of a crossover.
 
         Raises
         ------
@@ -171,10 +186,10 @@ class Workload:
         *,
         seed: int = 0,
     ) -> Agreement:
-        """Run it once and compare the result with the same on the CPU in float64.
+        """Run the operation once, and compare its result with the same in float64 on the CPU.
 
-        The inputs are drawn on the CPU, in the type, so that both start from the same numbers.
-        It shows that the operation is right at this size; not that it is so at every other.
+        The inputs are made on the CPU, in the type ``dtype``, so that both computations use the
+        same numbers. The check is valid for this size only.
 
         Parameters
         ----------
@@ -183,7 +198,7 @@ class Workload:
         dtype, device
             As for :meth:`make`.
         seed
-            Of the inputs.
+            Seed of the inputs.
         """
         problem = self._problem(self.sizes[0] if size is None else size)
         kind, place = self._dtype(dtype), _place(device)
@@ -226,7 +241,7 @@ def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...
 
 
 def _widened(tensor: Tensor) -> Tensor:
-    """Return a copy in float64, or in int64 of whole numbers."""
+    """Return a copy in float64; whole numbers stay in their type."""
     kind = torch.float64 if tensor.is_floating_point() else tensor.dtype
     return tensor.detach().to(kind, copy=True)
 
@@ -240,7 +255,7 @@ def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> floa
     epsilon = torch.finfo(dtype).eps
     summed = min(epsilon, torch.finfo(torch.float32).eps)
     if dtype is torch.float32 and device.type == "cuda" and _allows_tf32(problem):
-        epsilon = _TF32_EPSILON  # the factors are rounded, the sums are not
+        epsilon = _TF32_EPSILON  # TF32 rounds the factors but not the sums
     return _N_ROUNDINGS * (epsilon + summed * math.sqrt(problem.n_terms))
 
 
@@ -306,7 +321,7 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the catalogue, in its order: products first.
+    """Return the names of the catalogue, in its order: matmuls first.
 
     Examples
     --------
@@ -323,7 +338,7 @@ def workload(name: str) -> Workload:
     Raises
     ------
     UnknownNameError
-        If there is none; the message names the nearest.
+        If there is none; the message suggests the nearest.
 
     Examples
     --------

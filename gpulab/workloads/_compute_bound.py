@@ -1,4 +1,4 @@
-"""Workloads that are bound by arithmetic: matmuls, convolutions and attention."""
+"""Workloads that are limited by arithmetic: matmuls, convolutions and attention."""
 
 from functools import partial
 
@@ -25,10 +25,10 @@ def matmul(n: int) -> Problem:
 def matmul_odd(n: int) -> Problem:
     """Product of an (n + 1) x (n + 3) matrix and an (n + 3) x (n - 1) one.
 
-    For an even n every side is odd, so that rows start at unaligned addresses and tiles do not
-    fit, which costs more than the few extra elements.
+    For an even n all sides are odd. So rows start at unaligned addresses and tiles do not fit,
+    which costs more time than the few extra elements.
 
-    FLOPs: 2 (n + 1) (n + 3) (n - 1), as for any product.
+    FLOPs: 2 (n + 1) (n + 3) (n - 1), as for any matmul.
     Bytes: each of the three matrices once.
     """
     return _product(n + 1, n + 3, n - 1)
@@ -65,8 +65,8 @@ def linear(n: int) -> Problem:
     """Linear layer from 4,096 to 4,096 features, with bias, on n rows.
 
     FLOPs: 2 n 4096**2 for the product and n 4096 for the bias.
-    Bytes: rows in, weights, bias and rows out: 2 n 4096 + 4096**2 + 4096 elements. Of few rows
-    it is the weights that take the time.
+    Bytes: rows in, weights, bias and rows out: 2 n 4096 + 4096**2 + 4096 elements. With few rows,
+    reading the weights takes most of the time.
     """
     return Problem(
         inputs=(normal(n, _FEATURES), normal(_FEATURES, _FEATURES), normal(_FEATURES)),

@@ -1,7 +1,8 @@
-"""Workloads that are bound by memory: element-wise, indexed, and along rows or a whole vector.
+"""Workloads that are limited by memory: element-wise, indexed, and over rows or whole vectors.
 
-Element-wise are arithmetic, copies, dropout and an optimizer's step; indexed are look-ups, gathers
-and scattered additions; the rest are reductions, norms, scans, sorts and transforms.
+The element-wise ones are arithmetic, copies, dropout and an optimizer's step. The indexed ones are
+look-ups, gathers and scattered additions. The others are reductions, norms, scans, sorts and
+transforms.
 """
 
 import math
@@ -15,9 +16,10 @@ from torch.nn import functional
 from gpulab.workloads._problem import Problem, Tensor, normal, whole
 
 _DROPPED = 0.1
-_N_SIGMA = 6  # one right dropout in a billion would fail
-# Adam moves a parameter by about a thousandth, so rounding the parameter, which is about 1,
-# counts a thousandfold in the step that is compared; terms enter a tolerance by their root.
+_N_SIGMA = 6  # one correct dropout in a billion would fail the check
+# Adam moves a parameter by about a thousandth. The parameter is about 1, so its rounding error is
+# a thousand times as large relative to the step, which is what the check compares. The tolerance
+# grows with the root of the number of terms, hence the square.
 _STEP_TERMS = 1000**2
 
 
@@ -33,7 +35,7 @@ def add(n: int) -> Problem:
 def exp(n: int) -> Problem:
     """Exponential of n elements.
 
-    FLOPs: one for each element; an exponential counts as one, whatever the hardware makes of it.
+    FLOPs: one for each element; an exponential counts as one, however the hardware computes it.
     Bytes: n elements are read and n written.
     """
     return Problem(inputs=(normal(n),), call=torch.exp, n_flops=n, n_elements=2 * n, n_terms=4)
@@ -52,11 +54,11 @@ def dropout(n: int) -> Problem:
     """Dropout of a tenth of n elements.
 
     FLOPs: one multiplication for each element; drawing the random numbers is not counted.
-    Bytes: n elements are read and n written. PyTorch writes a mask of n bytes beside them where a
-    gradient is asked for, which is not so here.
+    Bytes: n elements are read and n written. If a gradient is needed, PyTorch also writes a mask
+    of n bytes; here it is not.
 
-    Which elements fall is random, so the check asks that the others are right and that nearly a
-    tenth fell.
+    The dropped elements are random. So the check tests that the other elements are right and that
+    nearly a tenth was dropped.
     """
     return Problem(
         inputs=(normal(n),),
@@ -68,7 +70,7 @@ def dropout(n: int) -> Problem:
 
 
 def _kept(result: Tensor, x: Tensor) -> Tensor:
-    """Return what dropout should have made of the elements that it kept."""
+    """Return the expected result of dropout, given which elements it dropped."""
     dropped = result == 0
     n, n_dropped = dropped.numel(), int(dropped.sum())
     allowed = _N_SIGMA * (n * _DROPPED * (1 - _DROPPED)) ** 0.5
@@ -78,7 +80,7 @@ def _kept(result: Tensor, x: Tensor) -> Tensor:
 
 
 def copy(n: int) -> Problem:
-    """Copy of n elements into memory that is there already: a copy by the driver, no kernel.
+    """Copy of n elements into memory that is already allocated: a copy by the driver, no kernel.
 
     FLOPs: none.
     Bytes: n elements are read and n written.
@@ -94,8 +96,8 @@ def transposed_copy(n: int) -> Problem:
     """Transpose of a square matrix of side n, written to new memory.
 
     FLOPs: none.
-    Bytes: n**2 elements are read and n**2 written; reading or writing goes across the rows, which
-    moves more where a kernel does not gather tiles first.
+    Bytes: n**2 elements are read and n**2 written. Either reading or writing goes across the rows,
+    so a kernel that does not collect tiles on the chip first moves more.
     """
     return Problem(inputs=(normal(n, n),), call=_transposed_copy, n_elements=2 * n**2)
 
@@ -147,8 +149,8 @@ def embedding(n: int) -> Problem:
     """Look-up of n random rows in a table of 32,000 rows of 1,024.
 
     FLOPs: none.
-    Bytes: n indices and as many rows are read, and n rows are written; of more than 32,000 rows
-    each needs to be read only once.
+    Bytes: n indices and n rows are read, and n rows are written. If n is above 32,000, each row of
+    the table needs to be read only once.
     """
     return Problem(
         inputs=(whole(_VOCABULARY, n), normal(_VOCABULARY, _TABLE_COLUMNS)),
@@ -159,11 +161,11 @@ def embedding(n: int) -> Problem:
 
 
 def gather(n: int) -> Problem:
-    """For each of n rows of 1,024, as many elements of it at random places.
+    """Gather, for each of n rows of 1,024, 1,024 of its elements at random places.
 
     FLOPs: none.
-    Bytes: rows and indices are read and as many elements are written. About 63 % of the elements
-    are asked for, but memory moves in sectors of 32 bytes, so the rows count whole.
+    Bytes: rows and indices are read, and as many elements are written. Only about 63 % of the
+    elements are used, but memory moves in sectors of 32 bytes, so whole rows count.
     """
     return Problem(
         inputs=(normal(n, _TABLE_COLUMNS), whole(_TABLE_COLUMNS, n, _TABLE_COLUMNS)),
@@ -182,7 +184,7 @@ def scatter_add(n: int) -> Problem:
 
     FLOPs: one addition for each element.
     Bytes: elements, indices and target are read and the target is written: 3 n 1024 elements and
-    n 1024 indices; the target counts whole, for the reason given for ``gather``.
+    n 1024 indices. The whole target counts, for the same reason as in ``gather``.
     """
     return Problem(
         inputs=(
@@ -296,8 +298,8 @@ def _rms_norm(x: Tensor, weight: Tensor) -> Tensor:
 def cross_entropy(n: int) -> Problem:
     """Mean cross entropy of n rows over 32,000 classes.
 
-    FLOPs: 3 for each logit: subtract the largest, exponential, add; logarithms are one a row and
-    are not counted.
+    FLOPs: 3 for each logit: subtract the largest, exponential, add. There is one logarithm per
+    row, which is not counted.
     Bytes: each logit and each label is read once, and one number is written.
     """
     return Problem(
@@ -344,7 +346,7 @@ def topk(n: int) -> Problem:
     """Top 8 of each of n rows of 4,096, with their indices.
 
     FLOPs: none; comparisons are not counted.
-    Bytes: each element is read once; 8 elements and 8 indices a row are written.
+    Bytes: each element is read once; 8 elements and 8 indices per row are written.
     """
     return Problem(
         inputs=(normal(n, _COLUMNS),),
@@ -356,7 +358,7 @@ def topk(n: int) -> Problem:
 
 
 def _values_and_pointed(result: Any, x: Tensor) -> Tensor:  # noqa: ANN401 # torch's named tuples
-    """Return the values beside those that the indices point to: both must be right."""
+    """Return the values together with those that the indices point to; both must be right."""
     return torch.stack([result.values, x.gather(-1, result.indices)])
 
 

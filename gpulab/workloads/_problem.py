@@ -1,4 +1,4 @@
-"""One workload at one size: its inputs, its call, and the least FLOPs and bytes that it needs."""
+"""One workload at one size: its inputs, its call, and the FLOPs and bytes that it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ _INDEX_BYTES = 8  # PyTorch's indices are int64
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Random numbers of the workload's type, from the normal distribution.
+    """A random input of the workload's type, from the normal distribution.
 
-    Random on purpose: zeros let a GPU draw less power and hold a higher clock.
+    It is random because with zeros a GPU needs less power and has a higher clock.
     """
 
     shape: tuple[int, ...]
@@ -29,7 +29,23 @@ class Normal:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Random whole numbers from 0 to below ``high``: indices and labels."""
+    """An input of random whole numbers from 0 to ``high - 1``, for indices and labels.
+
+    Attributes
+    ----------
+    high
+        All numbers are below it.
+    shape
+        Shape of the tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.workloads import Whole
+    >>> drawn = Whole(10, (3,)).draw(torch.float32, torch.device("cpu"), None)
+    >>> drawn.dtype, drawn.shape
+    (torch.int64, torch.Size([3]))
+    """
 
     high: int
     shape: tuple[int, ...]
@@ -42,17 +58,17 @@ class Whole:
 
 
 def normal(*shape: int) -> Normal:
-    """Return the description of a random input of the workload's type."""
+    """Return a random input of the workload's type, not yet drawn."""
     return Normal(shape)
 
 
 def whole(high: int, *shape: int) -> Whole:
-    """Return the description of an input of random indices below ``high``."""
+    """Return an input of random indices below ``high``, not yet drawn."""
     return Whole(high, shape)
 
 
 def same(result: Tensor, *_inputs: Tensor) -> Tensor:
-    """Return the result itself, as what is to be compared."""
+    """Return the result unchanged, to compare all of it."""
     return result
 
 
@@ -63,30 +79,30 @@ class Problem:
     Attributes
     ----------
     inputs
-        What is drawn, in the order in which ``call`` takes it.
+        Descriptions of the inputs, in the order in which ``call`` takes them.
     call
         The operation.
     n_elements
         Elements of the workload's type that must be read or written at least once.
     n_indices
-        Elements of int64 that must be read or written beside them.
+        Elements of int64 that must be read or written in addition.
     n_flops
-        Floating-point operations; comparisons and moves count nothing.
+        Floating-point operations; comparisons and moves do not count.
     n_terms
-        How many numbers are added up for one number of the result, which sets how far rounding
-        may lead it away.
+        How many numbers are added for one number of the result; it sets the allowed rounding
+        error.
     prepared
-        Whether ``call`` is called once with the inputs and returns the work; else the work is
-        the call itself.
+        If true, ``call`` is called once with the inputs and returns the work. If false, the work
+        is the call itself.
     compared
-        Takes the result and the inputs, and returns what is compared: of an index the element
-        that it points to, because two equal elements may be named in either order.
+        Takes the result and the inputs, and returns what to compare. For an index this is the
+        element that it points to, because of two equal elements either index is right.
     reference
-        Takes the result and the inputs in float64 and returns what the result should have been;
-        None: what ``call`` makes of them.
+        Takes the result and the inputs in float64, and returns the expected result. None: the
+        result of ``call`` in float64 is expected.
     tensor_cores
-        Whether float32 may be rounded to TF32 on the way: ``"matmul"`` or ``"cudnn"``, as
-        torch's two switches are called, or nothing.
+        The switch that lets PyTorch round float32 to TF32 here: ``"matmul"``, ``"cudnn"``, or
+        empty for none.
     """
 
     inputs: tuple[Normal | Whole, ...]
@@ -101,16 +117,16 @@ class Problem:
     tensor_cores: str = ""
 
     def n_bytes(self, itemsize: int) -> int:
-        """Return the bytes that must be moved at least, for elements of so many bytes each."""
+        """Return the least bytes that must be moved, for elements of ``itemsize`` bytes."""
         return self.n_elements * itemsize + self.n_indices * _INDEX_BYTES
 
     def work(self, inputs: tuple[Tensor, ...]) -> Callable[[], Any]:
-        """Return the operation on these inputs, as work to be timed."""
+        """Return a function without arguments that runs the operation on these inputs."""
         if self.prepared:
             made: Callable[[], Any] = self.call(*inputs)
             return made
         call = self.call
-        # One or two inputs are passed without unpacking: what is timed should be the operation.
+        # A single input is passed without unpacking, which takes the host less time.
         if len(inputs) == 1:
             (only,) = inputs
             return lambda: call(only)

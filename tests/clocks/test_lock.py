@@ -368,7 +368,7 @@ def test_clock_that_cannot_be_given_free_is_told(
     monkeypatch.setenv("REFUSES", "1")
     assert message_of(ClockLockError, lambda: held.__exit__(None, None, None)) == (
         "the clock of GPU 0 may still be locked at 1410 MHz (NVML answers: Insufficient "
-        "Permissions); give it free with `sudo nvidia-smi -i 0 -rgc`"
+        "Permissions); unlock it with `sudo nvidia-smi -i 0 -rgc`"
     )
     assert impostors.asked == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 

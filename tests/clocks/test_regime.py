@@ -22,7 +22,7 @@ def test_highest_clock_is_a_burst() -> None:
     """The clock that short work has."""
     assert summarize([at(1980), at(1965), None]) == Regime(
         kind="burst",
-        why="the clock lay between 1965 and 1980 of 1980 MHz",
+        why="the clock was between 1965 and 1980 of 1980 MHz",
         lowest_mhz=1965,
         highest_mhz=1980,
         max_sm_mhz=1980,
@@ -35,7 +35,7 @@ def test_power_cap_settles_the_clock() -> None:
     readings = [at(1980), *[at(1440, "power cap")] * 3, at(1455, "power cap")]
     assert summarize(readings) == Regime(
         kind="settled",
-        why="the clock lay between 1440 and 1980 of 1980 MHz, held by the power cap",
+        why="the clock was between 1440 and 1980 of 1980 MHz, limited by the power cap",
         lowest_mhz=1440,
         highest_mhz=1980,
         max_sm_mhz=1980,
@@ -52,7 +52,7 @@ def test_regime_of_the_recorded_h200() -> None:
     readings = [at(mhz, *why) for mhz, why in zip(clocks_mhz, reasons, strict=True)]
     regime = summarize(readings)
     assert str(regime) == (
-        "settled: the clock lay between 1185 and 1980 of 1980 MHz, held by the power cap"
+        "settled: the clock was between 1185 and 1980 of 1980 MHz, limited by the power cap"
     )
     assert flag(readings) == (True, True, True, *[False] * 2, True, True, False, False)
 
@@ -61,7 +61,7 @@ def test_lingering_reason_does_not_settle_the_clock() -> None:
     """The driver names the power cap for a while after the work before is done."""
     regime = summarize([at(1965, "power cap"), at(1980), at(1980)])
     assert (regime.kind, regime.reasons) == ("burst", ("power cap",))
-    assert regime.why == "the clock lay between 1965 and 1980 of 1980 MHz"
+    assert regime.why == "the clock was between 1965 and 1980 of 1980 MHz"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_moving_clock_without_a_reason_is_unknown() -> None:
     regime = summarize([at(1980), at(1605), at(1605)])
     assert (regime.kind, regime.changed) == ("unknown", True)
     assert regime.why == (
-        "the clock lay between 1605 and 1980 of 1980 MHz, and the driver gives no reason"
+        "the clock was between 1605 and 1980 of 1980 MHz, and the driver gives no reason"
     )
 
 
@@ -135,7 +135,7 @@ def test_nothing_read_is_unknown() -> None:
     assert summarize([Reading(0.0)]) == Regime("unknown", "the clock was not read")
     assert summarize(of_clock(1410)) == Regime(
         kind="unknown",
-        why="the clock stayed at 1410 MHz; the highest possible one was not read",
+        why="the clock stayed at 1410 MHz; the highest possible clock was not read",
         lowest_mhz=1410,
         highest_mhz=1410,
     )
@@ -151,7 +151,7 @@ def test_power_cap_needs_no_highest_clock() -> None:
     """The driver's word is enough."""
     regime = summarize([at(1440, "power cap", top=None)])
     assert (regime.kind, regime.max_sm_mhz) == ("settled", None)
-    assert regime.why == "the clock stayed at 1440 MHz, held by the power cap"
+    assert regime.why == "the clock stayed at 1440 MHz, limited by the power cap"
 
 
 @pytest.mark.parametrize(("tolerance", "changed"), [(0.01, True), (0.03, False), (0.05, False)])
@@ -204,7 +204,7 @@ def test_sizes_must_fit_the_readings() -> None:
     """A size too few would give samples the wrong clock."""
     with pytest.raises(InvalidOptionError) as error:
         flag(of_clock(1980, 1980), [3])
-    assert str(error.value) == "1 batch_sizes for 2 readings; give one size a reading"
+    assert str(error.value) == "1 batch_sizes for 2 readings; give one size for each reading"
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.5, float("nan")])

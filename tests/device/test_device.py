@@ -153,7 +153,7 @@ def test_a_script_is_told_to_enter() -> None:
     assert len(caught) == 1
     assert str(caught[0].message) == (
         "gpulab.use('a100') in a script chooses the GPU of gpulab's own functions, such as "
-        "measure; for torch.cuda itself write `with gpulab.virtual_gpu('A100'):` round that code"
+        "measure; for torch.cuda itself write `with gpulab.virtual_gpu('A100'):` around that code"
     )
 
 
@@ -299,7 +299,7 @@ def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
     seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
     refused = (
         "gpulab.use() was called on the thread mine, and it chooses for the cells, which run on "
-        "the main thread; call it in a cell, outside of your threads"
+        "the main thread; call it in a cell, outside your threads"
     )
     assert seen[1][2] == [refused]
     assert seen[2] == [True, True, "T4"]

@@ -81,8 +81,8 @@ def test_words() -> None:
         "Line charts: Products (measured on NVIDIA H200). The x axis shows time since the first "
         "reading (s), from 0 to 0.2. The y axis shows clock (MHz), from 1,440 to 1,980. Series: "
         "the driver names: power cap. Clock from 1980 to 1440 MHz, power from 125 to 690 W, "
-        "temperature from 37 to 59 °C, utilization from 0 to 100 %; settled: the clock lay "
-        "between 1440 and 1980 of 1980 MHz, held by the power cap."
+        "temperature from 37 to 59 °C, utilization from 0 to 100 %; settled: the clock was "
+        "between 1440 and 1980 of 1980 MHz, limited by the power cap."
     )
     assert len(figure.frame) == 3
     assert live.draw(BLIND).caption == "No NVML."

@@ -109,7 +109,7 @@ def test_doubts_stand_under_the_picture() -> None:
     waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
     assert draw_crossover(waited).caption == (
         "Time of a call on the CPU and on the GPU over the size. n = 16,700 [16,700, 16,700].\n"
-        "Doubtful: the host was short of cores: 1 of 8 CPU readings waited for one (n = 2^10; up "
-        "to 8.10 ms a wait) and came out too long; close other programs or ask for fewer threads "
-        "(n_threads=1), then run again."
+        "Doubtful: the host had too few free cores: waits for a core are part of 1 of 8 CPU times "
+        "(n = 2^10; up to 8.10 ms per wait), which are too long; close other programs or ask for "
+        "fewer threads (n_threads=1), then run again."
     )

@@ -186,8 +186,8 @@ def test_the_refined_model_wants_a_gpu() -> None:
     with pytest.raises(InvalidOptionError) as error:
         roofline.predict("add", 64, gpu=Roof("measured", {"float32": 1e12}, 1e12))
     assert str(error.value) == (
-        "gpu is a roof (measured) and model='refined'; the refined model needs to know the GPU: "
-        'give its name, or take model="plain"'
+        "gpu is a roof (measured) and model='refined'; the refined model needs the GPU itself: "
+        'give its name, or use model="plain"'
     )
 
 
@@ -302,7 +302,7 @@ def test_roofs_of_one_kind_are_not_mixed() -> None:
     with pytest.raises(InvalidOptionError) as error:
         roofline.Ceilings(H200, "measured", (roof, roof))
     assert str(error.value) == (
-        "roofs of measured, measured; there is one each of data sheet, live clocks, measured"
+        "roofs of measured, measured; give at most one each of data sheet, live clocks, measured"
     )
 
 
@@ -443,8 +443,8 @@ def test_points_and_roofs_of_different_gpus_are_not_drawn_together() -> None:
     with pytest.raises(InvalidOptionError) as error:
         roofline.chart([point(MATMUL, 1e-3)], ceilings, dtype="float16")
     assert str(error.value) == (
-        "the points are virtual on NVIDIA H200 and the ceilings virtual on NVIDIA L4; take both "
-        "from one GPU"
+        "the points are virtual on NVIDIA H200 and the ceilings virtual on NVIDIA L4; use points "
+        "and ceilings of the same GPU"
     )
 
 
@@ -463,8 +463,8 @@ def test_a_recorded_roof_that_is_no_figure_is_refused(row: dict[str, object]) ->
     with pytest.raises(RecordingError) as error:
         roofline.ceilings_of(recording)
     assert str(error.value) == (
-        f"mine is damaged: {row} in its section of ceilings is no figure of a roof, with a value "
-        "above 0; take the original again, or make a new one: gpulab record --out FILE"
+        f"mine is damaged: {row} in its section of ceilings is not a value of a roof, above 0; "
+        "take the original again, or make a new one: gpulab record --out FILE"
     )
 
 

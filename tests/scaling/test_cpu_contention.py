@@ -149,9 +149,9 @@ def test_the_doubt_says_what_happened_and_what_to_do() -> None:
     (found,) = contention_findings(curve(((32, 8.1e-3), (128, 4e-3))))
     assert found.code == "waited-for-a-core"
     assert str(found) == (
-        "the host was short of cores: 2 of 3 CPU readings waited for one (n = 32, 2^7; up to "
-        "8.10 ms a wait) and came out too long; close other programs or ask for fewer threads "
-        "(n_threads=1), then run again"
+        "the host had too few free cores: waits for a core are part of 2 of 3 CPU times (n = 32, "
+        "2^7; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
+        "threads (n_threads=1), then run again"
     )
 
 
@@ -192,7 +192,8 @@ def test_a_crossover_tells_of_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> No
         found = crossover("matmul", [32, 64, 128], progress=False)
     (doubt,) = found.findings
     assert doubt.message.startswith(
-        "the host was short of cores: 1 of 3 CPU readings waited for one (n = 2^6; up to 3.95 ms"
+        "the host had too few free cores: waits for a core are part of 1 of 3 CPU times (n = 2^6; "
+        "up to 3.95 ms"
     )
     assert found.details.splitlines()[-1] == f"  {doubt}"
     assert (found.gpu.waits, found.bare.waits) == ((), ())

@@ -124,7 +124,7 @@ def test_the_details_hold_lines_prediction_and_mixture() -> None:
         f"  CPU: Some CPU, recorded: {CPU_LINE}",
         f"  GPU: virtual NVIDIA H200: {GPU_LINE}",
         "  from these lines: n = 16,800 [16,800, 16,800]",
-        "  the sides are of different kinds, recorded and virtual",
+        "  the sides have different sources, recorded and virtual",
     ]
 
 
@@ -260,7 +260,7 @@ def test_one_size_has_no_line_and_no_prediction() -> None:
     with pytest.raises(InvalidOptionError) as error:
         found.line(found.cpu, SIZES)
     assert str(error.value) == (
-        "1 point of CPU: Some CPU, recorded gives no line; take two or more sizes"
+        "CPU: Some CPU, recorded has 1 point, which gives no line; take two or more sizes"
     )
 
 

@@ -104,7 +104,7 @@ def test_two_devices_make_no_curve() -> None:
     with pytest.raises(InvalidOptionError) as error:
         curve_of(made)
     assert str(error.value) == (
-        "the times of matmul float32 on the GPU are of several devices (NVIDIA H200, measured, "
+        "the times of matmul float32 on the GPU come from several devices (NVIDIA H200, measured, "
         "virtual NVIDIA H200); keep the points of one of them"
     )
 

@@ -73,18 +73,18 @@ def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
         require_points(there, CurveRequest(GPU, (64, 128)))
     assert str(error.value) == (
         "the source has no times of matmul at n = 64, 128 for float32 on the GPU, synchronized, "
-        "hot; of this workload it has there: float16 on the GPU, synchronized, hot, transfers "
-        "both; float32 on the GPU, calibrated, cold. Ask for one of these, or leave source out "
-        "to measure"
+        "hot; for this workload it has: float16 on the GPU, synchronized, hot, transfers both; "
+        "float32 on the GPU, calibrated, cold. Ask for one of these, or leave source out to "
+        "measure"
     )
     with pytest.raises(InvalidOptionError) as error:
         require_points(there, CurveRequest(replace(CPU, n_threads=8), None))
     assert str(error.value) == (
-        "the source has no times of matmul for float32 on the CPU, 8 threads; of this workload "
-        "it has there: float32 on the CPU, 4 threads. Ask for one of these, or leave source out "
-        "to measure"
+        "the source has no times of matmul for float32 on the CPU, 8 threads; for this workload "
+        "it has: float32 on the CPU, 4 threads. Ask for one of these, or leave source out to "
+        "measure"
     )
-    with pytest.raises(InvalidOptionError, match=r"it has there: nothing\. Ask"):
+    with pytest.raises(InvalidOptionError, match=r"it has: nothing\. Ask"):
         require_points([], CurveRequest(CPU, None))
 
 
@@ -96,7 +96,7 @@ def test_a_cpu_is_spared_the_sizes_behind_the_first_slow_one() -> None:
 
     found = list(measure_curve(CurveRequest(CPU, None), take, progress=False))
     assert [each.ok for each in found] == [True] * 4 + [False] * 4
-    assert found[4].error == "left out: the size before took 0.3 s a call"
+    assert found[4].error == "left out: the size before took 0.3 s per call"
     asked = list(measure_curve(CurveRequest(CPU, (512, 1024)), take, progress=False))
     assert all(each.ok for each in asked)
     assert all(each.ok for each in measure_curve(CurveRequest(GPU, None), take, progress=False))

@@ -104,6 +104,7 @@ class BenchmarkJudge:
         """Run the benchmark on each rung, and explain the first one that it fails."""
         if not callable(answer):
             return no_function(answer, self.how)
+        # The cell of the notebook contains a stub that returns nothing: that is no answer yet.
         with fresh_h200():
             first = _try(answer, _spin(0.02))
         if first.error is None and first.n_calls == 0 and is_open(first.value):
@@ -165,6 +166,7 @@ def _wait(answer: Work) -> Diagnosis | None:
         return Diagnosis("no-wait", message)
     if not _near(idle_s, true_s):
         return Diagnosis("unexplained", _said("one kernel", idle_s, true_s))
+    # A backlog of a hundred times the work: if it is timed, nothing else explains the reading.
     busy_s = _seconds(_try(answer, work, backlog=_spin(200.0)))
     if busy_s > (1 + _TOLERANCE) * true_s:
         text = _said("the same kernel, launched while the GPU is still busy", busy_s, true_s)
@@ -231,6 +233,7 @@ def _flush(answer: Work) -> Diagnosis | None:
     """Expect the time with a cold cache: the inputs come from memory."""
     work = _matmul(1024)
     hot_s, cold_s = _true_s(work), _true_s(work, cache="cold")
+    # Without the benchmark's floor, which may be as large as the difference of hot and cold.
     value_s = _seconds(_try(answer, work)) - _own_floor_s(answer)
     text = _said("a matmul of 1,024 x 1,024 with a cold cache", value_s, cold_s)
     if value_s < (hot_s + cold_s) / 2:
@@ -344,7 +347,7 @@ def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkT
     """Run the benchmark on some work, on an idle GPU or with a backlog in the queue."""
     import torch
 
-    calls: list[str] = []
+    calls: list[str] = []  # for each call of the work, the finished timer that made it, or ""
 
     def fn() -> object:
         calls.append(ready_made_timer(_call.__code__))

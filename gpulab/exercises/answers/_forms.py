@@ -297,6 +297,7 @@ def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
     """
     if isclose(given, value, rel_tol=rel_tol):
         return True
+    # 15 digits is what a float keeps of a decimal number, so no rounding error looks like a digit.
     digits, _, _exponent = f"{given:.15g}".replace(".", "").partition("e")
     n_digits = max(len(digits.strip("-0")), 2)
     return isclose(float(f"{value:.{n_digits - 1}e}"), given, rel_tol=1e-9)
@@ -316,6 +317,7 @@ def read_number(answer: object) -> float | None:
             return parse_time(answer)
         except InvalidOptionError:
             return None
+    # True is an int in Python, but nobody means the number 1 by it.
     if isinstance(answer, bool) or not hasattr(answer, "__float__"):
         return None
     try:
@@ -337,7 +339,7 @@ def _letters(answer: object) -> frozenset[str] | None:
 
 
 def _key(key: object) -> str:
-    return str(key).strip().lower().removesuffix("()")
+    return str(key).strip().lower().removesuffix("()")  # learners write "y.item()" for "y.item"
 
 
 def _words(value: object) -> tuple[str, ...]:

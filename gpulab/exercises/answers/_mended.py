@@ -19,6 +19,7 @@ from gpulab.exercises.answers._fresh_gpu import fresh_h200
 
 MendedProgram = Callable[..., object]
 
+# Factors by which a time in another unit is too large, with the name of the mistake.
 _UNITS = ((1e3, "milliseconds", "ms"), (1e6, "microseconds", "µs"))
 
 
@@ -44,6 +45,7 @@ class HiddenWork:
     make: Callable[[], tuple[Any, ...]]
 
 
+# No slots: cached_property stores its results in the instance's dictionary.
 @dataclass(frozen=True)
 class MendedTrial:
     """The results of a learner's program for the hidden works, compared with the right ones.
@@ -56,6 +58,14 @@ class MendedTrial:
         The learner's program.
     values
         The result of the program for each work.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial
+    >>> works = (HiddenWork("three", lambda: (3,)), HiddenWork("four", lambda: (4,)))
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> MendedTrial(judge, abs, values=(6, 4)).n_right
+    1
     """
 
     mended: "Mended"
@@ -214,6 +224,7 @@ class Mended:
 
         with fresh_h200(first_use=self.first_use), self.around():
             value = program(*work.make())
+            # A program may return while its kernels still run; its tensors are read after this.
             torch.cuda.synchronize()
             return _on_host(value)
 
@@ -232,6 +243,7 @@ class Mended:
         number, wanted = read_number(value), read_number(expected)
         if number is None or wanted is None or isinstance(value, str) or not isfinite(number):
             return False
+        # The floor is allowed upwards only: events add to a time and take nothing from it.
         off, allowed = number - wanted, self.tolerance * abs(wanted)
         return -allowed <= off <= allowed + self.floor
 
@@ -239,6 +251,7 @@ class Mended:
         for recognise, diagnosis in self.mistakes:
             if recognise(trial):
                 return diagnosis
+        # After the mistakes, so that an exercise can have its own words for milliseconds.
         return self._wrong_unit(trial) or self._unexplained(trial)
 
     def _wrong_unit(self, trial: MendedTrial) -> Diagnosis | None:

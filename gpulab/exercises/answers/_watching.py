@@ -50,6 +50,7 @@ def elapsed_calls() -> Iterator[list[None]]:
         elapsed_ms: float = original(self, end_event)
         return elapsed_ms
 
+    # The class is changed, because the learner may make events at any moment and keep them.
     event.elapsed_time = elapsed_time  # type: ignore[method-assign]  # put back below
     try:
         yield calls

@@ -1,4 +1,4 @@
-"""The case files: benchmarks as people publish them, each with a flaw to find and to mend."""
+"""The case files: benchmarks as people publish them, each with a flaw to find and repair."""
 
 import lazy_loader
 

@@ -31,32 +31,32 @@ def _with_a_stopwatch(n: int, *, wait_before: bool, wait_after: bool, warm_up: b
 
 
 def as_posted(n: int) -> float:
-    """Time the launch alone."""
+    """Time only the launch, as the published program does."""
     return _with_a_stopwatch(n, wait_before=False, wait_after=False, warm_up=True)
 
 
 def wait_before_only(n: int) -> float:
-    """Empty the queue, and still time the launch alone."""
+    """Wait before the launch, and still time only the launch."""
     return _with_a_stopwatch(n, wait_before=True, wait_after=False, warm_up=True)
 
 
 def wait_after_only(n: int) -> float:
-    """Time the warm-up and the random numbers as well."""
+    """Time the warm-up and the random numbers too, because they are still in the queue."""
     return _with_a_stopwatch(n, wait_before=False, wait_after=True, warm_up=True)
 
 
 def no_warm_up(n: int) -> float:
-    """Time the loading of the library."""
+    """Time the first matmul, which also loads the library."""
     return _with_a_stopwatch(n, wait_before=True, wait_after=True, warm_up=False)
 
 
 def in_milliseconds(n: int) -> float:
-    """Take the milliseconds of ``elapsed_time`` for seconds."""
+    """Use the milliseconds of ``elapsed_time`` as if they were seconds."""
     return _right(n) / 1e3
 
 
 def in_flop(n: int) -> float:
-    """Return FLOP per second."""
+    """Return FLOP/s instead of TFLOP/s."""
     return _right(n) * 1e12
 
 
@@ -150,8 +150,8 @@ EXERCISES = (
                 ),
             ),
             show=lambda value: f"{value:,.4g} TFLOP/s",
-            tolerance=0.2,
-            first_use=True,
+            tolerance=0.2,  # a stopwatch with two waits is right too, and reads the launch as well
+            first_use=True,  # so that a program without a warm-up shows
         ),
         hints=(
             "torch.cuda.synchronize() waits for everything in the queue. You need it twice.",

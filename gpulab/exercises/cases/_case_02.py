@@ -1,4 +1,4 @@
-"""Case 02: a speed-up that is a warm cache, because the other program has just read the data."""
+"""Case 02: a speed-up that comes from a warm cache, which the other program has just filled."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,26 @@ _MIB = 2**20
 
 
 def weights(size_mib: int) -> Any:  # noqa: ANN401  # a tensor; torch is not imported yet
-    """Return weights of some MiB on the GPU."""
+    """Return a tensor of ``size_mib`` MiB on the GPU.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.weights(1).nbytes
+    1048576
+    """
     import torch
 
     return torch.ones(size_mib * _MIB // 4, device="cuda")
 
 
 def _ratio(old: Work, new: Work, *, flushes: str = "both", n_rounds: int = 3) -> float:
-    """Time both works in turns; ``flushes`` says before which of them the cache is emptied."""
+    """Return old time over new time, timed in turns.
+
+    ``flushes`` says before which of the two works the cache is emptied.
+    """
     import torch
 
     scratch = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
@@ -47,12 +59,12 @@ def _right(old: Work, new: Work) -> float:
 
 
 def as_posted(old: Work, new: Work) -> float:
-    """Empty the cache for the old work only."""
+    """Empty the cache only for the old work, as the published program does."""
     return _ratio(old, new, flushes="old")
 
 
 def other_order(old: Work, new: Work) -> float:
-    """Let the new work go first: now the old one finds a warm cache."""
+    """Time the new work first, so that the old one finds a warm cache."""
     return _ratio(old, new, flushes="new")
 
 

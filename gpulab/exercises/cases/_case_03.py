@@ -1,4 +1,4 @@
-"""Case 03: an average over a GPU that lowers its clock while it is measured."""
+"""Case 03: a mean time of a GPU that lowers its clock during the measurement."""
 
 import time
 
@@ -11,7 +11,16 @@ _N_POSTED = 50
 
 
 def heavy_matmul(n: int = 8192) -> Work:
-    """Return a matmul in half precision, which needs nearly all the power of the GPU."""
+    """Return a half-precision matmul that draws nearly all the power of the GPU.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     tuple(cases.heavy_matmul(512)().shape)
+    (512, 512)
+    """
     import torch
 
     a = torch.randn(n, n, device="cuda", dtype=torch.float16)
@@ -32,24 +41,24 @@ def _mean_s(work: Work, n_calls: int) -> float:
 
 
 def _right(work: Work) -> float:
-    _mean_s(work, 200)
+    _mean_s(work, 200)  # a third of a second: the clock settles within about 0.1 s of such work
     return _mean_s(work, 20)
 
 
 def as_posted(work: Work) -> float:
-    """Average over the fast start and the slower rest."""
+    """Return the mean of the fast start and the slower rest, as the published program does."""
     work()
     return _mean_s(work, _N_POSTED)
 
 
 def burst(work: Work) -> float:
-    """Time the first few calls."""
+    """Time only the first calls, at the full clock."""
     work()
     return _mean_s(work, 5)
 
 
 def with_pauses(work: Work) -> float:
-    """Let the GPU cool down between the calls."""
+    """Let the GPU rest between the calls, so that its clock recovers."""
     samples = []
     for _ in range(5):
         time.sleep(0.5)
@@ -58,12 +67,12 @@ def with_pauses(work: Work) -> float:
 
 
 def in_milliseconds(work: Work) -> float:
-    """Forget to divide what ``elapsed_time`` returns."""
+    """Use the milliseconds of ``elapsed_time`` as if they were seconds."""
     return _right(work) * 1e3
 
 
 def not_divided(work: Work) -> float:
-    """Return the time of all calls."""
+    """Return the time of all calls instead of one."""
     return _right(work) * 20
 
 

@@ -11,7 +11,9 @@ from gpulab.exercises.answers import Diagnosis, HiddenWork, Letters, Mended, Men
 from gpulab.torch_private import spin
 from gpulab.units import format_time
 
-_N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 10  # 8 MiB a batch; the step reads its head
+# A batch has 8 MiB, so that its copy takes time; the step reads only its head, so that the time of
+# the step is that of the spinning kernel.
+_N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 10
 _READ_BEFORE, _OVERWRITTEN = "read before the write is done", "write while it is read"
 
 BatchStep = Callable[[Any], Any]
@@ -19,7 +21,16 @@ Batches = Sequence[Any]
 
 
 def pinned_batches(n_batches: int) -> list[Any]:
-    """Return batches in pinned memory; the numbers of batch k are all k + 1."""
+    """Return batches in pinned memory; the first numbers of batch k are k + 1.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     [float(batch[0]) for batch in cases.pinned_batches(2)]
+    [1.0, 2.0]
+    """
     import torch
 
     made = [torch.zeros(_N_ELEMENTS, dtype=torch.float64).pin_memory() for _ in range(n_batches)]
@@ -29,7 +40,17 @@ def pinned_batches(n_batches: int) -> list[Any]:
 
 
 def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401  # tensors
-    """Stand for a training step: it takes a while, and its result says which batch it read."""
+    """Run a kernel that takes as long as a training step; the result shows which batch it read.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.training_step(torch.ones(1024, device="cuda")).item()
+    1.0
+    """
     spin(round(length_ms * 1_980_000))
     return buffer[:_N_HEAD].mean()
 
@@ -37,7 +58,11 @@ def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401 
 def _run(
     batches: Batches, step: BatchStep, *, arrive: bool, free: bool, wait: bool
 ) -> tuple[Any, Any]:
-    """Run the double buffer with or without each of its two waits, or with a wait for all."""
+    """Run the double buffer, and return its seconds and its results.
+
+    ``arrive``: each step waits for its copy. ``free``: each copy waits for the step that read the
+    buffer before. ``wait``: the host waits for the whole GPU in each step.
+    """
     import torch
 
     buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
@@ -67,17 +92,17 @@ _right = partial(_run, arrive=True, free=True, wait=False)
 
 
 def as_posted(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Order nothing."""
+    """Run without any wait, as the published program does."""
     return _run(batches, step, arrive=False, free=False, wait=False)
 
 
 def arrival_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Wait for the copy, and overwrite what a step still reads."""
+    """Wait only for the copies, so that they overwrite buffers that a step still reads."""
     return _run(batches, step, arrive=True, free=False, wait=False)
 
 
 def free_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Wait for the step, and read what has not arrived."""
+    """Wait only for the steps, which then read batches that have not arrived."""
     return _run(batches, step, arrive=False, free=True, wait=False)
 
 

@@ -1,4 +1,4 @@
-"""Case 05: a benchmark whose events are in one stream, and the kernel in another."""
+"""Case 05: a benchmark with its events in one stream and the kernel in another."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +9,12 @@ from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
 from gpulab.torch_private import spin
 from gpulab.units import format_time
 
-_FLOOR_S = 15e-6  # the launch between two events on an idle stream
+_FLOOR_S = 15e-6  # on an idle stream, the time between two events also contains a launch
 
 
 @dataclass(frozen=True, slots=True)
 class OwnStreamKernel:
-    """A kernel of a library that launches into a stream of its own.
+    """A kernel of a library, which launches it into its own stream.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class OwnStreamKernel:
     n_cycles: int
 
     def launch(self) -> None:
-        """Put the kernel into the library's stream, whatever stream is current."""
+        """Put the kernel into the library's stream, also if another stream is current."""
         import torch
 
         with torch.cuda.stream(self.stream):
@@ -36,7 +36,16 @@ class OwnStreamKernel:
 
 
 def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
-    """Return a kernel that takes about as long, in a stream of its own."""
+    """Return a kernel that takes about ``length_ms``, in a stream of its own.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.library_kernel(0.5).n_cycles
+    990000
+    """
     import torch
 
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
@@ -44,7 +53,7 @@ def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
 
 
 def _busy_kernel() -> OwnStreamKernel:
-    """Return a kernel whose stream has other work in it."""
+    """Return a kernel whose stream still has other work to do."""
     kernel = library_kernel(0.1)
     kernel.launch()
     kernel.launch()
@@ -63,16 +72,16 @@ def _between(op: OwnStreamKernel, start_in: Any, end_in: Any) -> float:  # noqa:
 
 
 def _right(op: OwnStreamKernel) -> float:
-    return op.n_cycles / 1.98e9
+    return op.n_cycles / 1.98e9  # a spinning kernel draws little power, so the clock stays highest
 
 
 def as_posted(op: OwnStreamKernel) -> float:
-    """Record both events in the current stream."""
+    """Record both events in the current stream, as the published program does."""
     return _between(op, None, None)
 
 
 def end_only(op: OwnStreamKernel) -> float:
-    """Record only the end in the library's stream."""
+    """Record only the second event in the library's stream."""
     return _between(op, None, op.stream)
 
 

@@ -1,4 +1,4 @@
-"""Case 06: one mean for a step that has two modes."""
+"""Case 06: a mean time for a step that is either fast or slow."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,19 +12,26 @@ from gpulab.torch_private import spin
 from gpulab.units import format_time
 from gpulab.work import Work
 
-_CYCLES_PER_MS = 1_980_000
-_FLOOR_S = 8e-6
+_CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200
+_FLOOR_S = 8e-6  # by so much a pair of events may read more than the step
 
 
 def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow: int = 1) -> Work:
-    """Return the step of a decoder that tidies up its memory every few steps.
+    """Return the step of a decoder that reorganises its memory every few steps.
 
     Parameters
     ----------
     fast_ms, slow_ms
-        Length of a usual step, and of one that tidies up.
+        Length of a usual step, and of a step that reorganises memory.
     period, n_slow
-        ``n_slow`` of each ``period`` steps are slow. The 30th step of all is disturbed once.
+        ``n_slow`` of each ``period`` steps are slow. The 30th step is an outlier.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.decoder()()
     """
     n_steps = 0
 
@@ -38,7 +45,7 @@ def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow:
 
 
 def samples_s(step: Work, n_calls: int = 120) -> list[float]:
-    """Return the seconds of each of some calls, each between two events."""
+    """Return the seconds of each call, by a pair of events around each."""
     import torch
 
     pairs: list[tuple[Any, Any]] = []
@@ -53,49 +60,49 @@ def samples_s(step: Work, n_calls: int = 120) -> list[float]:
 
 
 def _right(step: Work) -> tuple[float, float, float]:
-    """Split at the widest gap between neighbours, once the outlier is left out."""
-    ordered = sorted(samples_s(step))[:-1]
+    """Leave out the outlier, and split the sorted samples at the widest gap."""
+    ordered = sorted(samples_s(step))[:-1]  # the outlier is the longest sample of all
     gaps = [later - earlier for earlier, later in pairwise(ordered)]
     cut = gaps.index(max(gaps)) + 1
     return median(ordered[:cut]), median(ordered[cut:]), (len(ordered) - cut) / len(ordered)
 
 
 def as_posted(step: Work) -> float:
-    """Return the mean."""
+    """Return the mean of all steps, as the published program does."""
     return fmean(samples_s(step))
 
 
 def median_only(step: Work) -> float:
-    """Return the median."""
+    """Return the median of all steps."""
     return median(samples_s(step))
 
 
 def extremes(step: Work) -> tuple[float, float, float]:
-    """Take the outlier for the slow mode."""
+    """Return the outlier as the time of a slow step."""
     samples = samples_s(step)
     return min(samples), max(samples), _right(step)[2]
 
 
 def percent(step: Work) -> tuple[float, float, float]:
-    """Return percent in place of a share."""
+    """Return the share in percent."""
     fast_s, slow_s, share = _right(step)
     return fast_s, slow_s, 100 * share
 
 
 def share_of_fast(step: Work) -> tuple[float, float, float]:
-    """Return the share of the fast calls."""
+    """Return the share of the fast steps instead of the slow ones."""
     fast_s, slow_s, share = _right(step)
     return fast_s, slow_s, 1 - share
 
 
 def median_as_fast(step: Work) -> tuple[float, float, float]:
-    """Take the median for the fast mode."""
+    """Return the median of all steps as the time of a fast step."""
     samples = sorted(samples_s(step))
     return median(samples), samples[int(0.95 * len(samples))], _right(step)[2]
 
 
 def in_milliseconds(step: Work) -> tuple[float, float, float]:
-    """Return milliseconds."""
+    """Return milliseconds instead of seconds."""
     fast_s, slow_s, share = _right(step)
     return 1e3 * fast_s, 1e3 * slow_s, share
 

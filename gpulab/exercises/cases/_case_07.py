@@ -14,7 +14,16 @@ _N_CALLS = 40
 
 
 def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
-    """Return two matmuls in half precision; the second has other numbers and ``n_rows`` rows."""
+    """Return two half-precision matmuls; the second has other numbers and ``n_rows`` rows.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     len(cases.rival_matmuls())  # doctest: +SKIP
+    2
+    """
     import torch
 
     a, b = torch.randn(2, 8192, 8192, device="cuda", dtype=torch.float16)
@@ -23,7 +32,7 @@ def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
 
 
 def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float]:
-    """Run works in an order, and return the time of each of the two."""
+    """Return the milliseconds of each of the two works, which run in the given order."""
     import torch
 
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(order) + 1)]  # type: ignore[no-untyped-call]  # torch's gap
@@ -47,7 +56,8 @@ def _ratio(a: Work, b: Work, how: str) -> float:
         "in turns": [a, b] * _N_CALLS,
     }
     for work in () if how == "cold" else (a, b):
-        work()
+        work()  # otherwise the first call loads the library
+    # Without a warm-up few rounds are enough: the library takes far longer than all matmuls.
     a_ms, b_ms = _total_ms(orders.get(how, [a, b] * 5), (a, b))
     return b_ms / a_ms
 
@@ -57,22 +67,22 @@ def _right(a: Work, b: Work) -> float:
 
 
 def as_posted(a: Work, b: Work) -> float:
-    """Time all of A, then all of B."""
+    """Time all calls of A, then all of B, as the published program does."""
     return _ratio(a, b, "a first")
 
 
 def b_first(a: Work, b: Work) -> float:
-    """Time all of B, then all of A."""
+    """Time all calls of B, then all of A."""
     return _ratio(a, b, "b first")
 
 
 def upside_down(a: Work, b: Work) -> float:
-    """Divide A by B."""
+    """Divide the time of A by that of B."""
     return 1 / _right(a, b)
 
 
 def no_warm_up(a: Work, b: Work) -> float:
-    """Take turns, but let A pay for the library."""
+    """Time in turns without a warm-up, so that the first call of A loads the library."""
     return _ratio(a, b, "cold")
 
 
@@ -124,8 +134,8 @@ EXERCISES = (
         Mended(
             signature="mended(a, b)",
             returns="how many times as long b takes as a",
-            why="Both met the same clock, so your ratio is that of the works: 1 for the pair that "
-            "is equal.",
+            why="Both ran at the same clock, so your ratio is that of the works: 1 for the pair "
+            "that is equal.",
             works=tuple(HiddenWork(name, make) for name, make in _PAIRS),
             right=_right,
             mistakes=(

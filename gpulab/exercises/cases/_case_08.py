@@ -16,19 +16,34 @@ StateStep = Callable[["Tensor"], "Tensor"]
 
 
 def host_data(n: int = 1 << 20) -> "Tensor":
-    """Return ``n`` numbers in ordinary host memory."""
+    """Return ``n`` numbers in ordinary host memory.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import cases
+    >>> cases.host_data(3)
+    tensor([1., 1., 1.])
+    """
     import torch
 
     return torch.ones(n)
 
 
 def smooth(x: "Tensor") -> "Tensor":
-    """Return one step of a simulation: the mean of each number and its neighbour."""
+    """Return the result of one simulation step: the mean of each number and its neighbour.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.exercises import cases
+    >>> cases.smooth(torch.tensor([0.0, 2.0]))
+    tensor([1., 1.])
+    """
     return (x + x.roll(1)) * 0.5
 
 
 def _run(step: StateStep, data: "Tensor", n_steps: int, clock: Callable[[str], None]) -> None:
-    """Copy once in and once out; ``clock`` hears of each stage."""
+    """Copy the data in once and out once, and call ``clock`` with the name of each stage."""
     import torch
 
     clock("begin")
@@ -46,7 +61,7 @@ def _run(step: StateStep, data: "Tensor", n_steps: int, clock: Callable[[str], N
 def _stages_s(step: StateStep, data: "Tensor", n_steps: int) -> dict[str, float]:
     import torch
 
-    step(data.to("cuda"))  # first uses
+    step(data.to("cuda"))  # so that no stage contains the loading of a kernel
     torch.cuda.synchronize()
     at_s: dict[str, float] = {}
     _run(step, data, n_steps, lambda stage: at_s.update({stage: time.perf_counter()}))
@@ -58,7 +73,7 @@ def _right(step: StateStep, data: "Tensor", n_steps: int) -> float:
 
 
 def as_posted(step: StateStep, data: "Tensor", n_steps: int) -> float:
-    """Copy in and out in every step."""
+    """Copy in and out in every step, as the published program does."""
     start = time.perf_counter()
     for _ in range(n_steps):
         data = step(data.to("cuda")).cpu()
@@ -87,7 +102,7 @@ def no_copy_out(step: StateStep, data: "Tensor", n_steps: int) -> float:
 
 
 def not_divided(step: StateStep, data: "Tensor", n_steps: int) -> float:
-    """Return the time of all steps."""
+    """Return the time of all steps instead of one."""
     return _right(step, data, n_steps) * n_steps
 
 

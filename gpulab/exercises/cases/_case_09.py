@@ -1,4 +1,4 @@
-"""Case 09: a graph that is replayed for the input that it was captured with."""
+"""Case 09: a CUDA graph whose replays all read the input of the capture."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,14 +10,23 @@ from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, Mend
 from gpulab.units import format_time
 
 _N_LAYERS = 10
-_LEAST_GAIN = 2  # an eager loop takes several times as long as replays
+_LEAST_GAIN = 2  # a loop without a graph takes several times as long as replays
 
 RequestModel = Callable[[Any], Any]
 Requests = Sequence[Any]
 
 
 def small_model(n_layers: int = _N_LAYERS) -> RequestModel:
-    """Return a model of many small kernels, which has been called before."""
+    """Return a model of many small kernels, called once so that its kernels are loaded.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.small_model(1)(cases.requests(1)[0])[:3].tolist()
+    [3.0, 5.0, 7.0]
+    """
     import torch
 
     def model(x: Any) -> Any:  # noqa: ANN401  # tensors
@@ -31,7 +40,16 @@ def small_model(n_layers: int = _N_LAYERS) -> RequestModel:
 
 
 def requests(n_requests: int = 6) -> list[Any]:
-    """Return inputs on the GPU, each with other numbers."""
+    """Return inputs on the GPU, each with different numbers.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     [float(x[0]) for x in cases.requests(2)]
+    [3.0, 4.0]
+    """
     import torch
 
     return [torch.arange(k, k + 64.0, device="cuda") for k in range(3, 3 + n_requests)]
@@ -66,7 +84,7 @@ def _right(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
 
 
 def as_posted(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Give the name of the input to another tensor, and keep one output."""
+    """Rebind the name of the input and append one output again and again, as published."""
     import torch
 
     x = inputs[0]
@@ -84,12 +102,12 @@ def as_posted(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
 
 
 def stale_input(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Copy each output, but no input."""
+    """Clone each output, but copy no request into the graph's input."""
     return _serve(model, inputs, "stale")
 
 
 def aliased_output(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Copy each input, but no output."""
+    """Copy each request into the graph's input, but clone no output."""
     return _serve(model, inputs, "aliased")
 
 
@@ -99,18 +117,18 @@ def copied_too_late(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
 
 
 def no_graph(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Launch every kernel again."""
+    """Launch every kernel again for each request, without the graph."""
     return _serve(model, inputs, "eager")
 
 
 def not_divided(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Return the time of all requests."""
+    """Return the time of all requests instead of one."""
     seconds, outputs = _right(model, inputs)
     return seconds * len(inputs), outputs
 
 
 def _outputs(trial: MendedTrial) -> list[list[Any]]:
-    """Return the outputs of each work as lists of numbers; of what is none, nothing."""
+    """Return the outputs for each work as lists of numbers; None for one that is no tensor."""
     import torch
 
     return [
@@ -126,7 +144,7 @@ def _wanted(trial: MendedTrial) -> list[list[Any]]:
 
 
 def _all_are(trial: MendedTrial, number: int) -> bool:
-    """Tell whether every output is the one that a single request should have."""
+    """Return whether every output is the right output of one request, that with ``number``."""
     pairs = zip(_outputs(trial), _wanted(trial), strict=True)
     return all(got == [wanted[number]] * len(wanted) for got, wanted in pairs)
 
@@ -142,7 +160,7 @@ EXERCISES = (
         "Why are all answers the same?",
         Choice(
             right="d",
-            why="The graph has noted addresses, not names. It reads the memory of the first "
+            why="The graph stores addresses, not names. It reads the memory of the first "
             "request and writes to the memory of y, whatever tensor x names in Python.",
             wrong={
                 "a": Diagnosis(
@@ -200,7 +218,7 @@ EXERCISES = (
                     lambda trial: _all_are(trial, -1),
                     Diagnosis(
                         "aliased-output",
-                        "All answers are those of the last request: the list holds the same "
+                        "All answers are those of the last request: the list contains the same "
                         "tensor each time. Append a clone of it.",
                     ),
                 ),

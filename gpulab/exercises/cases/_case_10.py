@@ -1,4 +1,4 @@
-"""Case 10: a loop that times the launch queue, first empty and then full."""
+"""Case 10: a loop that times launches, first into an empty queue and then into a full one."""
 
 import time
 from functools import partial
@@ -12,12 +12,20 @@ from gpulab.torch_private import spin
 from gpulab.units import format_time
 from gpulab.work import Work
 
-_N_POSTED = 1500
+_N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 
 
 def kernel(length_us: float = 60.0) -> Work:
-    """Return a kernel that takes about as long on the GPU in use."""
-    return partial(spin, round(length_us * 1_980))
+    """Return a kernel that takes about ``length_us`` at 1,980 MHz.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import cases
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     cases.kernel(10.0)()
+    """
+    return partial(spin, round(length_us * 1_980))  # cycles per microsecond at 1,980 MHz
 
 
 def _posted_samples_s(work: Work, n_calls: int = _N_POSTED) -> list[float]:
@@ -30,17 +38,17 @@ def _posted_samples_s(work: Work, n_calls: int = _N_POSTED) -> list[float]:
 
 
 def as_posted(work: Work) -> float:
-    """Return the median of the launches."""
+    """Return the median time of the launches, as the published program does."""
     return median(_posted_samples_s(work))
 
 
 def mean_of_launches(work: Work) -> float:
-    """Return the mean of fast and blocked launches."""
+    """Return the mean time of fast and blocked launches."""
     return fmean(_posted_samples_s(work))
 
 
 def wait_each_call(work: Work) -> float:
-    """Wait after each call: the launch and the wake-up are in every sample."""
+    """Wait after each call, so that every sample contains the launch and the wake-up."""
     import torch
 
     samples = []
@@ -54,7 +62,7 @@ def wait_each_call(work: Work) -> float:
 
 
 def not_divided(work: Work) -> float:
-    """Return the time of a hundred calls."""
+    """Return the time of a hundred calls instead of one."""
     return 100 * device_s(work)
 
 

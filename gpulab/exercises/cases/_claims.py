@@ -1,4 +1,4 @@
-"""The claims of all cases, one for each."""
+"""The table of the claims of all cases, one for each case."""
 
 from gpulab.exercises.cases import (
     _case_01,

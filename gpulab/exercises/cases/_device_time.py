@@ -1,20 +1,20 @@
-"""The time that some work takes on the device alone, as the right programs read it."""
+"""Time work by events with the host ahead, as the right programs of the cases do."""
 
 from gpulab.torch_private import spin
 from gpulab.work import Work
 
-_AHEAD_CYCLES = 20_000_000  # 10 ms in which the host launches all calls
+_AHEAD_CYCLES = 20_000_000  # about 10 ms of sleep, in which the host launches all calls
 
 
 def device_s(work: Work, n_calls: int = 10) -> float:
-    """Return the seconds of one call between two events, with the host ahead.
+    """Return the seconds that one call takes on the GPU, without its launch.
 
     Parameters
     ----------
     work
-        Puts work into the current stream.
+        A function that puts work into the current stream.
     n_calls
-        Calls between the two events.
+        Number of calls between the two events.
     """
     import torch
 

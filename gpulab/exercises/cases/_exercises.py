@@ -1,4 +1,4 @@
-"""The exercises of all cases, two for each."""
+"""The table of the exercises of all cases, two for each case."""
 
 from gpulab.exercises.cases import (
     _case_01,

@@ -44,6 +44,12 @@ class Contents:
         The reason why the file cannot be used, such as "is damaged"; empty if it can.
     is_own
         Whether the current user account wrote the file.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Contents
+    >>> Contents(problem="is damaged").records
+    ()
     """
 
     learner: str = ""
@@ -54,7 +60,15 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Return the content of a progress file; of any other file, a problem and no records."""
+    """Return the content of a progress file; of any other file, a problem and no records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab.exercises.journal import read
+    >>> read(Path("no such file")).problem.startswith("cannot be read")
+    True
+    """
     try:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
@@ -89,7 +103,17 @@ def _header(line: bytes) -> dict[str, object] | str:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the progress files in a folder and its subfolders, sorted by path."""
+    """Yield the progress files in a folder and its subfolders, sorted by path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gpulab.exercises.journal import files_in
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     list(files_in(Path(folder)))
+    []
+    """
     yield from sorted(path for path in folder.rglob(_NAMES) if path.is_file())
 
 
@@ -116,6 +140,14 @@ class LearnerJournal:
     ----------
     folder
         Folder of the file; with None all records stay in memory.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Answer, LearnerJournal
+    >>> own = LearnerJournal(None)
+    >>> own.add(Answer("01.hidden-sync", "2026-11-22T12:00:00+00:00", ok=True))
+    >>> len(own.records)
+    1
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -146,7 +178,7 @@ class LearnerJournal:
         The first guess, answer or hint creates the file. If you only run a notebook, it creates
         none.
         """
-        self._waiting.append(record)
+        self._waiting.append(record)  # until it is in the file; a full disk may be emptied later
         if self._folder is None:
             return
         path, contents = self._own()
@@ -178,6 +210,7 @@ class LearnerJournal:
                 return
 
     def _append(self, file: GrowingFile) -> None:
+        # Read under the lock: another notebook may have written the header since the last look.
         before = file.read()
         text = "".join(map(to_line, self._waiting))
         if not before:
@@ -187,7 +220,7 @@ class LearnerJournal:
         elif not before.endswith(b"\n"):  # a crash left half a line, which is kept as it is
             text = "\n" + text
         file.append(text)
-        file.sync()
+        file.sync()  # a power failure after this line loses no record
 
     def _own(self) -> tuple[Path, Contents]:
         """Return the file of this learner: the first that can be used, or the first free name.

@@ -20,6 +20,13 @@ class KeptPrediction:
         The outcome and the score as they were shown first; None if they were not shown yet.
     late
         Guesses from after the outcome was shown.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Guess, KeptPrediction
+    >>> kept = KeptPrediction("01.naive", Guess("01.naive", "2026-11-22T12:00:00+00:00", 3e-4))
+    >>> kept.is_scored
+    False
     """
 
     name: str
@@ -41,13 +48,21 @@ class KeptPrediction:
 
 
 def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
-    """Return the records of each prediction, by its name, in the order of their first records."""
+    """Return the records of each prediction, by its name, in the order of their first records.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Guess, predictions_of
+    >>> first, second = (Guess("01.naive", "2026-11-22T12:00:00+00:00", n) for n in (1.0, 2.0))
+    >>> predictions_of([first, second])["01.naive"].guess.number
+    2.0
+    """
     found: dict[str, KeptPrediction] = {}
     for record in _since_reset(records):
         if isinstance(record, Guess | Reveal):
             kept = found.setdefault(record.name, KeptPrediction(record.name))
             if isinstance(record, Reveal):
-                kept.reveal = kept.reveal or record
+                kept.reveal = kept.reveal or record  # the first one counts, as it was shown first
             elif kept.reveal is None:
                 kept.guess = record
             else:
@@ -56,12 +71,28 @@ def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
 
 
 def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
-    """Return the answers and the hints since the last reset of their lesson."""
+    """Return the answers and the hints since the last reset of their lesson.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Answer, Reset, exercises_of
+    >>> at = "2026-11-22T12:00:00+00:00"
+    >>> records = [Answer("01.a", at, True), Answer("02.b", at, True), Reset(at, "01")]
+    >>> [each.exercise_id for each in exercises_of(records)]
+    ['02.b']
+    """
     return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
 
 
 def lesson_of(name: object) -> str:
-    """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``."""
+    """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import lesson_of
+    >>> lesson_of("08b.autograd")
+    '08b'
+    """
     return str(name).partition(".")[0]
 
 

@@ -13,7 +13,14 @@ CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A drawn curve: its name, its x values and its y values."""
+    """A drawn curve: its name, its x values and its y values.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Stroke
+    >>> Stroke("CPU", (4.0, 8.0), (1e-6, 2e-6)).name
+    'CPU'
+    """
 
     name: str
     x: tuple[float, ...]
@@ -44,6 +51,12 @@ class Guess(Saved):
         The drawn curves.
     question
         Text of the question, for readers of the file who do not have the lesson.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Guess
+    >>> Guess("01.naive", "2026-11-22T12:00:00+00:00", number=3e-4, unit="µs").said
+    (0.0003, '', '', ())
     """
 
     schema = "guess"
@@ -86,6 +99,12 @@ class Reveal(Saved):
         percent. None if the rule gives no number.
     is_right
         Whether the guess counts as right; None without a guess.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Reveal
+    >>> Reveal("01.naive", "2026-11-22T12:01:00+00:00", "20.0 µs").is_right is None
+    True
     """
 
     schema = "reveal"
@@ -101,7 +120,14 @@ class Reveal(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Saved):
-    """An answer to an exercise, and whether it was right."""
+    """An answer to an exercise, and whether it was right.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Answer
+    >>> Answer("01.hidden-sync", "2026-11-22T12:00:00+00:00", ok=True).diagnosis_code
+    ''
+    """
 
     schema = "answer"
     exercise_id: str
@@ -112,7 +138,14 @@ class Answer(Saved):
 
 @dataclass(frozen=True, slots=True)
 class HintRead(Saved):
-    """A learner read a hint of an exercise."""
+    """A learner read a hint of an exercise.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import HintRead
+    >>> HintRead("01.hidden-sync", "2026-11-22T12:00:00+00:00").exercise_id
+    '01.hidden-sync'
+    """
 
     schema = "hint"
     exercise_id: str
@@ -121,7 +154,14 @@ class HintRead(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Saved):
-    """A new start: earlier records of the lesson, or of all lessons, no longer count."""
+    """A new start: earlier records of the lesson, or of all lessons, no longer count.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Reset
+    >>> Reset("2026-11-22T12:00:00+00:00", "08b").lesson
+    '08b'
+    """
 
     schema = "reset"
     at: str
@@ -135,7 +175,14 @@ _KINDS: dict[str, type[Record]] = {
 
 
 def now() -> str:
-    """Return the time in UTC, to the second."""
+    """Return the time in UTC, to the second.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import now
+    >>> now().endswith("+00:00")
+    True
+    """
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

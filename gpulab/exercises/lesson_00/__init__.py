@@ -1,1 +1,1 @@
-"""Lesson 00, where a number comes from: its exercises."""
+"""Exercises and claims of lesson 00: where a number comes from."""

@@ -1,4 +1,4 @@
-"""Where a number comes from, and how to read one line of output."""
+"""Exercises of lesson 00: where a number comes from, and how to read a line of output."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, Table

@@ -1,1 +1,1 @@
-"""Lesson 01, a stopwatch without a wait: its exercises."""
+"""Exercises and claims of lesson 01: a stopwatch without a wait."""

@@ -1,4 +1,4 @@
-"""What lesson 01 states, with the rules that decide whether it holds."""
+"""The claims of lesson 01, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

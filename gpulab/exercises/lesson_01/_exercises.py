@@ -1,4 +1,4 @@
-"""What a stopwatch without a wait reads, and what makes it right by accident."""
+"""Exercises of lesson 01: what a stopwatch without a wait reads, and why it is sometimes right."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Letters
@@ -69,7 +69,7 @@ HIDDEN_SYNC = Exercise(
         ),
     ),
     hints=(
-        "Ask of each line: could the host go on without knowing a result?",
+        "For each line, ask: could the host go on without knowing a result?",
         "Five lines wait. One of the copies does not.",
     ),
     choices={

@@ -1,4 +1,4 @@
-"""The judge of a count of launches that fit into the queue, by the learner's own times."""
+"""The judge for the length of the launch queue, by the call times that the learner measured."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from statistics import median
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
 
-# An H200 blocked at the 1,022nd pending launch; other drivers differ by a few.
+# An H200 blocked at the 1,022nd pending launch; other drivers differ by a few. This range is used
+# only if the learner gives no readings.
 _USUAL_RANGE = (1000.0, 1050.0)
 _TOLERANCE = 0.05
+# A blocked call is 100 times as long as usual, or the median of 21 calls is 1.8 times as long.
 _FAR_LONGER, _SLOWER, _STAYS = 100, 1.8, 21
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLength:
-    """Judges a count of launches against the first call that took much longer than the rest."""
+    """A judge for a number of launches: it compares it with the first call that was blocked."""
 
     how: str = (
         "Answer with a whole number of launches; pass your own times of the calls, in seconds, "
@@ -48,11 +50,11 @@ _FITS = (
 
 
 def first_blocked(durations_s: Sequence[float]) -> int | None:
-    """Count the launches before the first one that was blocked; None if none was.
+    """Return how many launches came before the first one that was blocked; None if none was.
 
-    The queue blocks at the longest call when it is far longer than all others, for one long
-    kernel stood in front; else where the calls become, and stay, about twice as slow. A single
-    slow call in between is the operating system's.
+    If one call is far longer than all others, it was the blocked one: it waited for a long kernel
+    at the head of the queue. Otherwise the queue was full where calls become about twice as slow
+    and stay so. A single slow call comes from the operating system and does not count.
     """
     if len(durations_s) <= _STAYS:
         return None
@@ -68,7 +70,7 @@ def first_blocked(durations_s: Sequence[float]) -> int | None:
 
 
 def _seconds(readings: object) -> list[float]:
-    """Read durations from a sequence, a Measurement or a frame."""
+    """Return the durations in a sequence, a Measurement or a data frame."""
     from gpulab.measurement import Measurement
 
     if isinstance(readings, Measurement):
@@ -80,6 +82,7 @@ def _seconds(readings: object) -> list[float]:
 def _range(expected: int | None) -> tuple[float, float]:
     if expected is None:
         return _USUAL_RANGE
+    # One more on each side: learners count the blocked call itself, or begin at 0.
     return expected * (1 - _TOLERANCE) - 1, expected * (1 + _TOLERANCE) + 1
 
 

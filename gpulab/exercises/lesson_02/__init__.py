@@ -1,1 +1,1 @@
-"""Lesson 02, where to wait: its exercises and its claims."""
+"""Exercises and claims of lesson 02: where to wait for the GPU."""

@@ -1,4 +1,4 @@
-"""The facts that the lesson on waiting states."""
+"""The claims of lesson 02, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

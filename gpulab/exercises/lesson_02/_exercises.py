@@ -1,4 +1,4 @@
-"""Where to wait, what a wait costs, and who it is that waits."""
+"""Exercises of lesson 02: where to wait, what a wait costs, and which side waits."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ _IDLE_ENOUGH = 0.5  # a reading below half of the work cannot contain the work
 
 
 def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
-    """Say which wait is missing, from the readings on an idle and on a busy GPU."""
+    """Return which wait is missing, by the readings on an idle and on a busy GPU, or None."""
     queued = busy.backlog_s / busy.work_s
     if idle.ratio is not None and idle.ratio < _IDLE_ENOUGH:
         return _WAITED_BEFORE if near(busy.ratio, queued) else _LAUNCH_ONLY
@@ -152,7 +152,8 @@ SNIPPET_QUIZ = Exercise(
         otherwise=(
             Diagnosis(
                 "wrong-reading",
-                "Ask of each listing: is the queue empty at the first reading, and at the second?",
+                "For each listing, ask: is the queue empty at the first reading, and at the "
+                "second?",
             ),
             Diagnosis(
                 "wrong-fix",

@@ -1,1 +1,1 @@
-"""Lesson 03, events: its exercises and its claims."""
+"""Exercises and claims of lesson 03: events."""

@@ -1,4 +1,4 @@
-"""The facts that the lesson on events states."""
+"""The claims of lesson 03, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

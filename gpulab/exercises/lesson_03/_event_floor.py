@@ -1,4 +1,4 @@
-"""By how much a pair of events reads more than a kernel: recorded readings, and the judge."""
+"""Recorded readings of events around kernels, and the judge for the difference between them."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -28,7 +28,7 @@ _FLOOR_ROWS = (
 
 
 def floor_readings() -> "pd.DataFrame":
-    """Return one row for each kernel: its own time, and the reading of a pair around it."""
+    """Return a row for each kernel: its own time, and the time between events around it."""
     import pandas as pd
 
     frame = pd.DataFrame(_FLOOR_ROWS, columns=["work", "kernel_s", "pair_s"])
@@ -37,7 +37,7 @@ def floor_readings() -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class EventFloor:
-    """Judges by how much a pair of events typically reads more than the kernel in it."""
+    """A judge for the typical difference between a pair of events and the kernel between them."""
 
     how: str = (
         'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
@@ -68,6 +68,7 @@ class EventFloor:
     def _recognise(
         self, number_s: float, floor_s: float, empty_s: list[float], pairs_s: list[float]
     ) -> Diagnosis | None:
+        # Units come first: a number of microseconds would otherwise be taken for a ratio.
         if any(self._near(number_s * scale, floor_s) for scale in (1e-6, 1e-3)):
             return _UNITS
         if any(self._near(number_s, value_s) for value_s in empty_s):
@@ -78,7 +79,7 @@ class EventFloor:
 
 
 def _split(readings: Any) -> tuple[list[float], list[float], list[float]]:  # noqa: ANN401  # a frame, if it is one
-    """Split readings into empty pairs, pairs around a kernel, and the floors of these."""
+    """Return the readings of empty pairs, those of pairs around a kernel, and their floors."""
     rows: list[tuple[str, float, float]] = list(_FLOOR_ROWS)
     if readings is not None:
         columns = {"kernel_s", "pair_s"} - set(getattr(readings, "columns", ()))

@@ -1,4 +1,4 @@
-"""How the GPU times itself, and what a pair of events adds to a kernel."""
+"""Exercises of lesson 03: time with events, and what a pair of events adds to a kernel."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _HALF = 0.5  # a reading below half of the work cannot contain the work
 
 
 def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
-    """Say what an event timer, or what was written in its place, did wrong."""
+    """Return the mistake in a timer that should use events, or None."""
     if idle.n_elapsed == 0:
         return _HOST_CLOCK
     if idle.ratio is not None and idle.ratio < _HALF:
@@ -70,7 +70,7 @@ EVENT_TIME = Exercise(
     ),
     hints=(
         "start.record(), the work, end.record(): three entries in the same queue.",
-        "Wait for end before you call elapsed_time. In which unit does it answer?",
+        "Wait for end before you call elapsed_time. In which unit is its result?",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Lesson 04, warm-up: its exercises, figures and traces, and functions run on a fresh GPU."""
+"""Exercises and figures of lesson 04: warm-up, and functions that run on a fresh GPU."""
 
 import lazy_loader
 

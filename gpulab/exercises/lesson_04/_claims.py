@@ -1,4 +1,4 @@
-"""The facts that the lesson on warm-up states."""
+"""The claims of lesson 04, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

@@ -1,4 +1,4 @@
-"""What a first call pays for, from which call on times count, and one number out of many."""
+"""Exercises of lesson 04: the cost of first calls, the steady state, and one number for many."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Diagnosis, Table
@@ -166,7 +166,7 @@ BENCHMARK = Exercise(
     "becomes steady.",
     BenchmarkJudge("warm-up"),
     hints=(
-        "Time each warm-up call by itself: once_s(fn) of this lesson does that.",
+        "Time each warm-up call separately: once_s(fn) of this lesson does that.",
         "Stop when the last three calls differ by less than some percent.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The judge of the one number that stands for samples with two outliers among them."""
+"""The judge for one number that summarises samples with two outliers."""
 
 from dataclasses import dataclass
 from math import isclose
@@ -13,7 +13,7 @@ _SAME = 1e-3  # relative; the mistakes differ by more
 
 @dataclass(frozen=True, slots=True)
 class OneNumber:
-    """Judges the number that stands for samples with two outliers among them."""
+    """A judge for one number that summarises samples with two outliers: the median is right."""
 
     how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
 

@@ -1,4 +1,4 @@
-"""The curve that is drawn before lesson 04 measures it: ten calls from the first one on."""
+"""The axes of lesson 04 for a drawn prediction: the times of the first ten calls."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
 
 
 def _first_over_last(curve: Points) -> float | None:
-    """Return how much slower the first call is; None unless both ends of the curve are there."""
+    """Return the first time over the last, or None if one end of the curve is not drawn."""
     calls, times_s = curve
     return times_s[0] / times_s[-1] if calls and (calls[0], calls[-1]) == (1, _N_CALLS) else None
 

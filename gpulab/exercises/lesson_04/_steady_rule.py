@@ -1,4 +1,4 @@
-"""The judge of a rule that finds the steady state: it is tried on loops whose answer is known."""
+"""The judge for a function that finds the steady state, by loops whose right answer is known."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from gpulab.units import counted
 
 @dataclass(frozen=True, slots=True)
 class SteadyRule:
-    """Judges a function that finds the first steady iteration in the data."""
+    """A judge for a function that finds the first steady iteration of a loop."""
 
     how: str = (
         "Answer with the function: write def first_steady(samples_s). samples_s is a list of "
@@ -21,7 +21,7 @@ class SteadyRule:
     )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function on every trace, and explain the first that it gets wrong."""
+        """Run the function on every loop, and explain the first wrong result."""
         cases = [(list(trace.samples_s),) for trace in traces()]
         found, verdict = run_on_cases(answer, cases, self.how)
         if verdict is not None:
@@ -32,7 +32,7 @@ class SteadyRule:
 
 
 def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
-    """Return the index for each trace, or the diagnosis of a result that is none."""
+    """Return the index for each loop, or the diagnosis of a result that is not an index."""
     indices = []
     for trace, value in zip(traces(), found, strict=True):
         number = None if isinstance(value, str) else read_number(value)
@@ -48,6 +48,7 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
 
 
 def _explain(found: Sequence[int]) -> Diagnosis | None:
+    # One index for six different loops is a fixed count, whether it is right for some or not.
     if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
         return Diagnosis(
             "guessed-count",
@@ -63,7 +64,7 @@ def _explain(found: Sequence[int]) -> Diagnosis | None:
 
 
 def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
-    """Say what a rule mistook that leaves out too few or too many iterations of one loop."""
+    """Return why a rule leaves out too few or too many iterations of one loop."""
     n, level_s = len(trace.samples_s), median(trace.samples_s[len(trace.samples_s) // 2 :])
     if trace.first == n:
         return _MOVING

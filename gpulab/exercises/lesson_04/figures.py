@@ -1,7 +1,7 @@
-"""Figures of the lesson on warm-up: loops, their histograms, and first uses beside second.
+"""Figures of lesson 04: samples in the order taken, histograms, and first against second use.
 
-The names that begin with ``draw_`` are one call of a cell: title and text alternative are computed
-from what is drawn.
+A cell calls one of the ``draw_`` functions, which return a figure with its title and its text
+alternative.
 """
 
 from typing import TYPE_CHECKING
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gpulab.live import Series
 
 
-_MANY = 60  # more markers than that run into each other
-_WIDE = 4.0  # largest over smallest; a log axis of less has hardly a tick
+_MANY = 60  # more markers than this would overlap
+_WIDE = 4.0  # largest over smallest value; a log axis of a smaller range has hardly any ticks
 _COLUMNS = ("iteration", "duration_s", "series")
 _RELATIVE = "time per call (times the shortest)"
 
@@ -46,18 +46,18 @@ def iterations(
     steady: "Mapping[str, int] | None" = None,
     relative: bool = False,
 ) -> "Axes":
-    """Draw how long each iteration took, one line a series; on a log axis if they differ much.
+    """Plot the time of each iteration, one line per series; on a log axis if they differ much.
 
     Parameters
     ----------
     record
-        Columns ``iteration``, ``duration_s`` and ``series``.
+        Table with columns ``iteration``, ``duration_s`` and ``series``.
     ax
-        Axes to draw on.
+        The axes to plot on.
     steady
-        Series to the number of its iterations that are left out; the next one is ringed.
+        Number of iterations to leave out, by series. A ring marks the first that counts.
     relative
-        Whether each series is divided by its own shortest call.
+        Whether to divide each series by its shortest call.
     """
     need(record, _COLUMNS)
     scale, unit = unit_of(record["duration_s"])
@@ -86,16 +86,16 @@ def iterations(
 
 
 def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes":
-    """Count the calls of each series by their length, divided by its shortest.
+    """Plot a histogram of each series, with times divided by its shortest call.
 
     Parameters
     ----------
     record
-        Columns ``iteration``, ``duration_s`` and ``series``.
+        Table with columns ``iteration``, ``duration_s`` and ``series``.
     ax
-        Axes to draw on.
+        The axes to plot on.
     n_bins
-        Number of bins over all series.
+        Number of bins, which all series share.
     """
     need(record, _COLUMNS)
     times = record.groupby("series", sort=False)["duration_s"]
@@ -115,14 +115,14 @@ def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes
 
 
 def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw one row a cost: the first use and the second, joined by a line, on a log axis.
+    """Plot the first and the second use of each cost, joined by a line, on a log axis.
 
     Parameters
     ----------
     record
-        Columns ``what``, ``first_s`` and ``second_s``.
+        Table with columns ``what``, ``first_s`` and ``second_s``.
     ax
-        Axes to draw on.
+        The axes to plot on.
     """
     need(record, ("what", "first_s", "second_s"))
     scale, unit = unit_of([*record["first_s"], *record["second_s"]])
@@ -148,17 +148,24 @@ def draw_iterations(
     source: object = None,
     relative: bool = False,
 ) -> Figure:
-    """Return the figure of :func:`iterations` for loops that were timed call by call.
+    """Return a figure of samples in the order taken, one line per loop.
 
     Parameters
     ----------
     loops
-        Seconds of each call by the name of the loop, or a frame with the columns ``iteration``,
+        Seconds of each call, by the name of the loop; or a table with columns ``iteration``,
         ``duration_s`` and ``series``.
     source
-        Where the times come from; None: the GPU in use.
+        Where the times come from; by default the GPU in use.
     relative
-        Whether each loop is divided by its own shortest call.
+        Whether to divide each loop by its shortest call.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_04 as lab
+    >>> figure = lab.draw_iterations({"matmul": [9e-3, 2e-5, 2e-5]}, source="made up")
+    >>> figure.caption
+    'matmul: 3 calls from 20.0 µs to 9.00 ms; the first took 9.00 ms, the last 20.0 µs.'
     """
     from gpulab import device
     from gpulab.plots import draw
@@ -176,7 +183,22 @@ def draw_iterations(
 
 
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
-    """Return the figure of :func:`histograms` for the same frame as :func:`draw_iterations`."""
+    """Return a figure of histograms, one per series, for a table of samples.
+
+    Parameters
+    ----------
+    record
+        Table with columns ``iteration``, ``duration_s`` and ``series``.
+    source
+        Where the times come from; by default the GPU in use.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_04 as lab
+    >>> figure = lab.draw_histograms(lab.traces.two_runs(), source="made up")
+    >>> figure.caption.partition(" from")[0]
+    'run a: 60 calls'
+    """
     from gpulab import device
     from gpulab.plots import draw
 
@@ -194,7 +216,13 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
 
 
 def draw_first_uses() -> "Series":
-    """Time first and second uses where nobody has used the GPU, and draw them as they come."""
+    """Measure first and second uses on a fresh GPU, and show a figure that grows meanwhile.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_04 as lab
+    >>> lab.draw_first_uses()  # doctest: +SKIP
+    """
     from gpulab import device, live
     from gpulab.exercises.lesson_04 import first_use
 

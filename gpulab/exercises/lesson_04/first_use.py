@@ -1,7 +1,7 @@
-"""Times of what was never used before, taken in a new process or on a new virtual GPU.
+"""Times of first uses, such as the context or a library, measured on a fresh GPU.
 
-A real GPU forgets what was loaded when the process ends, so another process has to take them.
-A virtual GPU is as good as new when it was just made.
+On a CUDA GPU a first use happens once per process, so the times come from a new process. A virtual
+GPU is fresh whenever it is created.
 """
 
 import inspect
@@ -28,20 +28,28 @@ _COMMAND = (sys.executable, "-m", __name__)
 
 
 def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
-    """Run a function that has used nothing yet, and return its seconds.
+    """Run a function in a process that has not used the GPU yet, and return its numbers.
 
-    If the GPU in use is virtual, it is chosen again, which makes it new.
+    If the GPU in use is virtual, the function runs in this process, on a new virtual GPU.
 
     Parameters
     ----------
     function
-        Written in the notebook, without arguments; it may use ``time`` and ``torch`` and
-        nothing else from outside. It returns numbers.
+        A function without arguments, written in the notebook, that returns numbers. It may use
+        ``time`` and ``torch``, and no other name from outside.
 
     Raises
     ------
     subprocess.CalledProcessError
-        If the function raises in the new process; a note holds what it said.
+        If the function raises an error in the new process. A note contains the error.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.exercises import lesson_04 as lab
+    >>> gpulab.use("H200")  # doctest: +SKIP
+    >>> lab.in_a_new_process(lambda: [1.0, 2.0])  # doctest: +SKIP
+    [1.0, 2.0]
     """
     virtual = device.current().virtual
     if virtual is None:
@@ -54,15 +62,16 @@ def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
 
 
 def measured() -> Iterator[Cost]:
-    """Yield ``what``, ``first_s`` and ``second_s`` of each cost, in the order of ``NAMES``.
+    """Yield the seconds of the first and the second use of each name in ``NAMES``.
 
-    A new process has to start first, which takes seconds; that is not in the numbers. If the GPU
-    in use is virtual, another one is made for them, and the one in use stays as it is.
+    Each item is a dict with ``what``, ``first_s`` and ``second_s``. On a CUDA GPU a new process
+    starts first; its start takes seconds, which are not in the numbers. On the virtual GPU a new
+    one is created, and the one in use does not change.
 
     Raises
     ------
     subprocess.CalledProcessError
-        If the new process fails; a note holds what it said.
+        If the new process fails. A note contains its error.
     """
     virtual = device.current().virtual
     if virtual is None:
@@ -74,14 +83,17 @@ def measured() -> Iterator[Cost]:
 
 
 def one_by_one() -> Iterator[Cost]:
-    """Yield the costs of this process; each of them shows once only."""
+    """Yield the first and the second use of each name in this process, where it must be new."""
     for name, work in zip(NAMES, _works(), strict=True):
         first_s, second_s = (_once_s(work) for _ in range(2))
         yield {"what": name, "first_s": first_s, "second_s": second_s}
 
 
 def _works() -> Iterator[Callable[[], object]]:
-    """Yield the works; what the next one needs is made between two of them."""
+    """Yield the work of each name; the inputs of the next one are created in between.
+
+    The order matters: each work must not use anything that a later one is to load.
+    """
     yield torch.cuda.synchronize
     kept: list[torch.Tensor] = []
     yield lambda: kept.append(torch.empty(1 << 24, device="cuda"))
@@ -89,7 +101,7 @@ def _works() -> Iterator[Callable[[], object]]:
     yield x.sin_
     a = x.view(1024, 1024)
     yield lambda: a @ a
-    # Not by .half(), whose kernel would be a first use that nobody sees.
+    # `.half()` would load a conversion kernel, a first use outside the measured work.
     half = torch.empty(1024, 1024, device="cuda", dtype=torch.half)
     yield lambda: half @ half
     yield lambda: torch.randn(1000, device="cuda")
@@ -99,7 +111,7 @@ def _works() -> Iterator[Callable[[], object]]:
 
 
 def _once_s(work: Callable[[], object]) -> float:
-    # No wait before the first reading: it would make the context, and hide its cost.
+    # No wait before the first reading: it would create the context and hide its cost.
     start_s = time.perf_counter()
     work()
     torch.cuda.synchronize()
@@ -107,8 +119,8 @@ def _once_s(work: Callable[[], object]) -> float:
 
 
 def _lines_of(command: Sequence[str]) -> Generator[str, None, None]:
-    """Yield the lines that a new process prints, as they come; end it if the caller stops."""
-    # A file takes whatever the process says, where a full pipe would block it.
+    """Yield the lines that a new process prints; the process ends if the caller stops reading."""
+    # Errors go to a file, because a pipe that nobody reads would fill up and block the process.
     with (
         tempfile.TemporaryFile("w+") as stderr,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as process,  # noqa: S603  # ours

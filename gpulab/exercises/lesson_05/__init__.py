@@ -1,4 +1,4 @@
-"""Lesson 05, clocks that move: its exercises, and what its notebook draws."""
+"""Exercises and figures of lesson 05: clocks that change during a measurement."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Facts that lesson 05 states, with the rule by which each holds."""
+"""The claims of lesson 05, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

@@ -1,4 +1,4 @@
-"""What readings of the clock say in words, and a lock that only the virtual GPU is asked for."""
+"""Readings of the clock in words, recorded clocks, and a lock that only the virtual GPU gets."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,20 +10,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# One NVIDIA H200, the same half-precision matmuls of 8192 x 8192, by NVML: lowest and highest
-# clock of the settled part.
+# Lowest and highest settled clock of one NVIDIA H200, read by NVML during the same half-precision
+# matmuls of 8192 x 8192.
 _SETTLED_MHZ = (("random numbers", 1440, 1455), ("zeros", 1635, 1650))
 _SAME = 0.03  # a settled clock moves by 1 or 2 %
 _CAUSES = (("power", "power"), ("thermal", "heat"), ("clocks", "a setting"))
 
 
 def cause_of(regime: clocks.Regime) -> str:
-    """Return what lowered the clock: power, heat, a setting, or that nothing does.
+    """Return what lowers the clock: "power", "heat", "a setting", or "nothing does".
 
     Parameters
     ----------
     regime
-        With the reasons that the driver named.
+        The state of the clocks, with the reasons that the driver named.
+
+    Examples
+    --------
+    >>> from gpulab import clocks
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> lab.cause_of(clocks.Regime("settled", "at its limit", reasons=("power cap",)))
+    'power'
     """
     named = " ".join(regime.reasons)
     return next((cause for word, cause in _CAUSES if word in named), "nothing does")
@@ -31,14 +38,20 @@ def cause_of(regime: clocks.Regime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VirtualLock:
-    """How the virtual GPU answered when it was asked for a clock.
+    """The result of asking the virtual GPU to lock its clock.
 
     Attributes
     ----------
     outcome
         ``"locked"`` or ``"refused"``.
     message
-        What ``clocks.lock`` said.
+        The text of ``clocks.lock``.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> lab.VirtualLock("refused", "no such clock").outcome
+    'refused'
     """
 
     outcome: str
@@ -46,12 +59,21 @@ class VirtualLock:
 
 
 def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
-    """Ask a virtual GPU, and never a real one, to lock its clock; the lock ends at once.
+    """Ask a virtual GPU to lock its clock, and return how it answers.
+
+    Like most real GPUs it refuses, because the user is no administrator. This never touches a real
+    GPU.
 
     Parameters
     ----------
     sm_mhz
         Clock in MHz.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> lab.lock_virtual_gpu(1500).outcome
+    'refused'
     """
     try:
         with (
@@ -65,12 +87,18 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
 
 
 def kept_clocks(held: "pd.DataFrame") -> str:
-    """Return which of the clocks asked for were kept to the end, in words.
+    """Return in words which of the requested clocks the GPU still had at the end.
 
     Parameters
     ----------
     held
-        As :func:`asked_for` returns it.
+        The table that :func:`asked_for` returns.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> lab.kept_clocks(lab.asked_for([1980, 1200]))
+    'only 1200'
     """
     last_mhz = held.groupby("asked_mhz")["sm_mhz"].last()
     kept = [
@@ -82,7 +110,14 @@ def kept_clocks(held: "pd.DataFrame") -> str:
 
 
 def recorded_settled_clocks() -> "pd.DataFrame":
-    """Return the settled clocks of an H200 that multiplied random numbers and zeros."""
+    """Return the recorded settled clocks of an H200 during matmuls of random numbers and zeros.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> int(lab.recorded_settled_clocks()["highest_mhz"]["zeros"])
+    1650
+    """
     import pandas as pd
 
     frame = pd.DataFrame(_SETTLED_MHZ, columns=["data", "lowest_mhz", "highest_mhz"])
@@ -90,12 +125,18 @@ def recorded_settled_clocks() -> "pd.DataFrame":
 
 
 def compared_clocks(recorded: "pd.DataFrame") -> str:
-    """Return how the clock of zeros compares with that of random numbers, in words.
+    """Return in words how the clock with zeros compares with that with random numbers.
 
     Parameters
     ----------
     recorded
-        As :func:`recorded_settled_clocks` returns it.
+        The table that :func:`recorded_settled_clocks` returns.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> lab.compared_clocks(lab.recorded_settled_clocks())
+    'a higher clock'
     """
     zeros_mhz, random_mhz = (
         recorded["lowest_mhz"]["zeros"],

@@ -1,4 +1,4 @@
-"""Clocks that move: clock or noise, burst or settled, discard by the clock, measure in turns."""
+"""Exercises of lesson 05: clocks that change during a measurement, and what to do about it."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# A virtual H200, one call of the same matmul every 22 ms. Trace a: other matmuls fill the time
-# between. Trace b: the GPU rests between, and a stream of somebody else adds large tensors now
-# and then. Seconds, microseconds, MHz, °C.
+# A virtual H200, one call of the same matmul every 22 ms. Trace a: other matmuls run between the
+# calls. Trace b: the GPU rests between them, and now and then another stream adds large tensors.
+# The columns are seconds, microseconds, MHz, °C and the driver's reason for a low clock.
 _CAPPED = "power cap"
 _TRACE_ROWS = (
     *(("a", 0.000, 1408.7, 1980, 37, ""), ("a", 0.023, 1408.7, 1680, 54, "")),

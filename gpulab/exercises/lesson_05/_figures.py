@@ -1,4 +1,4 @@
-"""What lesson 05 draws: readings over time, and a model's clock under a lock."""
+"""Figures of lesson 05: readings over time, and the simulated clock of a locked GPU."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,22 +18,30 @@ if TYPE_CHECKING:
 _GPU = "H200"
 _STEP_S = 0.02
 _SIZE = 8192
-_MATMUL_NS = 1_430_000  # of an H200 at the highest clock, recorded
+_MATMUL_NS = 1_430_000  # time of the matmul on an H200 at the highest clock, recorded
 
 
 def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
-    """Return a figure of one column of readings against time, one line a series.
+    """Return a figure of one column of readings against time, one line per series.
 
-    The text alternative gives the first and the last value of each line.
+    The text alternative contains the first and the last value of each line.
 
     Parameters
     ----------
     record
-        Columns ``time_s`` and ``column``; ``series`` names the lines when present.
+        Table with the columns ``time_s`` and ``column``, and optionally ``series``, which names
+        the lines.
     column, label
-        What to draw, and what to write beside it.
+        Name of the column to plot, and the label of its axis.
     title
         Title of the figure.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> clock = lab.asked_for([1200])
+    >>> lab.plot_over_time(clock, "sm_mhz", "clock (MHz)", title="A lock").caption
+    'asked for 1200 MHz: from 1,200 at the first reading to 1,200 at the last.'
     """
     need(record, ("time_s", column))
     series = record["series"] if "series" in record else [label] * len(record)
@@ -65,20 +73,28 @@ def over_time(
     column: str = "sm_mhz",
     label: str = "clock (MHz)",
 ) -> "Axes":
-    """Draw one column of readings against time, one line a series.
+    """Plot one column of readings against time, one line per series.
 
     For a single series, the times at which the driver named a reason are shaded. Readings are up
-    to 0.1 s old, and between two of them the value may have been anything.
+    to 0.1 s old, and nothing is known about the time between two of them.
 
     Parameters
     ----------
     record
-        Columns ``time_s`` and ``column``; ``series`` names the lines and ``reasons`` the reasons
-        when present. A column that ends with ``_s`` holds seconds and is drawn in a fitting unit.
+        Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
+        lines) and ``reasons``. A column whose name ends with ``_s`` contains seconds and is
+        plotted in a suitable unit.
     ax
-        Axes to draw on.
+        The axes to plot on.
     column, label
-        What to draw, and what to write beside it.
+        Name of the column to plot, and the label of its axis.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> clock = lab.asked_for([1200])
+    >>> figure = plots.draw(lab.over_time, clock, title="A lock", alt="The clock.")
     """
     need(record, ("time_s", column))
     scale, label = _scaled(record, column, label)
@@ -105,17 +121,23 @@ def _scaled(record: "pd.DataFrame", column: str, label: str) -> tuple[float, str
 
 
 def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":
-    """Return the clock of a virtual H200 that is asked for a clock while matmuls run.
+    """Return the clock of a virtual H200 over time, while its clock is locked and matmuls run.
 
-    Computed by the model of heat alone: no GPU is touched, and none is locked. What a real one
-    does when it is locked was not measured.
+    The thermal model computes it: no GPU is used or locked. How a real GPU behaves under a lock
+    was not measured.
 
     Parameters
     ----------
     clocks_mhz
-        The clocks asked for, in MHz; each is one series.
+        The clocks to lock, in MHz; each gives one series.
     duration_s
         How long the matmuls run, in seconds.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> int(lab.asked_for([1200])["sm_mhz"].iloc[-1])
+    1200
     """
     import pandas as pd
 

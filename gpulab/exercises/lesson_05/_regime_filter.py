@@ -1,4 +1,4 @@
-"""The judge of a function that keeps the samples of one regime: it runs on ten samples."""
+"""The judge for a function that selects the samples of the most common clock regime."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,14 +9,15 @@ from gpulab.exercises.answers import Diagnosis, no_function, raised, read_number
 
 
 def _at(*clocks_mhz: int | None) -> list[Reading | None]:
-    """Return a reading for each clock, and none for None."""
+    """Return a reading for each clock; None stays None."""
     return [
         None if clock_mhz is None else Reading(0.1 * index, clock_mhz, max_sm_mhz=1980)
         for index, clock_mhz in enumerate(clocks_mhz)
     ]
 
 
-# Two samples of the burst, six settled ones of which one is slow, one at a dip, one settled.
+# Two samples at the burst clock, six at the settled clock (one of them slow, for another reason),
+# one at a dip of the clock, and one more at the settled clock.
 _SAMPLES_MS = (1.401, 1.412, 1.651, 1.662, 1.953, 1.663, 1.644, 1.665, 1.904, 1.656)
 _SAMPLES_MHZ = (1980, 1980, 1440, 1440, 1440, 1455, 1440, 1440, 1185, 1440)
 _BURST, _SLOW, _STEP, _DIP = {0, 1}, 4, 5, 8
@@ -25,12 +26,12 @@ _KEPT = {2, 3, 4, 5, 6, 7, 9}
 
 @dataclass(frozen=True, slots=True)
 class RegimeFilter:
-    """A function ``keep(samples_s, readings)`` that returns some of the samples.
+    """A judge for a function ``keep(samples_s, readings)`` that returns some of the samples.
 
     Attributes
     ----------
     why
-        What to say when it is right.
+        The message for a right answer.
     how
         How to write the answer.
     """
@@ -42,7 +43,7 @@ class RegimeFilter:
     )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function on made-up samples of known clocks."""
+        """Run the function on ten made-up samples with known clocks."""
         if not callable(answer):
             return no_function(answer, self.how)
         samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
@@ -55,7 +56,7 @@ class RegimeFilter:
 
 
 def _without_reading(keep: Callable[..., object], samples_s: list[float]) -> Diagnosis | None:
-    """Try the function on samples of which one has no reading."""
+    """Return the diagnosis of a function that cannot handle a missing reading, or None."""
     few_s = samples_s[2:6]
     try:
         kept = _indices(keep(list(few_s), _at(1440, None, 1440, 1440)), few_s)
@@ -65,7 +66,7 @@ def _without_reading(keep: Callable[..., object], samples_s: list[float]) -> Dia
 
 
 def _explain_kept(returned: object, samples_s: list[float]) -> Diagnosis | None:
-    """Say what was kept that should not be, or the other way round."""
+    """Return the diagnosis of a wrong selection, or None if it is right."""
     if returned is None or returned is ...:
         return _NOTHING_RETURNED
     kept = _indices(returned, samples_s)
@@ -75,6 +76,7 @@ def _explain_kept(returned: object, samples_s: list[float]) -> Diagnosis | None:
 
 
 def _explain_choice(kept: frozenset[int]) -> Diagnosis | None:
+    # Whole selections first, then single samples that were kept or left out wrongly.
     known = {
         frozenset(range(len(_SAMPLES_MS))): _KEPT_ALL,
         frozenset(_KEPT): None,
@@ -93,7 +95,7 @@ def _explain_choice(kept: frozenset[int]) -> Diagnosis | None:
 
 
 def _indices(returned: object, samples_s: list[float]) -> set[int] | None:
-    """Return which samples were kept; None if what was returned are no samples."""
+    """Return the indices of the selected samples, or None if the result is not some of them."""
     if not isinstance(returned, Iterable):
         return None
     numbers = [read_number(item) for item in returned]

@@ -1,4 +1,4 @@
-"""Lesson 06, what is in the cache: its exercises, and the staircase that its notebook draws."""
+"""Exercises and figures of lesson 06: what the cache contains when a kernel is timed."""
 
 import lazy_loader
 

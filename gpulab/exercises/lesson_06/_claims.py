@@ -1,8 +1,8 @@
-"""Facts that lesson 06 states, with the rule by which each holds."""
+"""The claims of lesson 06, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 
-_SAME = 1.05  # as near as two times have to be to count as equal
+_SAME = 1.05  # two times count as equal up to this ratio
 _SMALL_L2 = "the weights may not fit into the L2 of this GPU; choose a smaller WIDTH"
 
 CLAIMS = (

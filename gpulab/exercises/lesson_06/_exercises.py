@@ -1,4 +1,4 @@
-"""What the cache contains when a kernel is timed, where that comes from, and what to report."""
+"""Exercises of lesson 06: hot and cold caches, cache flushes, and what to report."""
 
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# One NVIDIA H200, L2 of 60 MiB, 2026-11-21, by hardware counters: working set in MiB, MB read
-# from memory when repeated and after a flush, share of requests that crossed to the other half.
+# Hardware counters of one NVIDIA H200 (L2 of 60 MiB), 2026-11-21: working set in MiB, MB read from
+# memory when the work is repeated and after a flush, and the share of requests that crossed to the
+# other half of the L2.
 _STAIRCASE_ROWS = (
     ("sum", 15, 0.0, 15.7, 0.05),
     ("sum", 28, 0.0, 29.4, 0.03),
@@ -30,8 +31,8 @@ _STAIRCASE_ROWS = (
     ("linear layer", 52, 51.3, 53.8, 0.48),
     ("linear layer", 60, 62.0, 62.0, 0.49),
 )
-# The same H200 and day: a linear layer on one row with weights of 30 MiB. Kernel times are the
-# driver's records (median of 31), megabytes those of counters while the kernel ran.
+# The same H200 and day: a linear layer on one row with weights of 30 MiB. The kernel times are the
+# driver's records (median of 31); the megabytes were counted while the kernel ran.
 _FLUSH_ROWS = (
     ("the same layer (hot)", 9.279e-6, 0.06, 0.73),
     ("read 2 times the L2", 11.680e-6, 30.49, 0.00),

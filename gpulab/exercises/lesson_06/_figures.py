@@ -1,4 +1,4 @@
-"""The staircase of a cache: a quantity against the size of the working set, and where it meets."""
+"""Figures of lesson 06: time per megabyte against the working set, with a hot and a cold cache."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,27 +25,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_HEADROOM = 1.15  # above the highest point, for the legend
+_HEADROOM = 1.15  # the axis ends 15 % above the highest point, which leaves room for the legend
 
 
 _N_SAMPLES = 21
 _MIB = 2**20
-_SAME = 1.05  # as near as two times have to be to count as equal
+_SAME = 1.05  # two times count as equal up to this ratio
 
 
 def in_words(
     value: float, words: Sequence[str], *, low: float = 1 / _SAME, high: float = _SAME
 ) -> str:
-    """Return the word for a number below, within or above two limits.
+    """Return the word for a number that is below, between or above two limits.
 
     Parameters
     ----------
     value
-        Such as a ratio of two times.
+        The number, for example the ratio of two times.
     words
-        For below ``low``, for the range up to ``high``, and for above.
+        The words for below ``low``, for the range up to ``high``, and for above ``high``.
     low, high
         The limits; by default 5 % below and above 1.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> lab.in_words(1.3, ["faster", "as fast", "slower"])
+    'slower'
     """
     return words[int(value >= low) + int(value > high)]
 
@@ -53,14 +59,20 @@ def in_words(
 def per_megabyte(
     works: Mapping[float, Callable[[], object]], cache: str
 ) -> Iterator[dict[str, object]]:
-    """Measure each work and yield its time per megabyte, as rows for :func:`staircase`.
+    """Measure each work, and yield its time per megabyte as a row for :func:`staircase`.
 
     Parameters
     ----------
     works
-        What to measure, by the size of its working set in MiB.
+        The works, by the size of their working sets in MiB.
     cache
-        ``"hot"`` or ``"cold"``; it names the series, too.
+        ``"hot"`` or ``"cold"``; this is also the name of the series.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> list(lab.per_megabyte({}, "hot"))
+    []
     """
     for size_mib, work in works.items():
         reading = measure(work, cache=cache, n_samples=_N_SAMPLES, progress=False)
@@ -71,14 +83,19 @@ def per_megabyte(
 def live_staircase(
     works: Mapping[float, Callable[[], object]], cache: str, *, title: str, l2_mib: float
 ) -> Series:
-    """Measure each work with a hot or cold cache, and draw each result as soon as it is there.
+    """Measure each work with a hot or cold cache, and show a figure that grows meanwhile.
 
     Parameters
     ----------
     works, cache
-        As in :func:`per_megabyte`.
+        See :func:`per_megabyte`.
     title, l2_mib
-        As in :func:`plot_staircase`.
+        See :func:`plot_staircase`.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> lab.live_staircase(works, "hot", title="A staircase", l2_mib=60)  # doctest: +SKIP
     """
     return live_series(
         per_megabyte(works, cache),
@@ -92,12 +109,21 @@ def live_staircase(
 
 
 def meeting_point(record: "pd.DataFrame") -> float:
-    """Return the smallest size in MiB at which cold takes at most 5 % longer than hot.
+    """Return the smallest size in MiB at which cold runs take less than 5 % longer than hot ones.
 
     Parameters
     ----------
     record
-        Columns ``size_mib``, ``value`` and ``series``, which is ``"hot"`` or ``"cold"``.
+        Table with columns ``size_mib``, ``value`` and ``series``, which is ``"hot"`` or
+        ``"cold"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> rows = [(15, 1.0, "hot"), (15, 2.0, "cold"), (60, 2.0, "hot"), (60, 2.0, "cold")]
+    >>> lab.meeting_point(pd.DataFrame(rows, columns=["size_mib", "value", "series"]))
+    60.0
     """
     table = record.pivot_table(index="size_mib", columns="series", values="value")
     return float(table.index[table["cold"] < _SAME * table["hot"]].min())
@@ -111,16 +137,27 @@ def plot_staircase(
     size_label: str = "working set (MiB)",
     l2_mib: float | None = None,
 ) -> Figure:
-    """Return a figure of :func:`staircase`; its text alternative gives the ends of each line.
+    """Return a figure of a quantity against size; see :func:`staircase`.
+
+    The text alternative contains the first and the last value of each line.
 
     Parameters
     ----------
     record
-        Columns ``size_mib``, ``value`` and ``series``.
+        Table with columns ``size_mib``, ``value`` and ``series``.
     title
         Title of the figure.
     value_label, size_label, l2_mib
-        As in :func:`staircase`.
+        See :func:`staircase`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> rows = pd.DataFrame({"size_mib": [15, 60], "value": [1.0, 2.0], "series": "hot"})
+    >>> rows = rows.assign(source="virtual", device_name="NVIDIA H200")
+    >>> lab.plot_staircase(rows, title="Steps", value_label="time per MB (µs)").caption
+    'hot: 1 on the left, 2 on the right.'
     """
     need(record, ("size_mib", "value", "series"))
     ends = []
@@ -149,23 +186,33 @@ def staircase(
     size_label: str = "working set (MiB)",
     l2_mib: float | None = None,
 ) -> "Axes":
-    """Draw a quantity against size on a logarithmic axis, one line a series.
+    """Plot a quantity against size on a logarithmic axis, one line per series.
 
-    Where a line steps up, the cache no longer holds what the run before left. That is not the
-    size of the cache, which is marked where it is given.
+    A line steps up at the size from which the cache no longer contains what the previous run left.
+    This is less than the size of the cache, which a vertical line marks.
 
     Parameters
     ----------
     record
-        Columns ``size_mib``, ``value`` and ``series``.
+        Table with columns ``size_mib``, ``value`` and ``series``.
     ax
-        Axes to draw on.
+        The axes to plot on.
     value_label
-        What the value is, with its unit.
+        Label of the value, with its unit.
     size_label
-        What the size is, with its unit.
+        Label of the size, with its unit.
     l2_mib
-        Size of the cache.
+        Size of the cache in MiB; None for no vertical line.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> from gpulab.exercises import lesson_06 as lab
+    >>> rows = pd.DataFrame({"size_mib": [15, 60], "value": [1.0, 2.0], "series": "hot"})
+    >>> figure = plots.draw(
+    ...     lab.staircase, rows, title="Steps", alt="A step.", source="made up", value_label="µs"
+    ... )
     """
     need(record, ("size_mib", "value", "series"))
     groups = [(str(name), part) for name, part in record.groupby("series", sort=False)]

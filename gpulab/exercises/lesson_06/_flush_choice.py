@@ -1,4 +1,4 @@
-"""An answer that is a flush and its reason: the flush is run, the reason is judged."""
+"""The judge for a cache flush and the reason for it: it runs the flush and judges the reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from gpulab.exercises.lesson_06._flush_trial import FlushTrial
 
 
-# By how much two states must differ before a reading can be told to be one of them.
+# If the times of two states differ by less than this, the judge cannot say which one a reading is.
 _TELLABLE = 1.05
-# From here on counters on an H200 saw no difference (docs/cold-cache.md); a little less for
-# buffers that are cut to whole rows.
+# Counters on an H200 saw no difference from 1.5 times the L2 on (docs/cold-cache.md). The limit is
+# a little lower, for buffers that are cut to whole rows.
 _ENOUGH_L2 = 1.45
 _STILL_HOT = (
     "So its weights were still in the cache. Read twice the size of the L2, from memory that the "
@@ -37,12 +37,12 @@ _WAITS = Diagnosis(
 
 @dataclass(frozen=True, slots=True)
 class FlushChoice:
-    """A function that empties the cache, and the letter of its reason.
+    """A judge for a function that empties the cache and the letter of its reason.
 
     Attributes
     ----------
     reason
-        Judges the letter.
+        The judge for the letter.
     """
 
     reason: Choice
@@ -56,7 +56,7 @@ class FlushChoice:
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function ahead of a layer on the GPU in use; then judge the reason."""
+        """Run the function before a layer on the GPU in use; if it is right, judge the reason."""
         if is_open(answer):
             return unanswered(self.how)
         if not isinstance(answer, Mapping) or not answer.keys() <= {"flush", "because"}:
@@ -78,12 +78,15 @@ class FlushChoice:
 
 
 def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
-    """Say what a flush left in the cache: by the layer's time after it, and by its own bytes."""
+    """Return the diagnosis of a wrong flush, by the layer's time after it and the flush's bytes.
+
+    Return None if the flush is right.
+    """
     if trial.error is not None:
         return raised(trial.error)
     if trial.waits:
         return _WAITS
-    # Where the three states cannot be told apart, they cannot be judged apart either.
+    # On a GPU on which two states take the same time, the judge does not decide between them.
     seen = _TELLABLE * trial.hot_s < trial.clean_s
     if seen and trial.own_s < (trial.hot_s + trial.clean_s) / 2:
         return Diagnosis("still-hot", f"{_numbers(trial)} {_STILL_HOT}")

@@ -1,4 +1,4 @@
-"""A linear layer timed after a learner's flush, and beside it hot, cold and dirty."""
+"""Time a linear layer after a learner's flush, and for comparison with a hot and a cold cache."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from gpulab.measurement import Measurement
 from gpulab.timing import measure
 
 _WIDTH = 4096
-# Small enough to stay on any GPU, as less than half of an L2 may be used; large enough to matter.
+# The weights fill a quarter of the L2. That stays in the cache of any GPU, although a repeated
+# kernel may find less than half of an L2, and it is enough for hot and cold times to differ.
 _SHARE = 0.25
 _ELEMENT_BYTES = 2
 _N_SAMPLES = 21
@@ -23,21 +24,24 @@ _N_SAMPLES = 21
 
 @dataclass(frozen=True, slots=True)
 class FlushTrial:
-    """What a linear layer on one row, its weights a quarter of the L2, took in four states.
+    """Seconds of a linear layer on one row, after the learner's flush and in three known states.
+
+    The layer's weights fill a quarter of the L2.
 
     Attributes
     ----------
     hot_s, clean_s, dirty_s
-        With its weights in the cache; after a flush that reads; after one that writes.
+        Seconds with the weights in the cache, after a flush that reads, and after one that writes.
     own_s
-        After the learner's function; not a number if that raised.
+        Seconds after the learner's flush; nan if the flush raised an error.
     error
-        What it raised, or None.
+        The exception that the flush raised, or None.
     waits
-        Whether it blocked the host until the GPU was done, so that each sample has a launch in it.
+        Whether the flush blocked the host until the GPU was done. Then each sample also contains
+        a launch.
     touched_l2
-        Bytes that its operators touched, in sizes of the L2; infinite if it called none of
-        PyTorch's, as then nobody can say.
+        Bytes that the flush's operators touched, divided by the size of the L2; infinite if it
+        called no operator of PyTorch, because then the bytes are unknown.
     """
 
     hot_s: float
@@ -50,7 +54,7 @@ class FlushTrial:
 
 
 def run(flush: Callable[[], object]) -> FlushTrial:
-    """Time the layer on the GPU in use after the learner's flush, and hot, cold and dirty."""
+    """Time the layer on the GPU in use: hot, after two known flushes, and after the learner's."""
     with device.active():
         l2_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
         n_rows = max(64, int(_SHARE * l2_bytes) // (_WIDTH * _ELEMENT_BYTES) // 64 * 64)
@@ -62,19 +66,20 @@ def run(flush: Callable[[], object]) -> FlushTrial:
             _read(work, cache="cold", flush=kind).median_s for kind in ("read", "write")
         )
         try:
-            flush()  # what it does only once, it does now
+            flush()  # the first call may allocate a buffer, which must not be counted
             with _TouchedBytes() as touched:
                 flush()
             own = _read(work, cache="hot", setup=flush)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
             return FlushTrial(hot_s, clean_s, dirty_s, nan, error)
+        # A flush that waits leaves the queue empty before the layer: measure calls that starved.
         waits = any(finding.code == "starved" for finding in own.findings)
         touched_l2 = touched.n_bytes / l2_bytes if touched.n_bytes else inf
         return FlushTrial(hot_s, clean_s, dirty_s, own.median_s, None, waits, touched_l2)
 
 
 class _TouchedBytes(TorchDispatchMode):
-    """Counts the bytes of all tensors on a GPU that operators get or return, each one once."""
+    """Counts the bytes of the GPU tensors that operators get or return, each tensor once."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's gap
@@ -92,11 +97,12 @@ class _TouchedBytes(TorchDispatchMode):
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
     ) -> object:
-        """Run the operator and note the tensors that it works on."""
+        """Run the operator and record the sizes of its tensors, by their addresses."""
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves((args, kwargs, result)):
             if isinstance(leaf, torch.Tensor) and leaf.is_cuda:
                 size = leaf.numel() * leaf.element_size()
+                # By address, so that views and repeated uses of a buffer count once.
                 address = leaf.data_ptr()
                 self._sizes[address] = max(size, self._sizes.get(address, 0))
         return result

@@ -1,4 +1,4 @@
-"""Lesson 07, when the GPU is faster than Python: its exercises, and three programs with gaps."""
+"""Exercises, figures and three programs of lesson 07: when the GPU is faster than Python."""
 
 import lazy_loader
 

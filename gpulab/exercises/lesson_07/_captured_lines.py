@@ -1,4 +1,4 @@
-"""The judge of what a capture does with each line: how many are right, and one principle."""
+"""The judge for lines in a graph capture: says how many answers are right, and one principle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,22 +6,23 @@ from dataclasses import dataclass, replace
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Table
 
+# Verdicts on the form of an answer, which contain no line that would have to be hidden.
 _NOT_JUDGED = frozenset({"not-a-choice", "incomplete"})
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedLines:
-    """A table whose verdict names the mistake but not the line that it was made on.
+    """A judge for a table, whose verdict explains a mistake but does not name its line.
 
-    With two or three words to choose from, whoever reads which lines are wrong needs to know
-    nothing: flipping those lines solves the exercise.
+    There are only three words to choose from. A learner who is told which lines are wrong could
+    solve the exercise by trying.
 
     Attributes
     ----------
     table
-        Judges the answer.
+        The judge for the table.
     principles
-        What to say for each diagnosis of the table, by its code.
+        The message for each diagnosis of the table, by its code.
     """
 
     table: Table
@@ -34,7 +35,7 @@ class CapturedLines:
 
     @property
     def why(self) -> str:
-        """Why the right answer is right."""
+        """The reason why the right answer is right."""
         return self.table.why
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:

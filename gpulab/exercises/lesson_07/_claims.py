@@ -1,4 +1,4 @@
-"""Facts that lesson 07 states, with the rule by which each holds."""
+"""The claims of lesson 07, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 
@@ -22,7 +22,7 @@ CLAIMS = (
     ),
     Claim(
         "07.full-queue",
-        "Of 40 samples of 50 launches, the host is not ahead in all, however long the sleep",
+        "The host is not ahead in all of 40 samples of 50 launches, however long the sleep is",
         unit="samples",
         holds=lambda n_ahead: n_ahead < _N_SAMPLES,
         because="the launch queue of this driver may take more than 2,000 launches",

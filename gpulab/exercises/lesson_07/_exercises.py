@@ -1,4 +1,4 @@
-"""What to do when the GPU is faster than Python: a sleep before the samples, or a graph."""
+"""Exercises of lesson 07: gaps between kernels, a head start by a sleep, and CUDA graphs."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
@@ -172,7 +172,7 @@ CAPTURABLE = Exercise(
             why="A line that needs a value from the GPU raises: item(), a mask that decides on a "
             "shape, a copy to pageable memory. What only Python does is frozen: numbers, "
             "counters, names. New tensors work, because the graph has memory of its own, and "
-            "random numbers are drawn anew.",
+            "each replay draws new random numbers.",
             allowed=(("runs", "raises", "frozen"),),
             wrong={
                 **{

@@ -1,4 +1,4 @@
-"""What lesson 07 shows with one call: raw samples, captures, and the steps of a ladder."""
+"""Helpers of lesson 07: a figure of raw samples, a trial capture, and the steps of a ladder."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from gpulab.measurement import Measurement
 from gpulab.timing import measure
 from gpulab.work import Work
 
-_MAX_TIME_S = 0.05
+_MAX_TIME_S = 0.05  # the capture is what counts, and one replay shows it
 
 
 def plot_samples(samples_s: Mapping[str, Sequence[float]]) -> Figure:
@@ -20,7 +20,12 @@ def plot_samples(samples_s: Mapping[str, Sequence[float]]) -> Figure:
     Parameters
     ----------
     samples_s
-        Seconds, by the name of the series.
+        Seconds of the samples, by the name of the series.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> lab.plot_samples({"mine": [2e-6, 3e-6]})  # doctest: +SKIP
     """
     gpu, here = device.current(), device.conditions()
     records = [
@@ -31,12 +36,22 @@ def plot_samples(samples_s: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def try_to_capture(work: Work) -> str:
-    """Return ``"captured"``, or why a CUDA graph of this work cannot be captured.
+    """Return ``"captured"``, or the reason why this work cannot be captured as a CUDA graph.
 
     Parameters
     ----------
     work
-        A function without arguments.
+        A function without arguments that puts work into the queue.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(8, device="cuda")
+    ...     lab.try_to_capture(lambda: torch.relu(x))
+    'captured'
     """
     try:
         measure(work, method="graph", max_time_s=_MAX_TIME_S, progress=False)
@@ -51,9 +66,16 @@ def repeat(n: int, function: Callable[..., object], *arguments: object) -> None:
     Parameters
     ----------
     n
-        How often.
+        Number of calls.
     function, arguments
-        What to call.
+        The function and its arguments.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> lab.repeat(2, print, "launch")
+    launch
+    launch
     """
     for _ in range(n):
         function(*arguments)
@@ -65,9 +87,17 @@ def largest_step(medians: pd.Series, rungs: Iterable[str]) -> str:
     Parameters
     ----------
     medians
-        Times by the names of the rungs, in the order of the ladder.
+        Median times by the names of the rungs, in the order of the ladder.
     rungs
         The rungs to choose from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> medians = pd.Series({"naive": 9e-6, "events": 8e-6, "graph": 2e-6})
+    >>> lab.largest_step(medians, ["events", "graph"])
+    'graph'
     """
     steps = medians.diff().abs()
     return max(rungs, key=lambda rung: float(steps[rung]))

@@ -1,4 +1,4 @@
-"""Three programs to find the gaps of: one waits, one is launched late, one has none."""
+"""Three programs for the exercise on gaps: one waits, one launches too late, one has no gaps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,14 @@ def program(letter: str) -> Callable[[], None]:
     Raises
     ------
     UnknownNameError
-        If there is no program of this letter.
+        If no program has this letter.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     lab.program("c")()
     """
     if letter not in _PROGRAMS:
         raise UnknownNameError("program", letter, tuple(_PROGRAMS))
@@ -37,8 +44,8 @@ def _repeat(step: Callable[[torch.Tensor], object], x: torch.Tensor) -> None:
 
 _PROGRAMS = MappingProxyType(
     {
-        "a": (lambda x: x.sum().item(), (1 << 20,)),
-        "b": (lambda x: x @ x, (2048, 2048)),
-        "c": (lambda x: x.neg_(), (1 << 12,)),
+        "a": (lambda x: x.sum().item(), (1 << 20,)),  # item() waits in every step
+        "b": (lambda x: x @ x, (2048, 2048)),  # each kernel takes longer than its launch
+        "c": (lambda x: x.neg_(), (1 << 12,)),  # each launch takes longer than its kernel
     }
 )

@@ -1,4 +1,4 @@
-"""The judge of a function that captures and replays a CUDA graph, by what the replays compute."""
+"""The judge for a function that captures and replays a CUDA graph, by the values of replays."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,17 +10,19 @@ from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 
 _N_ROUNDS = 4
-_STARTS = (1, 100, 1_000)  # of the input at the capture and of two inputs after it
+# First number of the input at the capture, and of two later inputs. The results are small whole
+# numbers, which float32 represents exactly, so they can be compared for equality.
+_STARTS = (1, 100, 1_000)
 
 
 @dataclass(slots=True)
 class _Chain:
-    """The function to be captured: several kernels, and a note of each call."""
+    """The function that the learner captures: several kernels, and a record of each call."""
 
     was_capturing: list[bool] = field(default_factory=list)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Compute with small whole numbers, exactly."""
+        """Return the result, and record whether this call was captured."""
         self.was_capturing.append(torch.cuda.is_current_stream_capturing())
         return _chain(x)
 
@@ -33,16 +35,16 @@ def _chain(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Replays:
-    """What a learner's graph gave.
+    """The results of a learner's graph.
 
     Attributes
     ----------
     results
-        What it returned for the two new inputs.
+        The returned values for the two new inputs.
     was_capturing
         For each call of the function after the graph was made, whether it was captured.
     n_captured
-        Calls of the function that were captured while the graph was made.
+        Number of captured calls of the function while the graph was made.
     """
 
     results: tuple[object, ...]
@@ -52,14 +54,14 @@ class _Replays:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplay:
-    """A function ``f(function, x)`` that returns a function which replays a graph.
+    """A judge for a function ``f(function, x)`` that returns a function that replays a graph.
 
     Attributes
     ----------
     name
-        Its name in the question.
+        Name of the function in the question.
     why
-        What to say when it is right.
+        The message for a right answer.
     """
 
     name: str
@@ -75,11 +77,11 @@ class GraphReplay:
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Make the graph with one input, replay it with two others, and look at the values."""
+        """Capture the graph with one input, replay it with two others, and compare the values."""
         if not callable(answer):
             return no_function(answer, self.how)
         with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
-            # The stream's context gives back what a capture that failed may leave behind.
+            # A failed capture may leave another stream current; this context restores it.
             found = _replay(answer)
             if found is None:
                 return unanswered(self.how)
@@ -88,9 +90,9 @@ class GraphReplay:
 
 
 def _replay(answer: Callable[..., object]) -> _Replays | Diagnosis | None:
-    """Make a graph and replay it; None if the function is only a stub."""
+    """Return the results of a learner's graph, a diagnosis, or None if the function is a stub."""
     chain, (first, *others) = _Chain(), (_input(start) for start in _STARTS)
-    chain(first)  # the first launch of all pays for loading the kernels
+    chain(first)  # loads the kernels, which a capture could not
     chain.was_capturing.clear()
     try:
         replay = answer(chain, first)
@@ -103,7 +105,7 @@ def _replay(answer: Callable[..., object]) -> _Replays | Diagnosis | None:
         results = tuple(_on_host(replay(new)) for new in others)
         torch.cuda.synchronize()
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        # A capture that fails in torch has no error of its own type; only its text says so.
+        # torch has no exception class for a failed capture; only the message mentions it.
         return _IN_CAPTURE if "captur" in str(error) else raised(error)
     return _Replays(results, tuple(chain.was_capturing), n_captured)
 
@@ -117,7 +119,7 @@ def _on_host(result: object) -> object:
 
 
 def _explain(replays: _Replays) -> Diagnosis | None:
-    """Say whether a graph was replayed, and what is wrong with the results."""
+    """Return the diagnosis of a graph that was not replayed or gave wrong results, or None."""
     if any(replays.was_capturing):
         return _CAPTURES_AGAIN
     if replays.was_capturing or not replays.n_captured:

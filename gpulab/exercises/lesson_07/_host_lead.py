@@ -1,4 +1,4 @@
-"""The judge of a sleep's length: it must put the host ahead of the GPU in every sample."""
+"""The judge for the length of a sleep that puts the host ahead of the GPU in every sample."""
 
 import math
 import time
@@ -15,28 +15,30 @@ from gpulab.timing import elapsed_s, new_pairs
 from gpulab.torch_private import spin
 
 N_SAMPLES = 40
-_N_TRIES = 3  # the learner is not to blame if something else kept the host busy
-_LAUNCHES = (1, 16)  # with its events a batch fits into the launch queue, about 1,000 entries
+_N_TRIES = 3  # the best counts: other programs may delay the host in one of them
+# Launches per call of the two works. 40 samples of 16 launches, with their events, still fit into
+# the launch queue of about 1,000 entries.
+_LAUNCHES = (1, 16)
 _CYCLES_TIMED = 1_000_000
-_MOST = 20.0  # times what the host needs; more only keeps the reader waiting
-_SECONDS = 10.0  # a smaller number is meant in seconds: ten cycles are no sleep
-_FEW = 4  # samples; a sleep for one sample puts the host ahead in no more
+_MOST = 20.0  # longest useful sleep, in multiples of the time that the host needs
+_SECONDS = 10.0  # a smaller number is probably in seconds: nobody sleeps for ten cycles
+_FEW = 4  # a sleep that is long enough for one sample puts the host ahead in at most so many
 
 
 @dataclass(frozen=True, slots=True)
 class HostLead:
-    """What a sleep of a learner's length did.
+    """The effect of a sleep of the learner's length.
 
     Attributes
     ----------
     n_launches
-        Launches in one call of the work.
+        Number of launches in one call of the work.
     n_cycles
         Length of the sleep, in clock cycles of the GPU.
     n_needed
-        Cycles that the host needs to enqueue all samples, as we measured it.
+        Cycles during which the host enqueues all samples, as measured by the judge.
     n_ahead
-        Samples that were enqueued before the GPU reached their first event; at most
+        Number of samples that were enqueued before the GPU reached their first event, of
         ``N_SAMPLES``.
     """
 
@@ -48,14 +50,14 @@ class HostLead:
 
 @dataclass(frozen=True, slots=True)
 class HeadStart:
-    """A function ``f(work)`` that returns the cycles which the GPU should sleep.
+    """A judge for a function ``f(work)`` that returns how many cycles the GPU should sleep.
 
     Attributes
     ----------
     name
-        Its name in the question.
+        Name of the function in the question.
     why
-        What to say when it is right.
+        The message for a right answer.
     """
 
     name: str
@@ -70,7 +72,7 @@ class HeadStart:
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Let the GPU sleep for as long as the learner says, and count the samples with a lead."""
+        """Let the GPU sleep for the learner's cycles, and count in how many the host was ahead."""
         if not callable(answer):
             return no_function(answer, self.how)
         leads = []
@@ -90,7 +92,7 @@ class HeadStart:
 def _try(
     function: Callable[..., object], n_launches: int, cycles_per_s: float
 ) -> HostLead | Diagnosis | None:
-    """Ask for a sleep and try it; None if the function is only a stub."""
+    """Return the effect of the learner's sleep, a diagnosis, or None if the function is a stub."""
     calls: list[None] = []
 
     def work() -> None:
@@ -113,7 +115,10 @@ def _try(
 def _asked(
     function: Callable[..., object], work: Callable[[], None], calls: list[None]
 ) -> float | Diagnosis | None:
-    """Ask a learner's function for its cycles; ``calls`` grows with each call of the work."""
+    """Return the cycles of a learner's function, a diagnosis, or None if it is a stub.
+
+    ``calls`` grows by one entry with each call of the work.
+    """
     try:
         value = function(work)
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
@@ -129,13 +134,13 @@ def _asked(
 
 
 def _lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
-    """Enqueue the samples after a sleep; return in how many the host was ahead, and its time."""
+    """Enqueue all samples after a sleep; return the samples with the host ahead, and its time."""
     pairs = new_pairs(N_SAMPLES)
     spin(n_cycles)
     n_ahead = 0
     begin_s = time.perf_counter()
     for start, end in pairs:
-        start.record()  # without the stream, as a learner writes it: that takes the host longer
+        start.record()  # not start.record(stream), which is faster: learners write it like this
         work()
         end.record()
         n_ahead += not start.query()  # type: ignore[no-untyped-call]  # torch's gap
@@ -154,7 +159,7 @@ def _cycles_per_s() -> float:
 
 
 def _explain(light: HostLead, heavy: HostLead) -> Diagnosis | None:
-    """Say what is wrong with the sleeps for a work of one launch and for one of many."""
+    """Return the diagnosis of the sleeps for a work of one launch and one of many, or None."""
     for lead in (light, heavy):
         if abs(lead.n_cycles) < _SECONDS:
             return _NO_CYCLES

@@ -1,4 +1,4 @@
-"""Lesson 08, streams: its exercises, the bench for a double buffer, and a figure of overlap."""
+"""Exercises and figures of lesson 08, streams, and a test bench for double buffers."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What lesson 08 states, and when it holds."""
+"""The claims of lesson 08, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

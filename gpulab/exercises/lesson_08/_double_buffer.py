@@ -1,4 +1,4 @@
-"""The judge of a double buffer: a pipeline is judged by values, order and overlap."""
+"""The judge for a double buffer, by its values, the order of its accesses, and its overlap."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LEAST_OVERLAP = 0.5
-_N_TRIES = 3  # a host that something else keeps busy launches too late, which hides an overlap
+_N_TRIES = 3  # the best counts: if other programs delay the host's launches, the overlap is small
 
 _HOST_RACE = "host write into a buffer in flight"
 _DEVICE_RACE = "write while it is read"
@@ -23,7 +23,7 @@ _NOT_ARRIVED = "read before the write is done"
 
 @dataclass(frozen=True, slots=True)
 class DoubleBuffer:
-    """Judges a double buffer: every step on its own data, no order left open, and overlap."""
+    """A judge for a double buffer: right data in every step, no data races, and enough overlap."""
 
     how: str = (
         "Answer with the function: write def pipeline(slots, copying, fill, compute, n_steps). "
@@ -31,7 +31,7 @@ class DoubleBuffer:
     )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function on the GPU in use, once for values and once for order."""
+        """Run the function on the GPU in use: for values and time, and again to find races."""
         if not callable(answer):
             return no_function(answer, self.how)
         from gpulab.exercises.lesson_08.pipelines import hazards_of, run
@@ -65,7 +65,7 @@ def _broken(seen: "PipelineRun") -> Diagnosis | None:
 
 
 def _unordered(kinds: "Collection[str]", seen: "PipelineRun") -> Diagnosis | None:
-    """Say which of the waits are missing, from the kinds of hazards."""
+    """Return which waits are missing, by the kinds of data races, or None."""
     if not kinds:
         return None
     values = (
@@ -95,7 +95,11 @@ def _is_slow(seen: "PipelineRun") -> bool:
 
 
 def _without_overlap(seen: "PipelineRun") -> Diagnosis | None:
-    """Refuse a pipeline without overlap, unless it waits as the race detector proposes."""
+    """Return the diagnosis of a pipeline with too little overlap, or None.
+
+    A pipeline that waits for whole streams is accepted, because that is what the messages of
+    `gpulab.hazards` propose.
+    """
     if not _is_slow(seen) or (seen.n_queue_waits and not seen.n_device_waits):
         return None
     cause = (

@@ -1,4 +1,4 @@
-"""How copies and kernels run at the same time, and which waits keep that safe."""
+"""Exercises of lesson 08: streams, waits, races, and copies that overlap with kernels."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
@@ -79,7 +79,7 @@ FIVE_WAITS = Exercise(
             **dict.fromkeys(((name, "after c") for name in _LINES[:3]), _LAUNCHED_LATE),
         },
         otherwise=(
-            Diagnosis("wrong-host", "Ask of each line: who waits, and for which entries?"),
+            Diagnosis("wrong-host", "For each line, ask: who waits, and for which entries?"),
             Diagnosis(
                 "wrong-order",
                 "When the host arrives is right. Now d: its own queue, and what LINE adds to it.",
@@ -354,7 +354,7 @@ BACKWARD = Exercise(
             ("a", "default waits for side"): Diagnosis(
                 "caller-waits-already",
                 "a: not wrong, but unnecessary. The stream that is current when backward() is "
-                "called waits for the gradients by itself.",
+                "called waits for the gradients automatically.",
             ),
             ("b", "none"): Diagnosis(
                 "caller-was-side",
@@ -374,7 +374,7 @@ BACKWARD = Exercise(
             ),
             ("d", "default waits for side"): Diagnosis(
                 "default-not-concerned",
-                "d: both calls are in one stream, which keeps its order. The default stream needs "
+                "d: both calls are in one stream, so they run in order. The default stream needs "
                 "a wait only when it uses the new weights.",
             ),
         },

@@ -1,4 +1,4 @@
-"""The picture of lesson 08 that no other lesson needs: overlap achieved against possible."""
+"""The figure of lesson 08: time that overlap saved, and time that it could save."""
 
 from typing import TYPE_CHECKING
 
@@ -19,22 +19,30 @@ _WRONG_HATCH = "//"
 
 
 def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw for each program the time that overlap saved, inside what it could save at most.
+    """Plot for each program the time that overlap saved, and the most that it could save.
 
-    A bar that is full says nothing of the values: programs that computed on wrong data are
-    hatched.
+    Programs that computed on wrong data are hatched: a full bar does not mean right values.
 
     Parameters
     ----------
     record
-        Columns ``program``, ``hidden_s``, ``possible_s`` and ``n_wrong``.
+        Table with columns ``program``, ``hidden_s``, ``possible_s`` and ``n_wrong``.
     ax
-        Axes to draw on.
+        The axes to plot on.
 
     Raises
     ------
     InvalidOptionError
         If a column is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> columns = ["program", "hidden_s", "possible_s", "n_wrong"]
+    >>> rows = pd.DataFrame([("mine", 3e-3, 5e-3, 0)], columns=columns)
+    >>> figure = plots.draw(lab.overlap, rows, title="Overlap", alt="A bar.", source="made up")
     """
     need(record, ("program", "hidden_s", "possible_s", "n_wrong"))
     scale, unit = unit_of(record["possible_s"])
@@ -66,7 +74,18 @@ def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
 
 def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
-    """Return the figure of the overlap of some programs; its text has the numbers."""
+    """Return a figure of the time that overlap saved in some programs.
+
+    Parameters
+    ----------
+    runs
+        What ``pipelines.run`` returned, by the name of the program.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> lab.draw_overlap({"mine": lab.pipelines.run(pipeline)})  # doctest: +SKIP
+    """
     import pandas as pd
 
     columns = ["hidden_s", "possible_s", "n_wrong"]

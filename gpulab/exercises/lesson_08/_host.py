@@ -1,4 +1,4 @@
-"""How long calls block the host, and what the waits of the puzzle order when they are run."""
+"""Measure how long calls block the host, and run the waits of the exercise on streams."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,20 +15,49 @@ if TYPE_CHECKING:
 
     from gpulab.tracing import Timeline
 
-_AT_ONCE = 0.75
-_SHORT, _MIDDLE, _LONG = 400_000, 2_000_000, 20_000_000  # cycles
+_AT_ONCE = 0.75  # kernels that share less time than this ran at the same time
+_SHORT, _MIDDLE, _LONG = 400_000, 2_000_000, 20_000_000  # lengths of kernels, in clock cycles
 
 Wait = Callable[[torch.cuda.Stream, torch.cuda.Stream, torch.cuda.Event], object]
 
 
 def share_of_serial(timeline: "Timeline") -> float:
-    """Return how long the GPU was busy, as a share of what all its work takes one by one."""
+    """Return the time that the GPU was busy, divided by the sum of the busy times of its streams.
+
+    It is 1 if nothing ran at the same time.
+
+    Parameters
+    ----------
+    timeline
+        A timeline with work in at least one stream.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(1 << 20, device="cuda")
+    ...     lab.share_of_serial(gpulab.timeline(lambda: x.neg()))
+    1.0
+    """
     share = timeline.summary().devices[0]
     return share.busy_s / sum(stream.busy_s for stream in share.streams)
 
 
 def how_they_ran(timeline: "Timeline") -> str:
-    """Return ``"at once"`` or ``"one after the other"``, from what the timeline shows."""
+    """Return how the kernels of a timeline ran: ``"at once"`` or ``"one after the other"``.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(1 << 20, device="cuda")
+    ...     lab.how_they_ran(gpulab.timeline(lambda: x.neg()))
+    'one after the other'
+    """
     return "at once" if share_of_serial(timeline) < _AT_ONCE else "one after the other"
 
 
@@ -37,24 +66,36 @@ def host_times(
 ) -> "pd.DataFrame":
     """Time calls by the host's clock, each from an idle GPU.
 
+    Each call runs twice, and the second time counts.
+
     Parameters
     ----------
     calls
-        Names and what is called.
+        The functions to call, by their names.
     before
-        Work to enqueue before each call.
+        A function that enqueues work before each call.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by name: ``host_s`` until the call returned, ``done_s`` until the GPU had done it,
-        and ``returned``, what it gave. Each call runs twice, and the second time counts.
+        A row for each name: ``host_s``, seconds until the call returned; ``done_s``, seconds until
+        the GPU had finished; and ``returned``, the returned value as text.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(8, device="cuda")
+    ...     lab.host_times({"wait": lambda: x.sum().item()})["returned"]["wait"]
+    '8.0'
     """
     import pandas as pd
 
     rows = {}
     with device.active():
-        for name, call in [*calls.items(), *calls.items()]:
+        for name, call in [*calls.items(), *calls.items()]:  # the second time replaces the first
             torch.cuda.synchronize()
             if before is not None:
                 before()
@@ -80,12 +121,19 @@ _LINES: Mapping[str, Wait] = MappingProxyType(
 
 
 def run_the_puzzle() -> "pd.DataFrame":
-    """Run the exercise ``08.five-waits`` with each line, with a short c and with a long one.
+    """Run the exercise ``08.five-waits`` with each of its lines, and return what was done when.
+
+    Each line runs twice, with a short and with a long kernel c, so that luck does not count.
 
     Returns
     -------
     pandas.DataFrame
-        Which of a, b and c were done both times, when the host arrived at ``now()`` and before d.
+        Which of a, b and c were done both times: when the host arrived at ``now()``, and before d.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> lab.run_the_puzzle()  # doctest: +SKIP
     """
     import pandas as pd
 
@@ -102,13 +150,14 @@ def _trial(line: Wait, c_cycles: int) -> tuple[set[str], set[str]]:
     left, right = (torch.cuda.Stream() for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
     marker = torch.cuda.Event()  # type: ignore[no-untyped-call]  # as above
     torch.cuda.synchronize()
+    # The same order as in the listing of the exercise; the events say which kernel is done.
     done = {"a": _kernel(left, _MIDDLE)}
     marker.record(left)
     done |= {"b": _kernel(left, _MIDDLE), "c": _kernel(right, c_cycles)}
     with torch.cuda.stream(right):
         line(left, right, marker)
     at_now = {name for name, event in done.items() if event.query()}  # type: ignore[no-untyped-call]  # as above
-    d = _kernel(right, 1)  # over as soon as it starts
+    d = _kernel(right, 1)  # so short that its event marks its start
     torch.cuda.synchronize()
     return at_now, {name for name, event in done.items() if event.elapsed_time(d) > 0}
 

@@ -1,4 +1,4 @@
-"""Which line of a program raises when a kernel fails: the one that failed, or a later one."""
+"""Find the line of a program that raises an error when a kernel fails."""
 
 import linecache
 import traceback
@@ -13,20 +13,28 @@ if TYPE_CHECKING:
 
 
 def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Series[str]":
-    """Run a program on a virtual GPU of its own, and return its line that raised.
+    """Run a program on a new virtual GPU, and return the line that raised an error.
+
+    An error in a kernel is raised by a later call, so this is often not the line that failed.
 
     Parameters
     ----------
     program
-        The comment at the end of each of its lines names the line.
+        A function whose lines end with comments that name them.
     **given
         Its arguments.
 
     Returns
     -------
     pandas.Series
-        ``line``, as its comment calls it (or the code), and ``error``. The line is ``"no line"``
-        for a program that runs through.
+        ``line``: the comment of the line, or its code; ``"no line"`` if nothing was raised.
+        ``error``: the error as text.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_08 as lab
+    >>> lab.line_that_raises(lambda: None)["line"]
+    'no line'
     """
     import pandas as pd
 
@@ -45,7 +53,7 @@ def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Ser
 
 
 def _before_it(filename: str, number: int, code: str) -> str:
-    """Return the comment of a line; a line without one belongs to the last that has one."""
+    """Return the comment of a line, or that of the nearest line above that has one."""
     while "#" not in code and number > 1 and code.strip():
         number -= 1
         code = linecache.getline(filename, number)

@@ -1,4 +1,4 @@
-"""A bench that runs a double buffer: which values, which hazards, how much overlap."""
+"""A test bench for double buffers: it checks values, finds data races and measures overlap."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,9 +19,10 @@ from gpulab.tracing import Timeline, timeline
 from gpulab.units import counted, format_time
 
 N_STEPS = 40
-# 8 MiB a batch, 0.15 ms over a link of 55 GB/s; the host writes only its head, in microseconds.
+# A batch has 8 MiB, which take 0.15 ms over a link of 55 GB/s. The host writes only the head of a
+# batch: filling all of it would take longer than the copy and hide the overlap.
 N_ELEMENTS, N_HEAD = 1 << 20, 1 << 12
-_HEAD_START_CYCLES = 20_000_000  # 10 ms at 1,980 MHz; Python launches the steps in a fifth of it
+_HEAD_START_CYCLES = 20_000_000  # 10 ms at 1,980 MHz; Python launches all steps in a fifth of that
 COMPUTE_CYCLES = 500_000
 
 PipelineFunction = Callable[..., object]
@@ -29,16 +30,16 @@ PipelineFunction = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One of the two places of a double buffer.
+    """One of the two slots of a double buffer.
 
     Attributes
     ----------
     pinned
-        The host's buffer, in pinned memory.
+        The buffer on the host, in pinned memory.
     on_device
         The buffer on the GPU, of the same size.
     copied, computed
-        Events that are not recorded yet; until then, waiting for one returns at once.
+        Two events that were not recorded yet. Waiting for such an event returns at once.
     """
 
     pinned: torch.Tensor
@@ -49,25 +50,25 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """What one run of a pipeline gave.
+    """The result of one run of a pipeline.
 
     Attributes
     ----------
     n_steps, n_wrong
-        Steps, and those that computed on other data than their own.
+        Number of steps, and of steps that computed on wrong data.
     n_filled, n_computed
         How often the pipeline called ``fill`` and ``compute``.
     duration_s
-        From an idle GPU to the end of all work, by the host's clock.
+        Seconds from an idle GPU to the end of all work, by the host's clock.
     copies_s, computes_s
-        What all copies take with nothing beside them, and all computing.
+        Seconds of all copies alone, and of all computing alone.
     error
-        What the pipeline raised, or None.
+        The exception that the pipeline raised, or None.
     n_device_waits, n_queue_waits
-        How often it called ``torch.cuda.synchronize``, which waits for everything, and how often
-        it waited for all that stands in one queue: ``stream.synchronize``, ``wait_stream``.
+        How often it waited for the whole device (``torch.cuda.synchronize``), and for a whole
+        stream (``stream.synchronize``, ``wait_stream``).
     place
-        Whose times these are.
+        Name and source of the GPU.
     """
 
     n_steps: int
@@ -84,18 +85,18 @@ class PipelineRun:
 
     @property
     def possible_s(self) -> float:
-        """Seconds that perfect overlap saves: the shorter of the two, but for its first step."""
+        """Seconds that perfect overlap saves: the shorter part, except for its first step."""
         return min(self.copies_s, self.computes_s) * (1 - 1 / self.n_steps)
 
     @property
     def hidden_s(self) -> float:
-        """Seconds that overlap did save, from 0 to what is possible; also if values are wrong."""
+        """Seconds that overlap saved, from 0 to what is possible, even if values are wrong."""
         saved_s = self.copies_s + self.computes_s - self.duration_s
         return min(max(saved_s, 0.0), self.possible_s)
 
     @property
     def overlap(self) -> float:
-        """Share of the possible saving that was reached, from 0 to 1."""
+        """Share of the possible saving that the pipeline reached, from 0 to 1."""
         return self.hidden_s / self.possible_s
 
     def __str__(self) -> str:
@@ -107,21 +108,21 @@ class PipelineRun:
 
 
 def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
-    """Run a pipeline on the GPU in use, and compare every result with the one it should give.
+    """Run a pipeline on the GPU in use, check its values and measure its overlap.
 
     Parameters
     ----------
     pipeline
-        Called as ``pipeline(slots, copying, fill, compute, n_steps)``: two slots, a side stream
-        for the copies, ``fill(pinned, step)`` by which the host writes a batch, and
-        ``compute(on_device, step)``, which launches the work on the current stream.
+        A function that is called as ``pipeline(slots, copying, fill, compute, n_steps)``. It gets
+        two slots, a side stream for the copies, ``fill(pinned, step)``, which lets the host write
+        a batch, and ``compute(on_device, step)``, which launches work on the current stream.
     n_steps
         Number of batches.
 
     Returns
     -------
     PipelineRun
-        An error of the pipeline is in it, not raised.
+        The result. If the pipeline raised an error, the result contains it.
     """
     with device.active():
         bench = _Bench(n_steps)
@@ -145,12 +146,12 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
 
 
 def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
-    """Return the timeline of the second of two runs of a pipeline.
+    """Return the timeline of a pipeline, taken in the second of two runs.
 
     Raises
     ------
     Exception
-        What the pipeline raises.
+        Any error that the pipeline raises.
     """
     with device.active():
         bench = _Bench(n_steps)
@@ -158,7 +159,7 @@ def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
 
 
 def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
-    """Return the hazards of a pipeline: pairs of accesses in no order."""
+    """Return the data races of a pipeline: pairs of accesses that nothing orders."""
     with device.active():
         bench = _Bench(n_steps)
         with hazards() as found:
@@ -168,7 +169,7 @@ def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ..
 
 
 class _Bench:
-    """Two slots, a stream for the copies, and work whose results tell which data it saw."""
+    """Two slots, a stream for the copies, and work whose results show which batch it read."""
 
     def __init__(self, n_steps: int) -> None:
         self.n_steps = n_steps
@@ -199,7 +200,7 @@ class _Bench:
             self.error = error
 
     def apart_s(self) -> tuple[float, float]:
-        """Time all copies with nothing beside them, and all computing; then begin anew."""
+        """Return the seconds of all copies alone and of all computing alone; then reset."""
         slot = self.slots[0]
 
         def copy(_step: int) -> None:
@@ -218,7 +219,10 @@ class _Bench:
         return copies_s, computes_s
 
     def on_device_s(self, work: Callable[[int], None]) -> float:
-        """Time each step's work between two events, with the host ahead: no launch is in it."""
+        """Return the seconds of the work of all steps between two events.
+
+        A spinning kernel gives the host a head start, so that the time contains no launch.
+        """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
         spin(_HEAD_START_CYCLES)
         start.record()
@@ -235,7 +239,10 @@ class _Bench:
 
 @contextmanager
 def _wide_waits(stream_type: Any) -> Iterator[Counter[str]]:  # noqa: ANN401  # a class of torch, or its stand-in
-    """Count the calls that wait for a whole device or a whole queue; the methods are put back."""
+    """Yield a counter of the calls that wait for the whole device or a whole stream.
+
+    The methods are replaced inside the ``with`` block and restored after it.
+    """
     counted: Counter[str] = Counter()
     places = (
         (torch.cuda, "synchronize", "device"),

@@ -1,4 +1,4 @@
-"""Lesson 09, from which size on the GPU is faster: its exercises, and what its notebook draws."""
+"""Exercises and figures of lesson 09: from which size on the GPU is faster than the CPU."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The break-even number of operations on the GPU, and the judge of a function that returns it."""
+"""The break-even number of operations on the GPU, and the judge for a function that returns it."""
 
 import math
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from gpulab.exercises.answers import CaseFunction, Diagnosis
 
 
 def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
-    """Return how many operations in a row make the GPU faster, transfers included.
+    """Return from how many operations in a row on the GPU is faster, transfers included.
 
     The data are copied to the GPU once, all operations run there, and the result is copied back
     once. Each operation saves the difference of the two sides.
@@ -35,7 +35,7 @@ def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
 
 
 class Case(NamedTuple):
-    """One operation on both sides, and the transfers of its data."""
+    """The seconds of an operation on CPU and GPU, and of its transfers."""
 
     cpu_s: float
     gpu_s: float
@@ -49,7 +49,7 @@ CASES = (
     Case(2.0e-3, 0.1e-3, 0.5e-3),
 )
 NEVER = Case(8e-6, 12e-6, 30e-6)
-# Of powers of two, so that no rounding decides it: with two operations both sides take 1/64 s.
+# A tie: with two operations both sides take 1/64 s. Powers of two, so that floats are exact.
 TIE = Case(2**-7, 2**-8, 2**-7)
 
 _MISTAKES = (

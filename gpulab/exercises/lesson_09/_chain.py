@@ -1,4 +1,4 @@
-"""How many operations must stay on the GPU before the transfers pay, at each size."""
+"""A table of how many operations in a row make up for the transfers, at each size."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def operations_needed(record: Crossover) -> "pd.DataFrame":
-    """Return a row for each size: both sides, the transfers, and how many operations they take.
+    """Return from how many operations in a row on the GPU is faster, for each size.
 
     Parameters
     ----------
@@ -20,8 +20,16 @@ def operations_needed(record: Crossover) -> "pd.DataFrame":
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``size``: ``cpu_s``, ``gpu_s`` and ``transfers_s`` in seconds, and
-        ``operations``, missing where no number is enough.
+        A row for each ``size``: ``cpu_s``, ``gpu_s`` and ``transfers_s`` in seconds, and
+        ``operations``, which is missing if no number is enough.
+
+    Examples
+    --------
+    >>> from gpulab import scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> record = scaling.crossover("exp", transfers="both", source="h200-sxm-2026-11")
+    >>> list(lab.operations_needed(record).columns)
+    ['cpu_s', 'gpu_s', 'transfers_s', 'operations']
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What lesson 09 states, and when it holds."""
+"""The claims of lesson 09, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

@@ -1,4 +1,4 @@
-"""Which time to compare, where curves and lines cross, and when the transfers pay."""
+"""Exercises of lesson 09: which times to compare, where curves cross, and when copies pay off."""
 
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,8 @@ WHICH_TIME = Exercise(
     ),
 )
 
-# The two lines of the exercise: seconds, bytes per second; an addition moves 12 bytes an element.
+# The two lines of the exercise: a fixed cost in seconds, and bytes per second. An addition of
+# float32 moves 12 bytes per element.
 _CPU_FIXED_S, _CPU_RATE = 2e-6, 40e9
 _GPU_FIXED_S, _GPU_RATE = 14e-6, 4e12
 _ADD_BYTES = 12
@@ -114,7 +115,7 @@ def _meeting(
     cpu_fixed_s: float = _CPU_FIXED_S,
     item_bytes: int = _ADD_BYTES,
 ) -> float:
-    """Return the elements at which the two lines meet."""
+    """Return the number of elements at which the two lines cross."""
     return (gpu_fixed_s - cpu_fixed_s) / (1 / _CPU_RATE - 1 / gpu_rate) / item_bytes
 
 
@@ -167,6 +168,7 @@ MEETING_POINT = Exercise(
         why="Divide the difference of the fixed costs by the difference of the slopes. The GPU's "
         "slope is a hundredth of the CPU's, so it hardly matters here: the launch decides small "
         "work, not the speed of the GPU.",
+        # Each typical mistake is computed by the same formula with one wrong input.
         wrong=(
             ("n", _meeting() * _ADD_BYTES, _IN_BYTES),
             ("n", _meeting(item_bytes=4), _ONE_TENSOR),
@@ -188,8 +190,9 @@ MEETING_POINT = Exercise(
     ),
 )
 
-# One NVIDIA H200 and its 16 Xeon cores, 2026-11-20: torch.add of two float32 tensors, what one
-# waits for, and the same with copies from and to ordinary (pageable) memory; seconds.
+# One NVIDIA H200 and its 16 Xeon cores, 2026-11-20, torch.add of two float32 tensors: elements,
+# and seconds on the CPU, on the GPU until done, and on the GPU with copies from and to ordinary
+# (pageable) memory.
 _ADD_ROWS = (
     (2**12, 2.3e-6, 17.4e-6, 33.9e-6),
     (2**16, 9.6e-6, 18.7e-6, 56.3e-6),

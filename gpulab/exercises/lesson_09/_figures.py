@@ -1,4 +1,4 @@
-"""The pictures and tables of lesson 09: where many operations cross, side by side."""
+"""Figures and tables of lesson 09: the sizes at which the GPU overtakes the CPU, by operation."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_APART = 0.3  # of a row, between the series
+_APART = 0.3  # distance between the series, as a share of a row
 _MARKERS = ("o", "s")
 _KIB = 1024
 _EDGES = {"always": "<", "never": ">"}
@@ -36,9 +36,10 @@ _SHORT = {
 
 
 def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
-    """Return a row for each crossing, without transfers and with them.
+    """Return a table of the crossings of several operations, without transfers and with them.
 
-    Sizes count different things, so they are turned into bytes: inputs and results together.
+    Sizes mean different things for different operations, so the table has the bytes of inputs and
+    results together.
 
     Returns
     -------
@@ -46,7 +47,15 @@ def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
         Columns ``operation``, ``series``, ``kind``, ``text`` (the crossing in words), ``source``,
         and in KiB ``size_kib``, ``low_kib``, ``high_kib``. Without a crossing the three are the
         smallest or the largest size that was compared. Curves that cross more than once have a
-        row for each time, without an interval.
+        row for each crossing, without an interval.
+
+    Examples
+    --------
+    >>> from gpulab import scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
+    >>> lab.crossings_of([record])["operation"].tolist()
+    ['exp']
     """
     import pandas as pd
 
@@ -59,18 +68,25 @@ def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
 
 
 def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw where each operation crosses, one row an operation, with the 95 % intervals.
+    """Plot the crossing of each operation in a row, with its 95 % interval.
 
-    A triangle at the edge of what was measured says that there is no crossing inside: it points
-    to where one might be, and the legend says which side is faster. Crossings of curves that cross
-    more than once are joined by a line.
+    A triangle at the edge of the measured sizes means that there is no crossing between them. It
+    points to where one might be, and the legend says which side is faster. If two curves cross
+    more than once, a line joins their crossings.
 
     Parameters
     ----------
     record
-        What :func:`crossings_of` returns.
+        The table that :func:`crossings_of` returns.
     ax
-        Axes to draw on.
+        The axes to plot on.
+
+    Examples
+    --------
+    >>> from gpulab import plots, scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> rows = lab.crossings_of([scaling.crossover("exp", source="h200-sxm-2026-11")])
+    >>> figure = plots.draw(lab.crossings, rows, title="Where", alt="exp.", source="recorded")
     """
     need(record, ("operation", "series", "kind", "size_kib", "low_kib", "high_kib"))
     names = list(dict.fromkeys(record["operation"]))
@@ -79,7 +95,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         look = look_of("GPU")._replace(marker=marker)
         signs = marks(look, source_of(part)) | {"linestyle": "none", "markersize": 8}
         shown = part[part["size_kib"].notna()]
-        # Series of one row step aside, or their intervals would lie on each other.
+        # Move the series of a row apart, so that their intervals do not cover each other.
         aside = _APART * (index - (len(parts) - 1) / 2)
         shown = shown.assign(row=[names.index(name) + aside for name in shown["operation"]])
         size = shown["size_kib"]
@@ -119,7 +135,21 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
 
 def draw_crossings(records: Sequence[Crossover]) -> Figure:
-    """Return the figure of the crossings of several operations; its text says where they are."""
+    """Return a figure of the crossings of several operations.
+
+    Parameters
+    ----------
+    records
+        One crossover for each operation.
+
+    Examples
+    --------
+    >>> from gpulab import scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
+    >>> lab.draw_crossings([record]).caption.partition(":")[0]
+    'exp without transfers'
+    """
     frame = crossings_of(records)
     texts = (
         f"{operation} {series}: {text}."
@@ -138,14 +168,22 @@ def draw_crossings(records: Sequence[Crossover]) -> Figure:
 
 
 def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
-    """Return beside each crossing without transfers two things that might explain it.
+    """Return a table of crossings without transfers, with two quantities that might explain them.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by operation, ascending by ``crossing (KiB)``: ``FLOP/byte``, and ``CPU (GB/s)``,
-        the rate at which the CPU works through inputs and results at the crossing, or at the
-        smallest size where there is none.
+        A row for each operation, sorted by ``crossing (KiB)``. ``FLOP/byte`` is the arithmetic
+        intensity. ``CPU (GB/s)`` is the rate at which the CPU processes inputs and results at the
+        crossing, or at the smallest size if there is none.
+
+    Examples
+    --------
+    >>> from gpulab import scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
+    >>> list(lab.causes([record]).columns)
+    ['crossing (KiB)', 'FLOP/byte', 'CPU (GB/s)']
     """
     import pandas as pd
 
@@ -162,7 +200,14 @@ def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
 
 
 def short(crossing: Crossing | None) -> str:
-    """Write a crossing in few words, for a column of a table."""
+    """Return a crossing as a short text, for a column of a table.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> lab.short(None)
+    'no line'
+    """
     if crossing is None:
         return "no line"
     return _SHORT.get(crossing.kind, str(crossing))
@@ -191,7 +236,7 @@ def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, 
 
 
 def _kib(record: Crossover, size: float | None) -> float:
-    """Return the bytes of a size between two whole ones, too."""
+    """Return the KiB of inputs and results of a size, which may be between two whole numbers."""
     if size is None:
         return math.nan
     below = max(1, math.floor(size))
@@ -200,7 +245,7 @@ def _kib(record: Crossover, size: float | None) -> float:
 
 
 def _time_s(curve: Curve, size: float) -> float:
-    """Return the seconds of a curve between its sizes, straight in both logarithms."""
+    """Return the seconds of a curve at a size, interpolated on a double logarithmic scale."""
     import numpy as np
 
     at = np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s))

@@ -1,4 +1,4 @@
-"""Sizes to be read off the crossover explorer, judged against the recording that it shows."""
+"""The judge for sizes that the learner reads off the crossover explorer, by its recording."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +35,7 @@ _UNEXPLAINED = Diagnosis(
 
 @dataclass(frozen=True, slots=True)
 class ReadOff:
-    """A size for each link; the recording itself is the key."""
+    """A judge for the crossing over each link; the shipped recording is the key."""
 
     why: str = _WHY
 
@@ -60,6 +60,7 @@ def _key() -> Quantities:
     sizes = {key: record.crossing.size or 0.0 for key, record in found.items()}
     wrong = []
     for key, record in found.items():
+        # A size without a crossing becomes 0, which no learner gives.
         lines = None if record.predicted is None else record.predicted.size
         wrong += [(key, record.bare_crossing.size or 0.0, _BARE), (key, lines or 0.0, _LINES)]
         wrong += [(key, size, _OTHER_LINK) for other, size in sizes.items() if other != key]

@@ -1,4 +1,4 @@
-"""The curves that are drawn before lesson 09 shows them: matmul on the CPU and on the GPU."""
+"""The axes of lesson 09 for a drawn prediction: the times of a matmul on CPU and GPU."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,15 @@ _N_STEPS = 400
 
 
 def curves_of(record: Crossover) -> Curves:
-    """Return the two curves of a crossover by their names, as they are drawn."""
+    """Return the two curves of a crossover, to compare a drawing with.
+
+    Examples
+    --------
+    >>> from gpulab import scaling
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> list(lab.curves_of(scaling.crossover("matmul", source="h200-sxm-2026-11")))
+    ['CPU', 'GPU']
+    """
     return {
         "CPU": (record.cpu.sizes, record.cpu.median_s),
         "GPU": (record.gpu.sizes, record.gpu.median_s),
@@ -26,7 +34,7 @@ def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
 
 
 def _ahead_from(curves: Curves) -> float | None:
-    """Return the first size at which the GPU is faster, read off between the points."""
+    """Return the first size at which the GPU is faster, also between the drawn points."""
     cpu, gpu = curves["CPU"], curves["GPU"]
     if not cpu[0] or not gpu[0]:
         return None
@@ -39,7 +47,7 @@ def _ahead_from(curves: Curves) -> float | None:
 
 
 def _between(curve: Points, sizes: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> np.ndarray:
-    """Return a curve between its points, straight in both logarithms."""
+    """Return the logarithms of a curve at some sizes, interpolated on double logarithmic axes."""
     return np.interp(np.log(sizes), np.log(curve[0]), np.log(curve[1]))
 
 

@@ -1,4 +1,4 @@
-"""Lesson 10, the roofline: its exercises, a figure, and three slow programs."""
+"""Exercises of lesson 10, the roofline, and three programs that are slower than it predicts."""
 
 import lazy_loader
 

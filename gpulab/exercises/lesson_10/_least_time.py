@@ -1,4 +1,4 @@
-"""The least time of a matmul, which is the plain roofline, and the judge of a function for it."""
+"""The least time of a matmul by the plain roofline, and the judge for a function that gives it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _ITEM_BYTES = 2  # half precision
 
 
 class Matmul(NamedTuple):
-    """An (m, k) matrix times a (k, n) one in half precision, on a GPU."""
+    """A half-precision matmul of an (m, k) and a (k, n) matrix, with the GPU's two limits."""
 
     m: int
     k: int
@@ -20,7 +20,7 @@ class Matmul(NamedTuple):
 
     @property
     def read_bytes(self) -> float:
-        """Bytes of both inputs."""
+        """Bytes of the two inputs."""
         return (self.m * self.k + self.k * self.n) * _ITEM_BYTES
 
     @property
@@ -30,21 +30,22 @@ class Matmul(NamedTuple):
 
     @property
     def compute_s(self) -> float:
-        """Seconds of the arithmetic alone, an addition and a multiplication counted as two."""
+        """Seconds of the arithmetic alone; a multiplication and an addition count as two FLOPs."""
         return 2 * self.m * self.k * self.n / self.peak
 
     @property
     def memory_s(self) -> float:
-        """Seconds of the bytes alone."""
+        """Seconds of the memory traffic alone."""
         return self.size_bytes / self.bandwidth
 
     @property
     def least_s(self) -> float:
-        """The larger of the two: they run side by side."""
+        """The larger of the two times, because arithmetic and memory work at the same time."""
         return max(self.compute_s, self.memory_s)
 
 
-# One that arithmetic limits and two that memory does, of which one writes most of its bytes.
+# The first is limited by arithmetic, the others by memory. The last one writes most of its bytes,
+# so that a formula without the result is wrong for it.
 CASES = (
     Matmul(4096, 4096, 4096, 312e12, 2e12),
     Matmul(1, 4096, 8192, 312e12, 2e12),
@@ -53,11 +54,12 @@ CASES = (
 
 
 def _of(formula: Callable[[Matmul], float]) -> Callable[..., float]:
-    """Turn a formula of a matmul into a function of the five numbers."""
+    """Return a function of the five numbers from a function of a `Matmul`."""
     return lambda *given: formula(Matmul(*given))
 
 
-# In this order, because one that forgets a limit may agree with another on some matmul.
+# The order matters: a formula without one limit agrees with other wrong ones on some matmuls, so
+# the more special mistakes come first.
 _MISTAKES = (
     (
         _of(lambda p: p.compute_s + p.memory_s),

@@ -1,4 +1,4 @@
-"""The curve that is drawn before lesson 10 measures it: an addition that grows."""
+"""The axes of lesson 10 for a drawn prediction: the time of an addition against its size."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def _smallest_s(curve: Points) -> float | None:
 
 
 def _grows_from(curve: Points) -> float | None:
-    """Return the first size that takes twice as long as the smallest, between the points."""
+    """Return the first size that takes twice as long as the smallest, also between the points."""
     if not curve[0]:
         return None
     sizes = np.geomspace(curve[0][0], curve[0][-1], _N_STEPS)

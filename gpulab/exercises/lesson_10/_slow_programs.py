@@ -1,4 +1,4 @@
-"""Three programs that take three times as long as the plain roofline says, or more."""
+"""Three programs that take at least three times as long as the plain roofline predicts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,23 +8,24 @@ import torch
 
 from gpulab.errors import UnknownNameError
 
-_GROWN = 16  # times as many elements
-# So few that the floor counts, so many that it does not, and a side that no tile fits.
+_GROWN = 16  # factor by which `grown` multiplies the number of elements
+# Few enough that the shortest kernel time dominates, many enough that it does not, and a matrix
+# side that is no multiple of the tiles of a matmul.
 _FEW, _MANY, _SIDE = 1 << 17, 1 << 23, 2047
 
 
 @dataclass(frozen=True, slots=True)
 class SlowProgram:
-    """A program, and what it must do at the very least.
+    """A program, with the least FLOPs and bytes that it needs.
 
     Attributes
     ----------
     work
-        Enqueues it once.
+        A function that enqueues the program once.
     flops, size_bytes
-        Floating-point operations, and bytes of what comes in and what goes out.
+        Floating-point operations, and bytes of the inputs and the result.
     arithmetic
-        Type in which it computes.
+        Data type of the arithmetic, for example ``"float16"``.
     """
 
     work: Callable[[], object]
@@ -48,7 +49,15 @@ def slow_program(letter: str, *, grown: bool = False, rounded: bool = False) -> 
     Raises
     ------
     UnknownNameError
-        If there is no program of this letter.
+        If no program has this letter.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_10 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     lab.slow_program("a").arithmetic
+    'float32'
     """
     if letter not in _PROGRAMS:
         raise UnknownNameError("program", letter, tuple(_PROGRAMS))

@@ -1,4 +1,4 @@
-"""What limits a kernel, and the judge of a function that decides it."""
+"""What limits a kernel (compute, memory or launch), and the judge for a function that says it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,13 +7,13 @@ from gpulab.exercises.answers import CaseFunction, Diagnosis
 from gpulab.gpus import data_sheet, gpu
 from gpulab.workloads import workload
 
-FLOOR_S = 1e-6
+FLOOR_S = 1e-6  # the shortest kernel of an H200, rounded, as the question states it
 _SHEET = data_sheet(gpu("H200"))
 _PEAK, _BANDWIDTH = _SHEET.peak("float16"), _SHEET.bandwidth_bytes_per_s
 
 
 class CountedWork(NamedTuple):
-    """What a kernel must compute and move."""
+    """The FLOPs and the bytes of a kernel."""
 
     flops: float
     size_bytes: float
@@ -25,7 +25,7 @@ class CountedWork(NamedTuple):
 
     @property
     def memory_s(self) -> float:
-        """Seconds of the bytes alone."""
+        """Seconds of the memory traffic alone."""
         return self.size_bytes / _BANDWIDTH
 
 
@@ -34,7 +34,7 @@ def _work(name: str, size: int, dtype: str) -> CountedWork:
     return CountedWork(known.flops(size), known.bytes(size, dtype))
 
 
-# What the works of the exercise are, for the words about one of them.
+# The works of the exercise, with the words that describe them in a verdict.
 WORKS = {
     _work("matmul", 8192, "float16"): "a matmul of half-precision matrices of side 8192",
     _work("add", 2**28, "float32"): "the sum of two vectors of 2**28 elements",
@@ -46,7 +46,7 @@ WORKS = {
 
 
 def bound_of(flops: float, size_bytes: float) -> str:
-    """Return what takes longest on an H200: ``"compute"``, ``"memory"`` or ``"launch"``.
+    """Return what limits a kernel on an H200: ``"compute"``, ``"memory"`` or ``"launch"``.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def bound_of(flops: float, size_bytes: float) -> str:
 
 
 def _of(formula: Callable[[CountedWork], str]) -> Callable[..., str]:
-    """Turn a formula of a work into a function of the two numbers."""
+    """Return a function of the two numbers from a function of a `CountedWork`."""
     return lambda *given: formula(CountedWork(*given))
 
 

@@ -1,4 +1,4 @@
-"""Lesson 11, Profiler: its exercises, the programs to diagnose, and a trace from an H200."""
+"""Exercises of lesson 11, the profiler: programs to diagnose, monitors, and a recorded trace."""
 
 import lazy_loader
 

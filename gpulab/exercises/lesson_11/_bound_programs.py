@@ -1,4 +1,4 @@
-"""Four programs of the lesson: each waits most of its time for something else."""
+"""Four programs to profile: each spends most of its time waiting for something else."""
 
 from collections.abc import Callable
 from functools import cache
@@ -23,7 +23,14 @@ def program(name: str) -> Work:
     Raises
     ------
     UnknownNameError
-        If there is no program of that name.
+        If no program has this name.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_11 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     lab.program("a")()
     """
     if name not in _PROGRAMS:
         raise UnknownNameError("program", name, tuple(_PROGRAMS))
@@ -31,14 +38,14 @@ def program(name: str) -> Work:
 
 
 def _copies() -> None:
-    """Copy a batch from pageable memory for one small kernel."""
+    """Copy a batch from pageable memory, for one small kernel each time."""
     for _ in range(4):
         _batch().cuda().mul_(2)
     torch.cuda.synchronize()
 
 
 def _launches() -> None:
-    """Launch many kernels that take less time than their launches."""
+    """Launch many kernels, each of which takes less time than its launch."""
     x = _tensor(1024)
     for _ in range(_N_SMALL):
         x.add_(1)
@@ -46,7 +53,7 @@ def _launches() -> None:
 
 
 def _computes() -> None:
-    """Multiply matrices that keep the GPU busy for long."""
+    """Multiply matrices that are large enough to keep the GPU busy."""
     a = _tensor(4096, 4096)
     for _ in range(4):
         a @ a
@@ -54,14 +61,14 @@ def _computes() -> None:
 
 
 def _allocates() -> None:
-    """Ask the driver for memory in each round, and give it back."""
+    """Allocate memory from the driver in each round, and return it to the driver."""
     for _ in range(8):
         torch.empty(256 * _MIB, dtype=torch.uint8, device="cuda")
         torch.cuda.empty_cache()
     torch.cuda.synchronize()
 
 
-@cache
+@cache  # filling the batch would otherwise be the longest part of the program
 def _batch() -> torch.Tensor:
     return torch.ones(16 * _MIB, dtype=torch.uint8)
 
@@ -70,6 +77,7 @@ def _tensor(*shape: int) -> torch.Tensor:
     return torch.ones(shape, device="cuda")
 
 
+# The letters of the exercise, in no order that would give the answers away.
 _PROGRAMS: dict[str, Callable[[], None]] = {
     "a": _launches,
     "b": _allocates,

@@ -1,4 +1,4 @@
-"""Facts that lesson 11 states, with the rule by which each holds."""
+"""The claims of lesson 11, each with the rule that says whether it is true."""
 
 from gpulab.exercises._claims import Claim
 

@@ -18,8 +18,8 @@ COLUMNS = Exercise(
         wrong={
             "a": Diagnosis(
                 "host-is-not-device",
-                "CPU and CUDA times are of different machines, which work at the same time. Do "
-                "not compare them as parts of one whole: compare self with total in one column.",
+                "CPU and CUDA times belong to different processors, which work at the same time. "
+                "Do not add them: compare self with total, both of the CPU or both of CUDA.",
             ),
             "b": Diagnosis(
                 "self-zero-is-not-idle",
@@ -109,7 +109,7 @@ _WORK = (
 
 
 def overlap_readings() -> pd.DataFrame:
-    """Return the trace that the exercise is about."""
+    """Return the trace of the exercise: start and end of each copy and each kernel."""
     return pd.DataFrame(_WORK, columns=["kind", "stream", "start_us", "end_us"])
 
 

@@ -27,7 +27,9 @@ WHICH_COLUMN = Exercise(
                 "a: mem is the share of time in which memory was read or written. A full memory "
                 "that nobody touches shows 0.",
             ),
-            ("b", "tviol"): Diagnosis("heat-or-power", "b: tviol is about heat. The limit is W."),
+            ("b", "tviol"): Diagnosis(
+                "heat-or-power", "b: tviol is about heat. The question is about the power limit."
+            ),
             ("d", "txpci"): Diagnosis(
                 "whose-view",
                 "d: the names are from the GPU's view: it receives (rx) what the host sends.",

@@ -1,4 +1,4 @@
-"""Six monitors, each of a program that runs, and the frame that the quiz shows."""
+"""Readings of a GPU monitor during six programs, for the exercise on monitors."""
 
 from functools import cache
 from importlib import resources
@@ -24,7 +24,14 @@ def monitors(world: str | None = None) -> "pd.DataFrame":
     Parameters
     ----------
     world
-        One of :func:`worlds`; None is the recorded one if there is one.
+        ``"recorded"`` or ``"virtual"``, one of :func:`worlds`; by default the recorded one if
+        there is one.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_11 as lab
+    >>> sorted(set(lab.monitors()["program"]))
+    ['a', 'b', 'c', 'd', 'e', 'f']
     """
     import pandas as pd
 
@@ -40,7 +47,7 @@ def monitors(world: str | None = None) -> "pd.DataFrame":
 
 
 def worlds() -> tuple[str, ...]:
-    """Return where monitors were taken: recorded first, if a real GPU was, then virtual."""
+    """Return the kinds of GPU that were monitored: "recorded" (if any), then "virtual"."""
     return tuple(sorted(_content()))
 
 

@@ -1,4 +1,4 @@
-"""Lesson 12, Variability and claims: its exercises, and a listing that is tried."""
+"""Exercises of lesson 12: why times vary, and which published claims are true."""
 
 import lazy_loader
 

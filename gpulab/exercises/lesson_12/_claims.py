@@ -1,8 +1,8 @@
-"""Facts and published claims that lesson 12 tests, with the rule by which each holds."""
+"""The claims of lesson 12, some of them published ones, each with a rule that tests it."""
 
 from gpulab.exercises._claims import Claim
 
-_MORE = 1.02  # a ratio that no noise of these measurements makes
+_MORE = 1.02  # a larger ratio is no noise in these measurements
 
 CLAIMS = (
     Claim(

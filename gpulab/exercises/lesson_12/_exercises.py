@@ -1,4 +1,4 @@
-"""Sources of variance, sectors, what helps which program, and verdicts on seven claims."""
+"""Exercises of lesson 12: sources of variation, memory sectors, speed-ups, and seven claims."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, Table
@@ -12,8 +12,8 @@ _SELF = Diagnosis(
 )
 _STEADY = Diagnosis(
     "steady-in-time",
-    "a: the change comes slowly and stays, and the power is at its limit. A GPU does something "
-    "then.",
+    "a: the change comes slowly and stays, and the power is at its limit. What does a GPU do "
+    "then?",
 )
 _SINGLE = Diagnosis(
     "at-random",
@@ -49,9 +49,9 @@ SOURCE = Exercise(
             "e": "placement",
             "f": "data",
         },
-        why="Each source has a mark of its own. The clock is slow and stays, order shows when a "
-        "function is compared with itself, the allocator is paid on the host, contention comes "
-        "at random, placement follows the flush, and data change the power.",
+        why="You can recognise each source. The clock falls slowly and stays low. Order shows if "
+        "you compare a function with itself. The allocator costs time on the host. Contention "
+        "comes at random, placement follows the flush, and data change the power.",
         allowed=(_SOURCES,),
         wrong={
             **dict.fromkeys((("b", word) for word in _SOURCES), _SELF),
@@ -77,7 +77,7 @@ SOURCE = Exercise(
         otherwise=(
             Diagnosis(
                 "another-source",
-                "Ask of each: when does it come, does it go away, and is it on the host or on "
+                "For each, ask: when does it come, does it go away, and is it on the host or on "
                 "the GPU?",
             ),
         ),
@@ -112,7 +112,7 @@ CURE = Exercise(
     "    c   4 matmuls of 8,192 in float32; the GPU is always busy\n"
     "    d   half-precision convolutions, and before each of them\n"
     "        a kernel named nchwToNhwc\n"
-    "    e   one copy of 2 GB from pageable memory, and else nothing",
+    "    e   one copy of 2 GB from pageable memory, and nothing else",
     Table(
         right={"a": "batch", "b": "fuse", "c": "precision", "d": "layout", "e": "none"},
         why="Each change saves one thing: batching saves the host's launches, fusion trips to "
@@ -152,7 +152,7 @@ CURE = Exercise(
             ),
             ("d", "fuse"): Diagnosis(
                 "do-not-need-it",
-                "d: the conversion need not be fused: it need not be there.",
+                "d: you do not need to fuse the conversion: you can avoid it.",
             ),
             ("e", "batch"): Diagnosis(
                 "one-copy", "e: there is one copy, so there is nothing to batch."

@@ -1,23 +1,29 @@
-"""Try a listing that somebody published, to see whether it runs at all."""
+"""Run a published listing, to see whether it raises an error."""
 
 from gpulab.work import Work
 
 
 def attempt(listing: Work) -> dict[str, str]:
-    """Run a listing and return what came of it.
+    """Run a listing, and return whether it runs or which error it raises.
 
-    It says whether the listing runs. It does not say whether what the listing computes is right.
+    This does not check whether its result is right.
 
     Parameters
     ----------
     listing
-        Function without arguments; it may raise any error.
+        A function without arguments, which may raise any error.
 
     Returns
     -------
     dict
-        ``"outcome"``: ``"runs"`` or the name of the error; ``"message"``: the first line of the
-        error's message, or of what the listing returned.
+        ``"outcome"``: ``"runs"`` or the name of the error. ``"message"``: the first line of the
+        error's message, or of the returned value.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import lesson_12 as lab
+    >>> lab.attempt(lambda: 1 / 0)
+    {'outcome': 'ZeroDivisionError', 'message': 'division by zero'}
     """
     try:
         value = listing()

@@ -1,29 +1,29 @@
-"""The sectors that a strided read fetches, and the judge of a function that counts them."""
+"""The number of sectors that a strided read fetches, and the judge for a function that counts."""
 
 import math
 from typing import NamedTuple
 
 from gpulab.exercises.answers import CaseFunction, Diagnosis
 
-_SECTOR = 32
+_SECTOR = 32  # bytes; the smallest piece of memory that a GPU of NVIDIA fetches
 
 
 def sectors(n: int, stride: int, size_bytes: int) -> int:
-    """Return how many sectors of 32 bytes contain a byte of one of the elements.
+    """Return the number of sectors of 32 bytes that contain a part of some element.
 
     Parameters
     ----------
     n
         Number of elements that are read.
     stride
-        How many elements one is behind the other in memory; 1 for neighbours.
+        Distance in memory from one element to the next, in elements; 1 for neighbours.
     size_bytes
         Size of an element: 1, 2, 4, 8, 16 or 32. The first begins at the start of a sector.
 
     Returns
     -------
     int
-        Number of sectors. It says nothing of caches, where a sector may be found already.
+        Number of sectors. Caches are not considered, although a sector may already be in one.
 
     Examples
     --------
@@ -36,13 +36,14 @@ def sectors(n: int, stride: int, size_bytes: int) -> int:
 
 
 class StridedRead(NamedTuple):
-    """Elements that are read, how far apart, and how large."""
+    """A read of ``n`` elements of ``size_bytes``, each ``stride`` elements after the last."""
 
     n: int
     stride: int
     size_bytes: int
 
 
+# Chosen so that each of the wrong formulas below differs from the right one in some case.
 CASES = (
     StridedRead(32, 1, 4),
     StridedRead(32, 2, 4),
@@ -75,7 +76,7 @@ SECTORS_JUDGE = CaseFunction(
             Diagnosis(
                 "only-what-is-used",
                 "You count the bytes that are used, whatever the stride. The GPU fetches whole "
-                "sectors, and with a stride parts of them are for nothing.",
+                "sectors, and with a stride it does not use all of their bytes.",
             ),
         ),
         (

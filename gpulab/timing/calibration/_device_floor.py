@@ -58,8 +58,8 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     """Return the floor of the device in use: how much more events read than a kernel takes.
 
     A pair of events around one kernel reads the time of the kernel, plus the time from the first
-    event to the kernel and from the kernel to the second event: about 3 µs on an H200, whatever
-    the length of the kernel. For work of several kernels the floor counts only once, because the
+    event to the kernel and from the kernel to the second event: about 3 µs on an H200, for short
+    and long kernels alike. For work of several kernels the floor counts only once, because the
     pauses between the kernels are part of the work. Copies between host and device have a smaller
     floor of their own; docs/floor.md has the figures. The floor is measured once per process and
     device.
@@ -224,7 +224,7 @@ def _by_profiler() -> _KnownWork:
 def _by_timer() -> _KnownWork:
     kernel = load()
     if kernel is not None:
-        kernel()
+        kernel()  # one launch, so that there is a reading
         own_ns = kernel.own_ns()
         if own_ns is not None:
             return _KnownWork("timer", kernel, own_ns * _NS + _AROUND_TIMER_S)
