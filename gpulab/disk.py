@@ -312,7 +312,8 @@ def _lock(path: Path, handle: int) -> bool:
                 "stop it, or give another file"
             ) from error
         warnings.warn(
-            f"{path} cannot be locked here ({error.strerror}): do not write to it from a second process",
+            f"{path} cannot be locked here ({error.strerror}): do not write to it from a second "
+            "process",
             stacklevel=4,
         )
         return False
