@@ -10,6 +10,7 @@ from gpulab.requirements import DIGITS, TEXT, Requirement
 _TIME_EXPONENTS = {0: "s", -3: "ms", -6: "µs", -9: "ns"}
 _MU = "\u03bc"  # Greek mu, which some keyboards give in place of the micro sign
 _TIME_SCALES = {"ns": 1e-9, f"{_MU}s": 1e-6, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+# Decimal for rates, as in data sheets; binary for sizes, as memories are built.
 _RATE_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BYTE_STEP = 1024

@@ -13,7 +13,7 @@ Work = Callable[[], object]
 
 # Every launch from Python takes the host at least this long, so the estimate is never too high.
 _LEAST_CALL_S = 5e-6
-_LONGEST_S = 3600
+_LONGEST_S = 3600  # an hour; refuse_endless refuses more
 _NEVER_TOO_MANY = int(_LONGEST_S / _LEAST_CALL_S)
 _COUNTED_HOURS = 1_000_000  # a century; a larger number of hours would tell a reader nothing
 
@@ -60,6 +60,7 @@ def check_callable(name: str, work: object, cure: str) -> None:
     --------
     >>> check_callable("work", print, "pass a function")
     """
+    # A message of its own: timeit accepts code as text, and gpulab does not.
     if isinstance(work, str):
         raise NotCallableError(f"{name} is the text {shown(work)}; {cure}")
     if not callable(work):

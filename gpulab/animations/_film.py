@@ -1,11 +1,11 @@
-"""What a film shows, as values: lanes with strips and levels over time, and notes to read."""
+"""The records of a film: lanes with strips and levels over time, and notes to read."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Something that goes on from one moment to another.
+    """A bar on a lane: something that lasts from one time to another.
 
     Attributes
     ----------
@@ -14,11 +14,11 @@ class Strip:
     role
         One of :data:`gpulab.palette.ROLES`, which gives the colour, or ``"ink"`` or ``"muted"``.
     label
-        What to write on it; empty for nothing.
+        The text on it; empty for none.
     start_s, end_s
         Seconds since the beginning.
     is_wrong
-        Whether it is marked, as a race is.
+        Whether it is marked as an error, such as a race.
     """
 
     lane: str
@@ -31,16 +31,16 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A quantity over time, drawn as an area; straight between its points.
+    """A quantity over time, drawn as an area with straight lines between its points.
 
     Attributes
     ----------
     lane
-        Name of the lane, with the greatest value as text.
+        Name of the lane, which states the largest value.
     role
-        As of a strip.
+        As in a :class:`Strip`.
     points
-        Seconds and share of the greatest value, 0 to 1.
+        Pairs of seconds and the share of the largest value, 0 to 1.
     """
 
     lane: str
@@ -50,7 +50,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence that is shown from a moment on, until the next one."""
+    """A sentence that is shown from ``start_s`` until the next note begins."""
 
     start_s: float
     text: str
@@ -63,17 +63,17 @@ class Film:
     Attributes
     ----------
     name
-        Of the file.
+        Name of the file, without its suffix.
     title
-        What it is, with where it comes from.
+        The title, with the source of the times.
     lanes
         Names from top to bottom.
     strips, levels
-        What is on the lanes.
+        What is drawn on the lanes.
     notes
-        What to read, in order; together they say what the film shows.
+        The notes in order; together they describe the film.
     length_s
-        Seconds of the program.
+        Seconds that the program takes.
     shown_s
         Seconds that the film takes.
     """

@@ -1,4 +1,4 @@
-"""A film as a piece of a page: shapes that a style sheet moves, with pause, still and words."""
+"""Turn a film into HTML: shapes that CSS moves, with a pause, a still picture and a text."""
 
 import math
 from collections.abc import Iterator
@@ -10,23 +10,29 @@ from gpulab.animations._film import Film, Level, Strip
 from gpulab.foreign_text import visible
 from gpulab.units import format_time
 
+# Pixels of the SVG, which the page scales to its width.
 _WIDTH, _LEFT, _RIGHT = 900, 150, 12
 _ROW, _BAR, _TOP, _BOTTOM = 34, 26, 8, 34
-_REST_S = 4.0  # with all of it in view, before it begins again
-_CHARACTER_PX = 8.4
+_REST_S = 4.0  # the film shows all of it for so long before it begins again
+_CHARACTER_PX = 8.4  # assumed width of a character, to leave out labels that do not fit
 _MOST_TICKS, _LAST_TICK = 8, 0.97  # the text at a tick later than this share would be cut off
 
 
 @dataclass(frozen=True, slots=True)
 class Animation:
-    """A film, to be shown in a notebook.
+    """A film that a notebook shows.
 
     Attributes
     ----------
     page
-        HTML without scripts.
+        The film as HTML without scripts.
     words
-        What the film shows, in sentences.
+        A description of the film, in sentences.
+
+    Examples
+    --------
+    >>> print(Animation("<p>film</p>", "A film."))
+    A film.
     """
 
     page: str
@@ -47,8 +53,8 @@ class Animation:
 def page_of(film: Film) -> str:
     """Return a film as HTML.
 
-    Nothing in it is a script. The boxes for *Pause* and *Still picture* are read by the style
-    sheet. A reader who asked the system for less motion gets the still picture, as paper does.
+    It contains no script: the style sheet reads the boxes *Pause* and *Still picture*. The still
+    picture is also shown in print, and to readers who have asked their system for less motion.
     """
     height = _TOP + _ROW * len(film.lanes) + _BOTTOM
     parts = [
@@ -92,8 +98,9 @@ def _y(film: Film, lane: str) -> int:
 
 
 def _style(film: Film) -> str:
-    """Return the rules of one film; their names begin with its name: a page may have several."""
+    """Return the CSS rules of a film; they begin with its name, as a page may have several."""
     own, whole_s = f".gpulab-film.{film.name}", film.shown_s + _REST_S
+    # Percent of an animation's loop that the film takes; the rest of the loop shows the whole.
     share = 100 * film.shown_s / whole_s
     far = _WIDTH - _LEFT - _RIGHT
     rules = [
@@ -129,7 +136,7 @@ def _style(film: Film) -> str:
 
 
 def _definitions(film: Film) -> str:
-    """Return the area in which the curtain moves, and a pattern for what is wrong."""
+    """Return the area in which the curtain moves, and the pattern that marks errors."""
     high = _ROW * len(film.lanes)
     return (
         f'<defs><clipPath id="{film.name}-area">'
@@ -180,6 +187,7 @@ def _strip(film: Film, strip: Strip) -> str:
             f'<rect x="{x}" y="{y}" width="{width}" height="{_BAR}" '
             f'style="fill:url(#{film.name}-wrong);stroke:var(--gpulab-ink);stroke-width:2"/>'
         )
+    # A label that would not fit is left out: the notes say the same.
     needed = _CHARACTER_PX * len(strip.label)
     if strip.label and needed + 6 < width:
         middle = x + width / 2
@@ -204,7 +212,7 @@ def _level(film: Film, level: Level) -> str:
 
 
 def _curtain(film: Film, height: int) -> str:
-    """Return what hides the future, thinly, and the line that is now."""
+    """Return the pale curtain over the future, and the line at the current time."""
     wide, high = _WIDTH - _LEFT - _RIGHT, _ROW * len(film.lanes)
     return (
         f'<g clip-path="url(#{film.name}-area)"><rect class="sweep" x="{_LEFT}" y="{_TOP}" '

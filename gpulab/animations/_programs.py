@@ -1,4 +1,4 @@
-"""The programs behind the films: each runs on a virtual H200, and its records are the film."""
+"""The programs of the films: each runs on a virtual H200, and its records become the film."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from gpulab.units import format_bytes, format_time
 from gpulab.virtual import virtual_gpu
 
 _GPU = "H200"
+# Five matmuls, each long enough that the host launches all others before it ends.
 _N_MATMULS, _SIDE = 5, 1280
 _N_STEPS, _BATCH_SIDE = 5, 2048
 _FEATURES = 4096
@@ -68,7 +69,7 @@ def queue() -> Film:
 
 
 def dirty_lines() -> Film:
-    """Return the film of a layer that waits for what a flush has left in the L2."""
+    """Return the film of a layer that waits for dirty lines, which a flush left in the L2."""
     import torch
 
     with virtual_gpu(_GPU) as gpu:
@@ -92,6 +93,7 @@ def dirty_lines() -> Film:
         with torch.no_grad():
             record = timeline(program, n_warmup=2)
     kernels = _of(record, "kernel")
+    # The program ran several times for the warm-up; only the last run is on the timeline.
     names = ("read flush", "layer", "write flush", "layer")
     after = dirty[-len(works) :]
     most, lane = max(after), f"dirty, ≤ {format_bytes(max(after))}"
@@ -170,6 +172,7 @@ def double_buffer() -> Film:
         lane = lanes[number % 2]
         strips.append(_strip(lane, copy, "copy", f"written: {number}"))
         strips.append(_strip(lane, kernel, "kernel", f"read: {number}"))
+        # Copies take the buffers in turn: every second later copy writes into this one.
         for later in copies[number + 2 :: 2]:
             start_s, end_s = max(later.start_s, kernel.start_s), min(later.end_s, kernel.end_s)
             if start_s < end_s:
@@ -213,6 +216,7 @@ FILMS: Mapping[str, Callable[[], Film]] = MappingProxyType(
 
 def _of(record: Timeline, kind: str) -> list[Span]:
     spans = [span for span in record.spans if span.kind == kind and span.end_s > span.start_s]
+    # Waits of a stream for an event are spans, too; the film shows those of the host alone.
     host = [span for span in spans if kind != "wait" or span.lane == "host"]
     return sorted(host, key=lambda span: span.start_s)
 

@@ -1,4 +1,4 @@
-"""The films that come with the package: read for a lesson, made anew by ``make animations``."""
+"""Show the films that come with the package; ``make animations`` makes them again."""
 
 import re
 from html import unescape
@@ -13,7 +13,7 @@ _FOLDER = Path(__file__).parents[1] / "data" / "animations"
 
 
 def show(name: str) -> Animation:
-    """Return a film that comes with the package; show it as the last line of a cell.
+    """Return a film that comes with the package; a notebook shows it as the last line of a cell.
 
     Parameters
     ----------
@@ -23,7 +23,13 @@ def show(name: str) -> Animation:
     Raises
     ------
     UnknownNameError
-        If there is none of this name.
+        If there is no film of this name.
+
+    Examples
+    --------
+    >>> from gpulab import animations
+    >>> str(animations.show("queue")).partition(" (")[0]
+    'Five matmuls and the queue'
     """
     NameOf("animation", FILMS).check(name=name)
     page = (_FOLDER / f"{name}.html").read_text("utf-8")
@@ -32,7 +38,19 @@ def show(name: str) -> Animation:
 
 
 def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
-    """Run each program on the virtual GPU, write its film into a folder, and return the files."""
+    """Run each film's program on the virtual GPU, write the films, and return their paths.
+
+    Parameters
+    ----------
+    folder
+        Where to write them; by default the folder of the shipped films.
+
+    Examples
+    --------
+    ::
+
+        gpulab.animations.make(Path("films"))
+    """
     PATH.check(folder=folder)
     paths = []
     for name, film in FILMS.items():

@@ -1,4 +1,4 @@
-"""The benchmark card: somebody's own benchmark, judged by the driver's records of hidden works."""
+"""The benchmark card: how well your own benchmark times works that it has not seen."""
 
 from gpulab.cards._card import Card, CardCheck, CardEntry
 from gpulab.cards._run import card

@@ -1,4 +1,4 @@
-"""The record of a card: each reading beside the records, and what the benchmark cannot do."""
+"""The record of a benchmark card: each reading beside the driver's, and failed situations."""
 
 import math
 from collections.abc import Iterable
@@ -21,6 +21,8 @@ from gpulab.units import format_time
 if TYPE_CHECKING:
     import pandas as pd
 
+# Relative errors: a benchmark is tuned if the lessons' works are close and the hidden ones far
+# off.
 _CLOSE, _FAR = 0.15, 0.3
 _HEAD = ("work", "known", "records", "yours", "off by", "spread", "gpulab.measure", "off by")
 
@@ -32,17 +34,23 @@ class CardEntry:
     Attributes
     ----------
     work
-        What it does, with its size.
+        What the work does, with its size.
     group
         ``"lessons"`` or ``"hidden"``.
     records_s
-        What the driver's records say, with the cache in the state of the card.
+        Seconds according to the driver's records, for the card's state of the cache.
     measured_s
-        What :func:`gpulab.measure` reads; None if it could not.
+        Seconds according to :func:`gpulab.measure`; None if it could not measure the work.
     readings_s
-        What the benchmark returned, call by call.
+        The seconds that the benchmark returned, one for each call of it.
     problem
         Why a reading is missing; empty if none is.
+
+    Examples
+    --------
+    >>> entry = CardEntry("matmul of 512", "hidden", 20e-6, 20e-6, (22e-6, 22e-6, 23e-6))
+    >>> f"{entry.error:+.0%}"
+    '+10%'
     """
 
     work: str
@@ -59,12 +67,12 @@ class CardEntry:
 
     @property
     def measured_error(self) -> float | None:
-        """The same of :func:`gpulab.measure`."""
+        """Relative difference of :func:`gpulab.measure` from the records; None without a time."""
         return None if self.measured_s is None else self.measured_s / self.records_s - 1
 
     @property
     def spread(self) -> float | None:
-        """Largest minus smallest reading, as a share of their median; None below two readings."""
+        """Range of the readings as a share of their median; None for fewer than two readings."""
         if len(self.readings_s) < 2:  # noqa: PLR2004  # a spread needs two
             return None
         return (max(self.readings_s) - min(self.readings_s)) / median(self.readings_s)
@@ -79,7 +87,12 @@ class CardCheck:
     situation
         Such as ``"a GPU that is still busy"``.
     problem
-        What went wrong; empty if it handles it.
+        What went wrong; empty if the benchmark handles it.
+
+    Examples
+    --------
+    >>> CardCheck("work that raises", "returned as if nothing had happened").problem
+    'returned as if nothing had happened'
     """
 
     situation: str
@@ -88,22 +101,22 @@ class CardCheck:
 
 @dataclass(frozen=True, slots=True)
 class Card(Saved):
-    """A benchmark beside the driver's records, for one GPU.
+    """How well a benchmark times the works of a card on one GPU.
 
-    It says how well the benchmark reads these works on this GPU. It says nothing about other
-    works, and a benchmark that returned the right numbers by another way would pass.
+    The card is about these works on this GPU and says nothing about other works. A benchmark that
+    gets the right numbers by other means than timing would pass.
 
     Attributes
     ----------
     benchmark
         Name of the function.
     source, device_name
-        As of a measurement.
+        As in a :class:`gpulab.Measurement`.
     cache
-        ``"hot"`` or ``"cold"``: the state of the L2 cache whose records agree better with the
-        readings.
+        ``"hot"`` or ``"cold"``: the state of the L2 cache in which the records agree better with
+        the readings.
     seed
-        The hidden works follow from it: :func:`gpulab.card` with this seed has the same ones.
+        Determines the hidden works: :func:`gpulab.card` with this seed has the same ones.
     entries
         One for each work.
     checks
@@ -111,13 +124,21 @@ class Card(Saved):
     conditions
         Versions, clock and temperature at the end.
     referee
-        What the works are judged by: the driver's records, those of the virtual GPU, or
-        :func:`gpulab.measure` where there are no records.
+        What the readings are compared with: the driver's records, those of the virtual GPU, or
+        :func:`gpulab.measure` if there are no records.
 
     Raises
     ------
     UnknownNameError
         If the source is not one of the three.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = gpulab.card(lambda fn: 1.0, seed=1, progress=False)
+    >>> found.verdict()[1].partition(":")[2]
+    ' it never called fn, so it timed nothing.'
     """
 
     schema: ClassVar[str] = "gpulab.card/1"
@@ -142,16 +163,16 @@ class Card(Saved):
 
     @property
     def is_tuned(self) -> bool:
-        """Whether it reads the works of the lessons well and the hidden ones badly."""
+        """Whether it times the works of the lessons well and the hidden ones badly."""
         return self._median_error(LESSONS) < _CLOSE and self.median_error > _FAR
 
     @property
     def unhandled(self) -> tuple[CardCheck, ...]:
-        """The situations that it does not handle."""
+        """The checks of situations that the benchmark does not handle."""
         return tuple(check for check in self.checks if check.problem)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a work, times in seconds and errors as shares."""
+        """Return a table with one row per work, times in seconds and errors as shares."""
         import pandas as pd
 
         rows = [
@@ -171,14 +192,14 @@ class Card(Saved):
         return pd.DataFrame([visible_row(row) for row in rows])
 
     def save(self, path: str | Path) -> Path:
-        """Write the card as a page or as JSON, by the end of the name, and return the path.
+        """Write the card as HTML or as JSON, depending on the suffix, and return the path.
 
         Raises
         ------
         InvalidOptionError
             If the name ends neither in ``.html`` nor in ``.json``.
         NotSavedError
-            If the disk refuses it.
+            If the file cannot be written.
         """
         PATH.check(path=path)
         target = Path(path)
@@ -208,7 +229,7 @@ class Card(Saved):
         return table(rows, caption=self._title, headings=_HEAD, has_row_headings=True) + said
 
     def verdict(self) -> tuple[str, ...]:
-        """Return what the card says, sentence by sentence."""
+        """Return the card's findings, one sentence each."""
         found = [self._summary]
         if self.is_tuned:
             found.append(
@@ -269,7 +290,7 @@ class Card(Saved):
 
 
 def _gathered(begin: str, found: list[tuple[str, str]]) -> list[str]:
-    """Return a sentence for each problem, with all that have it."""
+    """Return one sentence for each problem, which names all works or situations with it."""
     problems = dict.fromkeys(problem for problem, _ in found if problem)
     return [
         f"{begin} {', '.join(what for other, what in found if other == problem)}: it {problem}."

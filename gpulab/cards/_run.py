@@ -1,4 +1,4 @@
-"""Run somebody's benchmark over the works of a card, beside the driver's records."""
+"""Run a user's benchmark over the works of a card, and compare it with the driver's records."""
 
 import secrets
 from collections.abc import Callable
@@ -27,10 +27,11 @@ from gpulab.work import Work, check_callable
 _REFEREE, _STAND_IN = "profiler-span", "calibrated"
 _VIRTUAL_RECORDS = "the virtual GPU's own records"
 _CACHES = ("hot", "cold")
-_N_READINGS = 3
+_N_READINGS = 3  # calls of the benchmark per work, for the spread
 _N_SAMPLES = 15
 _CHECK_US = 200.0
-_TOLERANCE, _FLOOR_S = 0.15, 1.5e-5  # launch and wake-up of a stopwatch
+# A check passes within 15 % plus 15 µs, for the launch and the wake-up that a stopwatch adds.
+_TOLERANCE, _FLOOR_S = 0.15, 1.5e-5
 _CURE = "pass your benchmark, a function that is given a work: card(benchmark)"
 
 
@@ -40,10 +41,10 @@ def card(
     seed: int | None = None,
     progress: bool = True,
 ) -> Card:
-    """Run a benchmark over works that it has not seen, and say how well it reads them.
+    """Run your benchmark over works that it has not seen, and return how well it times them.
 
-    Each reading stands beside the driver's records and beside :func:`measure`. The card is about
-    these works on the GPU in use; on the virtual GPU the records are the simulator's own.
+    Each reading is compared with the driver's records and with :func:`measure`. The card is about
+    these works on the GPU in use. On the virtual GPU the records are those of the simulator.
 
     Parameters
     ----------
@@ -51,15 +52,15 @@ def card(
         ``benchmark(fn)`` calls ``fn``, a function without arguments, and returns the seconds of
         one call, alone or as the first of a pair.
     seed
-        Draws the sizes of the hidden works; None draws others each time. The card names it.
+        Seed for the sizes of the hidden works; None: other sizes each time. The card has the seed.
     progress
-        Whether to show a bar (in text) after one second.
+        Whether to show a text progress bar after one second.
 
     Returns
     -------
     Card
-        Readings, errors, spread, conditions and what the benchmark does not handle. A benchmark
-        that raises or returns something else has a card, too; it says so.
+        Readings, errors, spread, conditions and the situations that the benchmark does not handle.
+        If the benchmark raises an error or returns something else, the card says so.
 
     Raises
     ------
@@ -86,6 +87,7 @@ def card(
             _tried(benchmark, work)
             for work in Bar(planned, desc="card", unit=" works", disable=not progress)
         ]
+        # A benchmark may flush the cache or not; it is judged by the state that fits it better.
         cache = min(_CACHES, key=lambda state: _distance(rows, state))
         return Card(
             benchmark=getattr(benchmark, "__name__", type(benchmark).__name__),
@@ -102,7 +104,7 @@ def card(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A work with its readings, for both states of the cache."""
+    """One work with its readings, for both states of the cache."""
 
     work: CardWork
     records: dict[str, Measurement]
@@ -127,7 +129,7 @@ class _Row:
 
 
 def _tried(benchmark: Benchmark, planned: CardWork) -> _Row:
-    """Read the records, then the benchmark, then gpulab.measure, all of the same work."""
+    """Time the same work by the driver's records, the benchmark, and gpulab.measure."""
     work = planned.make()
     referee = "the driver's records"
     try:
@@ -145,7 +147,7 @@ def _read(work: Work, method: str, cache: str) -> Measurement:
 
 
 def _distance(rows: list[_Row], cache: str) -> float:
-    """Return how far the readings are from the records of one state, in the median."""
+    """Return the median relative distance of the readings from the records of one cache state."""
     errors = [
         abs(median(row.readings_s) / row.records[cache].median_s - 1)
         for row in rows
@@ -154,7 +156,7 @@ def _distance(rows: list[_Row], cache: str) -> float:
     return median(errors) if errors else 0.0
 
 
-# Each check returns what the benchmark does wrong, as the end of a sentence; empty if nothing.
+# Each check returns what the benchmark does wrong, as the end of a sentence; empty if it is right.
 
 
 def _busy(benchmark: Benchmark) -> str:
@@ -175,7 +177,7 @@ def _waits(benchmark: Benchmark) -> str:
 
 
 def _raises(benchmark: Benchmark) -> str:
-    """Expect the work's own error to come through."""
+    """Check that the benchmark lets the work's own error through."""
 
     def work() -> None:
         raise _WorkError
@@ -189,10 +191,11 @@ def _raises(benchmark: Benchmark) -> str:
 
 
 class _WorkError(Exception):
-    """What the work of a check raises."""
+    """The error that the work of one check raises."""
 
 
 def _compared(found: CardTrial, what: str) -> str:
+    # Timed here and now: cycles of the spinning kernel depend on the clock of this GPU.
     true_s = _read(spinning(_CHECK_US), _STAND_IN, "hot").median_s
     if found.seconds is None:
         return found.problem

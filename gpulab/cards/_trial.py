@@ -1,4 +1,4 @@
-"""One trial of somebody's benchmark: what it returned for a work, or why there is no reading."""
+"""Call a user's benchmark once: the seconds that it returned, or why there is no reading."""
 
 import math
 from collections.abc import Callable
@@ -16,16 +16,16 @@ Benchmark = Callable[[Work], object]
 
 @dataclass(frozen=True, slots=True)
 class CardTrial:
-    """What came of one call of the benchmark.
+    """The result of one call of the benchmark.
 
     Attributes
     ----------
     seconds
-        The time that it returned, alone or first of a pair; None if there is none.
+        The time that it returned, alone or as the first of a tuple; None if it returned none.
     problem
-        Why there is none, as the end of a sentence about the benchmark; empty if there is one.
+        Why there is no time, as the end of a sentence about the benchmark; empty if there is one.
     error
-        What it raised; None if it returned.
+        The error that it raised; None if it returned.
     """
 
     seconds: float | None
@@ -36,9 +36,9 @@ class CardTrial:
 def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> CardTrial:
     """Call the benchmark with a work, on an idle GPU or after a backlog.
 
-    Whatever the benchmark raises becomes the problem of the trial; an interrupt comes through.
+    An error of the benchmark becomes the problem of the trial; Ctrl-C is raised as usual.
     """
-    n_calls = 0
+    n_calls = 0  # a benchmark that never calls the work returns a number of its own
 
     def fn() -> object:
         nonlocal n_calls
@@ -50,7 +50,7 @@ def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> C
         backlog()
     try:
         value = benchmark(fn)
-    except Exception as error:  # noqa: BLE001  # somebody else's function may raise anything
+    except Exception as error:  # noqa: BLE001  # a user's function may raise anything
         return CardTrial(None, f"raised {type(error).__name__}: {one_line(str(error))}", error)
     finally:
         torch.cuda.synchronize()
@@ -60,6 +60,7 @@ def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> C
 def _judged(value: object, n_calls: int) -> CardTrial:
     if n_calls == 0:
         return CardTrial(None, "never called fn, so it timed nothing")
+    # The time may be the first item of a tuple, such as (median, spread).
     first = value[0] if isinstance(value, tuple) and value else value
     if isinstance(first, bool) or not isinstance(first, Real):
         kind = type(value).__name__

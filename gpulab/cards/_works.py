@@ -1,4 +1,4 @@
-"""The works of a card: those that the lessons show, and others whose sizes are drawn."""
+"""The works of a card: those of the lessons, and hidden ones whose sizes are random."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gpulab.units import format_bytes
 from gpulab.work import Work
 
 LESSONS, HIDDEN = "lessons", "hidden"
-_CYCLES_PER_US = 1980
+_CYCLES_PER_US = 1980  # boost clock of an H200 in MHz; on others the times are only about right
 _N_SLOW = 30  # first calls that are slow: more than half of 50 samples, so a median sees them
 
 
@@ -24,7 +24,7 @@ class CardWork:
     name
         What it does, with its size.
     group
-        ``"lessons"`` if learners have met it, ``"hidden"`` if not.
+        ``"lessons"`` if the lessons use it, otherwise ``"hidden"``.
     make
         Creates the inputs and returns the work.
     """
@@ -35,7 +35,8 @@ class CardWork:
 
 
 def works(seed: int) -> tuple[CardWork, ...]:
-    """Return the works of a card; those of the hidden group follow from the seed."""
+    """Return the works of a card; the seed determines the sizes of the hidden ones."""
+    # The order of these draws is part of what a seed means: a new work draws after them.
     drawn = Random(seed)  # noqa: S311  # sizes, no secrets
     n, n_wide = drawn.randrange(700, 1900), drawn.randrange(2500, 4500)
     n_rows, n_columns = drawn.randrange(500, 8000), drawn.randrange(500, 3000)
@@ -58,24 +59,24 @@ def works(seed: int) -> tuple[CardWork, ...]:
 
 
 def matmul(n: int, dtype: torch.dtype = torch.float32) -> Work:
-    """Return a matmul of squares."""
+    """Return a matmul of square matrices: bound by compute."""
     a, b = torch.randn(2, n, n, device="cuda", dtype=dtype)
     return lambda: a @ b
 
 
 def exp(n_elements: int) -> Work:
-    """Return an operation that is bound by memory."""
+    """Return an exponential of each element: bound by memory."""
     return torch.randn(n_elements, device="cuda").exp
 
 
 def softmax(n_rows: int, n_columns: int) -> Work:
-    """Return an operation on rows."""
+    """Return a softmax along rows."""
     x = torch.randn(n_rows, n_columns, device="cuda")
     return lambda: torch.softmax(x, dim=1)
 
 
 def small_kernels(n_kernels: int) -> Work:
-    """Return work that takes the host longer than the GPU."""
+    """Return small kernels whose launches take longer than they run: bound by the host."""
     x = torch.randn(1 << 14, device="cuda")
 
     def work() -> None:
@@ -87,13 +88,13 @@ def small_kernels(n_kernels: int) -> Work:
 
 
 def spinning(n_us: float) -> Work:
-    """Return a kernel that computes nothing and knows no cache."""
+    """Return a kernel that only waits on the GPU, whatever the state of the cache."""
     n_cycles = round(n_us * _CYCLES_PER_US)
     return lambda: spin(n_cycles)
 
 
 def slow_at_first(n_us: float) -> Work:
-    """Return a spinning kernel whose first calls take longer, each one less."""
+    """Return a spinning kernel whose first calls take longer, decreasing from call to call."""
     slow = [spinning(n_us * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
     usual = spinning(n_us)
 
@@ -104,7 +105,7 @@ def slow_at_first(n_us: float) -> Work:
 
 
 def on_another_stream(n_us: float) -> Work:
-    """Return a spinning kernel on a stream that only the host waits for."""
+    """Return a spinning kernel on a side stream; only a synchronization of the device sees it."""
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
     usual = spinning(n_us)
 
@@ -116,7 +117,7 @@ def on_another_stream(n_us: float) -> Work:
 
 
 def waiting(n_us: float) -> Work:
-    """Return a spinning kernel whose end the work itself waits for."""
+    """Return a spinning kernel followed by a wait for its end, inside the work."""
     usual = spinning(n_us)
 
     def work() -> None:

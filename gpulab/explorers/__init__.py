@@ -1,4 +1,4 @@
-"""Explorers: choose and slide, and see at once what the numbers do; measure by a button."""
+"""Explorers: notebook figures with controls; you choose, slide, and measure with a button."""
 
 from gpulab.explorers._explorer import Explorer
 from gpulab.explorers._machine import MachineExplorer, machine_explorer

@@ -1,4 +1,4 @@
-"""Controls for choices: the widget of each kind, kept in step with what is offered."""
+"""The controls of an explorer: one widget for each choice, updated with its options."""
 
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,13 +17,13 @@ class Controls:
     Parameters
     ----------
     choices
-        What there is to choose.
+        The choices with their options.
     state
-        What is chosen at first.
+        The choices at the start.
     chosen
-        Called with the name and the new value when the reader chooses, on the thread of ``loop``.
+        Called with the name and the new value when you choose, on the thread of ``loop``.
     loop
-        On whose thread the controls are told what to show.
+        The loop on whose thread controls are updated.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Controls:
         self.widgets: Mapping[str, Any] = {
             choice.name: _widget(choice, getattr(state, choice.name)) for choice in choices
         }
-        # By place, not by value: to ipywidgets a value of None is no choice.
+        # By index, not by value: for ipywidgets a value of None means that nothing is selected.
         for name, widget in self.widgets.items():
             widget.observe(lambda change, name=name: self._notice(name, change["new"]), "index")
 
@@ -64,36 +64,36 @@ class Controls:
         return self._choices[name].kind in {"slider", "several"}
 
     def tell(self, choices: tuple[Selector, ...], state: object) -> None:
-        """Show what is offered and chosen now."""
+        """Update the options and values of all widgets."""
         self._teller = threading.get_ident()
         try:
             for choice in choices:
-                # A newer choice is on its way: what was chosen before it would push it back.
+                # Skip a control with a newer choice that waits for its turn: this would undo it.
                 if choice.name not in self._waiting:
                     self._update(choice, getattr(state, choice.name))
         finally:
             self._teller = None
 
     def _update(self, choice: Selector, value: Hashable) -> None:
-        # Only what differs: each message makes the page lay itself out again.
+        # Only differences are sent, because each message makes the browser lay out the page.
         widget, place = self.widgets[choice.name], _place(choice, value)
         self._choices[choice.name] = choice
         if tuple(widget.options) != _texts(choice):
             widget.options = list(_texts(choice))
             widget.index = place
-        # Not compared with what the widget shows: the page may have moved it this moment.
+        # Compared with the last known value, as the user may be moving the widget right now.
         elif value != self._values[choice.name]:
             widget.index = place
         self._values[choice.name] = value
         widget.disabled = _is_settled(choice)
 
     def close(self) -> None:
-        """Take the widgets off the page."""
+        """Remove the widgets from the page."""
         for widget in self.widgets.values():
             widget.close()
 
     def _notice(self, name: str, place: int | Sequence[int] | None) -> None:
-        """Keep what the reader chose, on whichever thread it comes, until its turn."""
+        """Store a choice, on whichever thread it arrives, until its turn."""
         if place is None or threading.get_ident() == self._teller:
             return
         offered = self._choices[name].offered
@@ -103,7 +103,9 @@ class Controls:
         self._take_in_turn(name)
 
     def _take(self, name: str) -> None:
-        if name in self._waiting:  # else the turn of an earlier choice has served this one
+        if (
+            name in self._waiting
+        ):  # otherwise the turn of an earlier choice has taken this one, too
             self._values[name] = value = self._waiting.pop(name)
             self._chosen(name, value)
 
@@ -145,5 +147,5 @@ def _place(choice: Selector, value: Any) -> int | list[int]:  # noqa: ANN401 # o
 
 
 def _is_settled(choice: Selector) -> bool:
-    """Tell whether there is one option only, which is not offered to the keyboard either."""
+    """Return whether there is only one option; the widget is disabled then."""
     return len(choice.options) == 1

@@ -1,4 +1,4 @@
-"""The crossover explorer as functions of its state: what to choose, what to draw, what to say."""
+"""The model of the crossover explorer: its choices, its picture and its words for a state."""
 
 import math
 import os
@@ -42,33 +42,35 @@ if TYPE_CHECKING:
 
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
-_METHOD, _CACHE = "synchronized", "hot"  # what one waits for: launch and wake-up included
+# The time that a program waits: launch and wake-up included.
+_METHOD, _CACHE = "synchronized", "hot"
 _STEPS_PER_OCTAVE = 4
 _SECOND = "D"  # marker of the second GPU
 _MEASURE = "Press “Measure here”, or choose another {} above."
-# One after the other, as what is offered may depend on the choice before.
+# In this order, because the options of a choice may depend on the choices before it.
 _ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
 _SIDES = {"cpu": "this machine's CPU", "gpu": "the GPU in use"}
 
 
 @dataclass(frozen=True, slots=True)
 class CrossoverState:
-    """What is chosen in a crossover explorer.
+    """The choices of a crossover explorer.
 
     Attributes
     ----------
     workload, dtype
-        What runs.
+        The operation and its type.
     gpu, cpu
-        Whose times: ``"recorded:NAME"``, ``"here"``, and of the GPU also ``"computed:NAME"``.
+        Source of the times: ``"recorded:NAME"``, ``"here"``, and for the GPU also
+        ``"computed:NAME"``.
     n_threads
-        Of the CPU; None: as torch is set, or was.
+        Threads of the CPU; None: torch's setting, at the time of the measurement.
     transfers
-        Copies within the GPU's times.
+        Copies that the GPU's times include.
     link
-        What they go over; None: as measured, or the GPU's own.
+        The link of the copies; None: the measured one, or the GPU's own.
     size
-        Where the reader stands.
+        The size at which times are compared.
     beside
         A second GPU to compare with, as ``gpu``; empty for none.
     """
@@ -85,7 +87,7 @@ class CrossoverState:
 
 
 class CrossoverModel:
-    """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
+    """The model of the crossover explorer; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "crossover"
     right = 0.82  # the names of the lines stand there
@@ -97,8 +99,8 @@ class CrossoverModel:
         self._choices = lru_cache(maxsize=500)(self._offered)
 
     def choices(self, state: CrossoverState) -> tuple[Selector, ...]:
-        """Return what can be chosen; the first of each is the default."""
-        # Asked for at each step of a slider, so that none of it is made twice.
+        """Return the choices with their options; the first option of each is the default."""
+        # Cached, because each step of a slider asks for it.
         return self._choices(replace(state, size=0, n_threads=None, link=None, gpu="", beside=""))
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
@@ -122,12 +124,12 @@ class CrossoverModel:
         )
 
     def settled(self, state: CrossoverState) -> CrossoverState:
-        """Return the nearest state of which everything is offered."""
+        """Return the nearest state in which every choice is one of its options."""
         for name in _ORDER:
             choice = next(each for each in self.choices(state) if each.name == name)
             value: Any = nearest(choice.offered, getattr(state, name))
             if name == "size" and not choice.offered[0] <= state.size <= choice.offered[-1]:
-                # Of another operation: at the end of the range there is least to see.
+                # A size of another operation. The middle shows more than the end of the range.
                 value = choice.offered[len(choice.offered) // 2]
             state = replace(state, **{name: value})
         return state
@@ -144,11 +146,11 @@ class CrossoverModel:
         )
 
     def skips(self, step: Step, found: Sequence[Measured]) -> bool:
-        """Tell whether the size before took so long that this one would block the notebook."""
+        """Return whether a smaller size took so long that this one would block the notebook."""
         return too_long(step, found)
 
     def scene(self, state: CrossoverState, found: Sequence[Measured]) -> Scene:
-        """Return both curves, where one is on them, and what was measured here."""
+        """Return both curves, the times at the chosen size, and what was measured here."""
         points = points_among(found)
         still = replace(state, size=0)
         record, words = self.record(replace(still, beside=""), points)
@@ -204,9 +206,9 @@ class CrossoverModel:
         return record, tuple(_words(record))
 
     def _spanned(self, state: CrossoverState, points: tuple[Point, ...]) -> Limits:
-        """Return limits (sizes, seconds) that hold for every link and number of threads.
+        """Return axis limits (sizes, seconds) that suit every link and number of threads.
 
-        Axes that moved with the slider would hide what the slider does.
+        If the axes moved with the slider, they would hide its effect.
         """
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
@@ -219,7 +221,7 @@ class CrossoverModel:
 
 
 def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    """Return the sizes of the slider: all that has times, in steps of a quarter octave."""
+    """Return the sizes of the slider: from the smallest to the largest, four per octave."""
     first, last = min(known), max(known)
     n_steps = round(_STEPS_PER_OCTAVE * math.log2(last / first))
     steps = sorted({round(size) for size in np.geomspace(first, last, n_steps + 1)})
@@ -227,7 +229,7 @@ def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
 
 
 def _on_here(state: CrossoverState) -> int | None:
-    """Return the threads for this machine, whatever the recorded CPU has."""
+    """Return the threads for this machine, which may have fewer than the recorded CPU."""
     if state.n_threads is None or state.cpu == HERE:
         return state.n_threads
     return min(state.n_threads, os.cpu_count() or 1)
@@ -238,7 +240,7 @@ def _wider(values: Sequence[float], factor: float) -> tuple[float, float]:
 
 
 def _overlay(state: CrossoverState, points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return the points measured here that belong to what is chosen and are no curve of it."""
+    """Return points measured here that fit the choices and are not part of a curve."""
     return tuple(
         point
         for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
@@ -261,7 +263,7 @@ def _curves_of(record: Crossover) -> tuple[Curve, ...]:
 
 
 def _scale_of(record: Crossover) -> float:
-    """Return the length in seconds of the unit that the figure writes times in."""
+    """Return the seconds of the unit in which the figure shows times."""
     return unit_of([time_s for curve in _curves_of(record) for time_s in curve.median_s])[0]
 
 
@@ -272,7 +274,7 @@ def _plot(
     limits: Limits,
     ax: "Axes",
 ) -> None:
-    """Draw both curves, what was measured here over them, and axes of these limits."""
+    """Draw both curves, the points measured here over them, and axes with these limits."""
     scale = _scale_of(record)
     ax.set_xlim(*limits[0])
     ax.set_ylim(*(time_s / scale for time_s in limits[1]))
@@ -299,7 +301,7 @@ def _name(point: Point) -> str:
 
 
 def _markers(record: Crossover, size: int) -> Iterable[Marker]:
-    """Mark the size of the slider, with the times of both sides there."""
+    """Yield the marker of the slider's size, and of both times there."""
     yield Marker(size)
     scale = _scale_of(record)
     for curve in (record.cpu, record.gpu):
@@ -309,14 +311,14 @@ def _markers(record: Crossover, size: int) -> Iterable[Marker]:
 
 
 def _at_size(curve: Curve, size: int) -> float | None:
-    """Return the seconds of a curve at a size, straight in both logarithms; None beyond it."""
+    """Return a curve's seconds at a size, interpolated on log axes; None outside of the curve."""
     if not curve.sizes[0] <= size <= curve.sizes[-1]:
         return None
     return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
 
 
 def _words(record: Crossover) -> Iterable[str]:
-    """Say where the curves cross, where the lines do, and what to doubt."""
+    """Yield sentences on where the curves cross, where the fits cross, and doubts."""
     found = str(record)
     has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
     yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
@@ -327,7 +329,7 @@ def _words(record: Crossover) -> Iterable[str]:
 
 
 def _where(record: Crossover, size: int) -> str:
-    """Say where the reader is: both times at the size, and their ratio."""
+    """Return a sentence with both times at the size and their ratio."""
     cpu_s, gpu_s = (_at_size(curve, size) for curve in (record.cpu, record.gpu))
     here = f"At n = {size:,}"
     for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
@@ -345,7 +347,7 @@ def _where(record: Crossover, size: int) -> str:
 
 
 def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterable[str]:
-    """Say where the second GPU crosses, and how much faster one of the GPUs is at the size."""
+    """Yield a sentence on the second GPU: its crossing, and the ratio of the GPUs at the size."""
     if second is None:
         return
     said = f"Second {second.gpu.name}: {second}"
@@ -361,7 +363,7 @@ def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterabl
 def _spots(
     record: Crossover, second: Crossover | None, overlay: Sequence[Point]
 ) -> Iterable[Spot]:
-    """Give every point a hint: what it is, whose, and how long it takes."""
+    """Yield a tooltip for every point: operation, device and time."""
     what, scale = f"{record.workload} {record.dtype}", _scale_of(record)
     for curve in (*_curves_of(record), *(() if second is None else (second.gpu,))):
         columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)

@@ -1,4 +1,4 @@
-"""An explorer: a state that the reader moves, and everything that follows from it."""
+"""The explorer: choices that you change, and the figure, table and measurements they lead to."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,12 +31,18 @@ _SIZE_IN = (9.0, 5.2)
 
 
 class Explorer(Generic[State]):
-    """A picture that follows what is chosen; shown in a notebook with controls.
+    """A figure that follows your choices; a notebook shows it with controls.
 
-    Without widgets, as on an exported page, it is the picture with its table. Nothing is
-    measured until somebody presses the button or calls :meth:`measure`.
+    Without widgets, as on an exported page, it is a figure with its table. Nothing is measured
+    until you press the button or call :meth:`measure`. Measured points stay when choices change.
 
-    What was measured here stays when the choice changes.
+    Examples
+    --------
+    >>> import gpulab
+    >>> explorer = gpulab.explorers.crossover_explorer("matmul", size=512)
+    >>> explorer.choose(workload="softmax")
+    >>> explorer.state.workload, explorer.found
+    ('softmax', ())
     """
 
     def __init__(
@@ -56,24 +62,24 @@ class Explorer(Generic[State]):
 
     @property
     def state(self) -> State:
-        """What is chosen, a frozen dataclass; set it, or use :meth:`choose`."""
+        """Your choices as a frozen dataclass; set it, or call :meth:`choose`."""
         return self._state
 
     @state.setter
     def state(self, state: State) -> None:
-        """Choose all at once; what does not go together is settled."""
+        """Set all choices at once; a choice that does not fit is replaced by the nearest one."""
         self._state = self._model.settled(state)
         if self._panel is not None:
             self._panel.tell(self.choices, self._state)
 
     @property
     def choices(self) -> tuple[Selector, ...]:
-        """What can be chosen now."""
+        """The choices that are offered now, with their options."""
         return self._model.choices(self._state)
 
     @property
     def code(self) -> str:
-        """The line of Python that shows the same choices again; measurements are not in it."""
+        """The line of Python that opens the explorer with these choices, without measurements."""
         first = self._model.settled(type(self._state)())
         chosen = ", ".join(
             f"{choice.name}={getattr(self._state, choice.name)!r}"
@@ -84,7 +90,7 @@ class Explorer(Generic[State]):
 
     @property
     def found(self) -> tuple[Measured, ...]:
-        """What was measured here, in the order taken; points, and ceilings of a GPU."""
+        """The points and ceilings that were measured here, in the order taken."""
         return (*self._measured, *(self._job.found if self._job else ()))
 
     @property
@@ -93,12 +99,12 @@ class Explorer(Generic[State]):
         return tuple(found for found in self.found if isinstance(found, Point))
 
     def choose(self, **values: object) -> None:
-        """Choose by name, as a reader would by hand.
+        """Change choices by their names, as by hand.
 
         Raises
         ------
         UnknownNameError
-            If there is no such choice.
+            If there is no choice of this name.
         InvalidOptionError
             If the value is not among those offered.
         """
@@ -112,29 +118,29 @@ class Explorer(Generic[State]):
 
     @property
     def scene(self) -> Scene:
-        """What is to be seen now; what cannot be drawn says why."""
+        """The scene for the current choices; if it cannot be drawn, it says why."""
         try:
             return self._model.scene(self._state, self.found)
         except GpulabError as error:
             return Scene(empty=str(error))
 
     def measure(self) -> tuple[Measured, ...]:
-        """Measure here what is chosen, now, and return what was found; Ctrl-C keeps that.
+        """Measure the chosen tasks now and return the results; after Ctrl-C, those until then.
 
-        The button does the same by steps, so that the notebook stays usable meanwhile.
+        The button does the same in steps, between which the notebook stays usable.
         """
         job = self._begin()
         job.start(None)
         return tuple(job.found)
 
     def stop(self) -> None:
-        """Stop measuring after the step that runs; what was measured is kept."""
+        """Stop measuring after the current step; measured points are kept."""
         if self._job is not None:
-            self._job.stop()  # at once, though a step may be running on the thread of the cells
+            self._job.stop()  # at once, even while a step runs on the cells' thread
             self._loop.in_turn(self._report)(self._job)
 
     def figure(self) -> Figure:
-        """Return the picture with its description and table, as it stands without widgets.
+        """Return the figure with its description and table, as shown without widgets.
 
         Raises
         ------
@@ -146,11 +152,11 @@ class Explorer(Generic[State]):
         return render(_axes(scene), alt=alt, frame=scene.frame())
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the table of what is drawn, one row a point; times are in seconds."""
+        """Return the table of the drawn points, one row each; times are in seconds."""
         return self.scene.frame()
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture, or the table if the name ends in ``.csv``.
+        """Write the figure, or the table if the name ends in ``.csv``.
 
         Parameters
         ----------
@@ -182,13 +188,13 @@ class Explorer(Generic[State]):
 
     @property
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
-        """The controls and the picture, for a place in a layout of your own."""
+        """The controls and the figure as a widget, for a layout of your own."""
         if self._panel is None:
             self._panel = self._build()
         return self._panel.box
 
     def close(self) -> None:
-        """Stop measuring and take the widgets off the page; points and state stay."""
+        """Stop measuring and remove the widgets from the page; points and choices stay."""
         self.stop()
         if self._panel is not None:
             self._panel.close()
@@ -261,10 +267,10 @@ class Explorer(Generic[State]):
             self._begin().start(self._loop.asyncio_loop)
 
     def _begin(self) -> MeasurementJob:
-        """Make the job for what is chosen, and keep what the one before measured."""
+        """Return a new job for the current choices; points of the previous job are kept."""
         self.stop()
         before, steps = self._job, self._model.steps(self._state)
-        # What was stopped goes on; what is complete begins again.
+        # A stopped job is continued; a complete one is measured again.
         is_rest = before is not None and before.steps == steps and not before.is_complete
         self._measured = self.found
         job = self._job = MeasurementJob(
@@ -279,7 +285,7 @@ class Explorer(Generic[State]):
     def _report(self, job: MeasurementJob) -> None:
         if self._panel is not None:
             self._panel.report(job)
-            # Drawing takes longer than a quick step does: some twenty pictures will do.
+            # Drawing takes longer than a quick step, so a job draws only about twenty pictures.
             if not job.is_running or job.n_done % max(1, len(job.steps) // _N_PICTURES) == 0:
                 self._panel.pace.ask()
 
@@ -299,7 +305,7 @@ def _axes(scene: Scene) -> "Axes":
 
 
 def _traits(scene: Scene, renderer: Renderer) -> dict[str, Any]:
-    """Render a scene, and return what the widget is to be told."""
+    """Render a scene, and return the traits for the widget."""
     if scene.empty:
         return {"empty": visible(scene.empty), "words": []}
     drawn = renderer.draw(scene)

@@ -1,4 +1,4 @@
-"""The machine: a small program for a GPU that is played with on its own picture."""
+"""The machine explorer: a small program for a GPU that you edit on its picture."""
 
 import secrets
 from collections.abc import Mapping
@@ -34,14 +34,21 @@ from gpulab.widgets import JupyterLoop
 
 _MOST_UNDONE = 200
 _MOST_TRIED = 200
-_REST_S = 0.6  # without a change, before the still picture follows
+_REST_S = 0.6  # without a change, before the still picture is updated
 
 
 class MachineExplorer:
-    """A program on the lanes host, streams and engines, with what each method reads of it.
+    """A small GPU program on lanes for host, streams and engines, and each method's reading.
 
-    It is made by :func:`machine_explorer`. Every change runs the simulator of the virtual GPU
-    again: nothing is measured, and no GPU is needed.
+    :func:`machine_explorer` makes it. Every change runs the simulator of the virtual GPU again;
+    nothing is measured, and no GPU is needed.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.explorers.machine_explorer("stopwatch")
+    >>> machine.readings[-1].truth_us > 0
+    True
     """
 
     def __init__(self, state: MachineState) -> None:
@@ -64,28 +71,28 @@ class MachineExplorer:
 
     @property
     def program(self) -> MachineProgram:
-        """What is on the machine; set it to put another program there."""
+        """The program on the machine; set it to replace the program."""
         return self._program
 
     @program.setter
     def program(self, program: MachineProgram) -> None:
-        """Put another program on the machine; that can be undone."""
+        """Replace the program; :meth:`undo` takes it back."""
         self._change(program, None)
         self._send()
 
     @property
     def playback(self) -> Playback:
-        """What the program does, call by call."""
+        """The run of the program, call by call."""
         return self._playback
 
     @property
     def readings(self) -> tuple[MethodReading, ...]:
-        """What each method reads now, the program's own stopwatch and events first."""
+        """The readings of all methods, those of the program's own stopwatch and events first."""
         return self._readings
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the picture shows, in words."""
+        """A description of the picture, in sentences."""
         return (*playback_words(self._playback), *map(reading_words, self._readings))
 
     @property
@@ -95,26 +102,26 @@ class MachineExplorer:
 
     @property
     def link(self) -> str:
-        """One line of Python that puts this program on a machine."""
+        """One line of Python that opens a machine with this program."""
         return f"gpulab.explorers.machine_explorer({self._program.to_json()!r})"
 
     @property
     def tried(self) -> tuple[Attempt, ...]:
-        """What was tried for challenges, in its order."""
+        """The attempts at challenges, in order."""
         return tuple(self._tried)
 
     @property
     def state(self) -> MachineState:
-        """Everything that is kept: the program, the challenge, and what was tried."""
+        """Everything that :meth:`save` writes: the program, the challenge, and the attempts."""
         return MachineState(self._program, self._challenge, self.tried)
 
     def begin(self, name: str | None) -> None:
-        """Begin a challenge, with its program; None ends the one that runs.
+        """Start a challenge with its program; None ends the current challenge.
 
         Raises
         ------
         UnknownNameError
-            If there is no such challenge.
+            If there is no challenge of this name.
         """
         if name is not None:
             self._first = challenge(name).program
@@ -123,26 +130,26 @@ class MachineExplorer:
         self._send()
 
     def undo(self) -> None:
-        """Take the last change back, if there is one."""
+        """Undo the last change, if there is one."""
         if self._done:
             self._undone.append(self._program)
             self._put(self._done.pop())
         self._send()
 
     def redo(self) -> None:
-        """Make the change again that was taken back."""
+        """Redo the change that was undone last."""
         if self._undone:
             self._done.append(self._program)
             self._put(self._undone.pop())
         self._send()
 
     def reset(self) -> None:
-        """Put the first program back; that can be undone, too."""
+        """Go back to the first program; this can be undone, too."""
         self._change(self._first, None)
         self._send()
 
     def save(self, path: str | Path) -> Path:
-        """Write the state as JSON; :func:`machine_explorer` takes its text.
+        """Write the state as JSON; :func:`machine_explorer` accepts the text of the file.
 
         Raises
         ------
@@ -158,7 +165,7 @@ class MachineExplorer:
 
     @property
     def widget(self) -> Any:  # noqa: ANN401 # anywidget's own
-        """The machine as a widget, for a place in a layout of your own."""
+        """The machine as a widget, for a layout of your own."""
         if self._widget is None:
             self._widget = widgets.machine_class()(view=self._view())
             receive = self._loop.in_turn(self._receive)
@@ -166,7 +173,7 @@ class MachineExplorer:
         return self._widget
 
     def _receive(self, content: Mapping[str, Any]) -> None:
-        """Do what a message of the page asks for; a mistake is said at its place."""
+        """Handle a message of the page; an error is shown at the operation that it is about."""
         self._answer = content.get("number", self._answer)
         self._problem = {}
         try:
@@ -174,7 +181,7 @@ class MachineExplorer:
         except GpulabError as error:
             self._problem = {"text": str(error), "place": content.get("place"), **_field(content)}
         finally:
-            self._send()  # a page that gets no answer waits for ever
+            self._send()  # in any case, because the page waits for an answer
 
     def _do(self, content: Mapping[str, Any]) -> None:
         what = content["do"]
@@ -197,7 +204,7 @@ class MachineExplorer:
         if not widgets.is_watched():
             display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
             return
-        # Two outputs: a page that is opened without a kernel shows the still one.
+        # Two outputs: the widget, and a still picture for a page without a kernel.
         self._still = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
         display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
@@ -205,7 +212,7 @@ class MachineExplorer:
         return still_html(self._playback, self._readings, self.words, self._mark)
 
     def _change(self, program: MachineProgram, gesture: object) -> None:
-        """Put a changed program on the machine; the steps of one gesture are undone together."""
+        """Replace the program; all steps of one gesture, such as a drag, are undone together."""
         if program == self._program and gesture is None:
             self._put(program)
             return
@@ -225,7 +232,7 @@ class MachineExplorer:
         self._judge()
 
     def _judge(self) -> None:
-        """Keep what was tried for the challenge; each program once in a row."""
+        """Judge the program and add the attempt, unless it equals the one before."""
         if not self._challenge:
             return
         judged = self._judged = attempt(self._challenge, self._playback, self._tried)
@@ -246,7 +253,7 @@ class MachineExplorer:
         self._loop.later(_REST_S, lambda: self._rest(number))
 
     def _rest(self, number: int) -> None:
-        """Bring the still picture up to date when nothing moves any more."""
+        """Update the still picture when no change has come for a moment."""
         if number == self._n_changes and self._still is not None:
             text = {"text/plain": str(self), "text/html": self._still_html()}
             self._still.update(text, raw=True)
@@ -286,20 +293,20 @@ def machine_explorer(
     challenge: str | None = None,  # the word that learners know
     **settings: object,
 ) -> MachineExplorer:
-    """Play with a small program for a GPU, on its picture.
+    """Return a small GPU program that you edit on its picture, with all methods' readings.
 
-    Drag the end of a kernel or of a copy to change how long it is, drag it to another stream, and
-    drop in further operations. Beside the picture stands what each timing method would read now,
-    and why it is wrong. The simulator of the virtual GPU computes all of it; nothing is measured.
+    Drag the end of a kernel or of a copy to change its length, drag it to another stream, and add
+    operations. Beside the picture you see what each timing method would read, and why it is
+    wrong. The simulator of the virtual GPU computes all of it; nothing is measured.
 
     Parameters
     ----------
     program
-        The name of a program to begin with, e.g. ``"stopwatch"`` or ``"streams"``; a
-        :class:`gpulab.machine.MachineProgram`; or the JSON text of a program or of a state that
+        The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, a
+        :class:`gpulab.machine.MachineProgram`, or the JSON text of a program or of a state that
         ``explorer.save()`` wrote.
     challenge
-        Name of a challenge to begin with, e.g. ``"right stopwatch"``.
+        Name of a challenge to start, e.g. ``"right stopwatch"``.
     **settings
         ``launch_us``, ``queue_depth``, ``repetitions`` or ``n_streams`` of the program.
 
@@ -307,16 +314,23 @@ def machine_explorer(
     -------
     MachineExplorer
         Show it as the last line of a cell. ``program``, ``readings``, ``words``, ``code`` and
-        ``tried`` give what is seen.
+        ``tried`` contain what it shows.
 
     Raises
     ------
     UnknownNameError
-        If there is no such program or challenge.
+        If there is no program, challenge or setting of this name.
     SchemaVersionError
         If a text was written by another version, or is damaged.
     InvalidOptionError
-        If a setting is not one, or a program is too large.
+        If a setting has a wrong value, or the program is too large.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.explorers.machine_explorer("stopwatch", launch_us=4.0)
+    >>> machine.program.launch_us
+    4.0
     """
     state = _state_of(program)
     for name in settings:
@@ -338,6 +352,7 @@ def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
             f"program={program!r}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
+    # Only JSON begins with a brace, no name of a program does.
     if program.lstrip().startswith("{"):
         is_program = (
             f'"{MachineProgram.schema}"' in program and f'"{MachineState.schema}"' not in program

@@ -1,4 +1,4 @@
-"""What hand and keyboard do to a program: each message of the page becomes another program."""
+"""The edits of the machine explorer: each message of the page makes a new program."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ Message = Mapping[str, Any]
 
 
 def _set(program: MachineProgram, message: Message) -> MachineProgram:
-    """Change one field of an operation; a copy keeps its bytes in other memory."""
+    """Change one field of an operation; a copy in other memory still moves as many bytes."""
     place, field, value = message["place"], message["field"], message["value"]
     _FIELD.check(field=field)
     operation = program.operations[place]
@@ -30,7 +30,7 @@ def _tune(program: MachineProgram, message: Message) -> MachineProgram:
 
 
 def _add(program: MachineProgram, message: Message) -> MachineProgram:
-    """Drop an operation in, with the event and the buffer that it most likely needs."""
+    """Add an operation, with the event and the buffer that it most likely needs."""
     kind, stream = message["kind"], int(message["stream"])
     operation = ProgramOperation(kind, stream, is_pinned=bool(message["is_pinned"]))
     if kind == "record":
@@ -44,7 +44,7 @@ def _add(program: MachineProgram, message: Message) -> MachineProgram:
 
 
 def _move(program: MachineProgram, message: Message) -> MachineProgram:
-    """Call an operation earlier or later, on the same stream or another one, in one change."""
+    """Move an operation to another place in the program, and to another stream, in one change."""
     place = message["place"]
     operation = replace(program.operations[place], stream=int(message["stream"]))
     return program.replaced(place, operation).moved(place, int(message["to"]))

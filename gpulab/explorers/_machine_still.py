@@ -1,4 +1,4 @@
-"""The machine as a still picture: what stands where no page draws it, such as without a kernel."""
+"""The machine as a still SVG picture, for pages without a kernel."""
 
 import base64
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _WIDTH, _LEFT, _RIGHT = 960, 110, 12
 _AXIS, _ROW, _BAR = 26, 34, 22
 _READING_LEFT, _READING_RIGHT, _READING_ROW = 150, 400, 22
 _CHARACTER = 7.5
-_MOST_BARS = 600
+_MOST_BARS = 600  # a picture of a long loop would make the notebook large
 _MICRO = 1e-6
 _N_TICKS = 5
 _ROLES = {"copy in": "copy", "copy out": "copy", "record": "event"}
@@ -26,7 +26,7 @@ def still_html(
     words: tuple[str, ...],
     mark: str,
 ) -> str:
-    """Return the picture as HTML, with the words that say the same."""
+    """Return the picture as HTML, with its description."""
     svg = _svg(playback, readings)
     source = base64.b64encode(svg.encode()).decode("ascii")
     alt = clean(" ".join(words))

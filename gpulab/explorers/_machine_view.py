@@ -1,4 +1,4 @@
-"""What the page needs to draw a machine: plain values, and the words beside them."""
+"""The data that the page needs to draw a machine: plain values and texts."""
 
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +25,7 @@ _MICRO = 1e-6
 def view_of(
     playback: Playback, readings: tuple[MethodReading, ...], words: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return everything about a run that the page draws, with times in microseconds."""
+    """Return everything that the page draws of a run, with times in microseconds."""
     program = playback.program
     return {
         "source": f"computed: virtual {program.spec.driver_name}",

@@ -1,4 +1,4 @@
-"""The two explorers, ready to show: crossover of CPU and GPU, and roofline of a GPU."""
+"""The functions that open two explorers: the crossover of CPU and GPU, and a GPU's roofline."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,8 @@ __all__ = ["crossover_explorer", "roofline_explorer"]
 
 
 _PRECISION = 0.02
-_POINT_S, _CEILING_S = 0.15, 0.05  # of sampling, besides warming up; a GPU has nine ceilings
+# Seconds of sampling after the warm-up, which block the notebook; a GPU has nine ceilings.
+_POINT_S, _CEILING_S = 0.15, 0.05
 
 
 _RECORDING = Requirement(
@@ -34,43 +35,44 @@ def crossover_explorer(
     points: Iterable[Point] = (),
     **chosen: object,
 ) -> Explorer[CrossoverState]:
-    """Explore from which size on the GPU is worth it.
+    """Explore the size from which on the GPU is faster than the CPU.
 
-    Two curves over the size, and a slider to stand on them: what both sides take there, and how
-    many times faster one is. "Measure here" times both sides on this machine, by steps between
-    which the notebook stays usable; its points are drawn over the curves.
+    It shows the times of CPU and GPU over the size. Move the slider to a size to see both times
+    and their ratio. "Measure here" times both sides on this machine and adds the points. It
+    measures step by step, so that the notebook stays usable.
 
     Parameters
     ----------
     workload
         A name of :data:`gpulab.workloads.WORKLOADS`.
     recordings
-        Files of recordings of your own, to choose from beside those that are shipped.
+        Files of your own recordings, offered beside the shipped ones.
     points
-        What was measured on this machine before, e.g. ``explorer.points`` or those of a sweep.
+        Points that were measured on this machine before, e.g. ``explorer.points`` or those of a
+        sweep.
     **chosen
-        What else is chosen at first: fields of the state, see
+        Other choices at the start: fields of
         :class:`gpulab.explorers._crossover.CrossoverState`.
 
     Returns
     -------
     Explorer
-        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` give
-        what is seen.
+        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` return
+        or write what it shows.
 
     Raises
     ------
     UnknownNameError
-        If there is no such choice.
+        If there is no choice of this name.
     InvalidOptionError
         If a value is not among those offered.
 
     Examples
     --------
-    In a notebook, where its sliders are to be seen:
-
     >>> import gpulab
-    >>> gpulab.explorers.crossover_explorer("softmax")  # doctest: +SKIP
+    >>> explorer = gpulab.explorers.crossover_explorer("softmax", size=1024)
+    >>> explorer.code
+    "gpulab.explorers.crossover_explorer(workload='softmax', size=1024)"
     """
     explorer = Explorer(
         CrossoverModel(_listed(recordings)),
@@ -88,42 +90,40 @@ def roofline_explorer(
     found: Iterable[Point | Ceilings] = (),
     **chosen: object,
 ) -> Explorer[RooflineState]:
-    """Explore how close the catalogue comes to what the GPU allows.
+    """Explore how close the operations of the catalogue come to the limits of the GPU.
 
-    Measured against predicted times of every operation, or what they reach below the roofs of
-    the GPU, with a hint at each point and the same data as a table. "Measure here" measures the
-    roofs of the GPU in use, and then the operations that are shown.
+    It shows measured over predicted times of every operation, or a roofline, with a tooltip at
+    each point and the same data as a table. "Measure here" measures the roofs of the GPU in use,
+    and then the operations that are shown.
 
     Parameters
     ----------
     recordings
-        Files of recordings of your own, to choose from beside those that are shipped.
+        Files of your own recordings, offered beside the shipped ones.
     found
         What was measured on this machine before, e.g. ``explorer.found``, the points of a sweep,
-        or what :func:`gpulab.roofline.measure_ceilings` returned.
+        or the result of :func:`gpulab.roofline.measure_ceilings`.
     **chosen
-        What is chosen at first: fields of the state, see
-        :class:`gpulab.explorers._roofline.RooflineState`.
+        Choices at the start: fields of :class:`gpulab.explorers._roofline.RooflineState`.
 
     Returns
     -------
     Explorer
-        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` give
-        what is seen.
+        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` return
+        or write what it shows.
 
     Raises
     ------
     UnknownNameError
-        If there is no such choice.
+        If there is no choice of this name.
     InvalidOptionError
         If a value is not among those offered.
 
     Examples
     --------
-    In a notebook, where its sliders are to be seen:
-
     >>> import gpulab
-    >>> gpulab.explorers.roofline_explorer()  # doctest: +SKIP
+    >>> gpulab.explorers.roofline_explorer().code
+    'gpulab.explorers.roofline_explorer()'
     """
     explorer = Explorer(
         RooflineModel(_listed(recordings)),
@@ -136,7 +136,7 @@ def roofline_explorer(
 
 
 def measure_step(step: Step) -> Measured:
-    """Measure a task, or the roofs of the GPU in use; quick, as the notebook waits for it."""
+    """Measure a task or the roofs of the GPU in use, quickly, because the notebook waits."""
     if isinstance(step, Task):
         return take(step, precision=_PRECISION, max_time_s=_POINT_S)
     return measure_ceilings(max_time_s=_CEILING_S)

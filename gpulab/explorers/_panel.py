@@ -1,4 +1,4 @@
-"""The widgets of an explorer on the page: controls, picture, and the button that measures."""
+"""The widgets of an explorer: its controls, its picture, and the buttons to measure and stop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,30 +13,30 @@ _REST_S = 0.4  # without a new picture, before the table follows
 
 
 class Panel:
-    """What stands on the page; it knows how to show things and nothing of what they are.
+    """The layout of an explorer on the page; it shows values and does not know their meaning.
 
     Parameters
     ----------
     controls
-        For the choices.
+        The controls of the choices.
     loop
-        On whose thread everything happens.
+        The loop on whose thread everything runs.
     draw
-        Draws at a sharpness (device pixels for each CSS pixel), on dark paper or not, and returns
-        the traits of the picture to set.
+        Called with the sharpness (device pixels for each CSS pixel) and whether the paper is dark;
+        returns the traits of the picture.
     table
-        Returns the table as HTML; asked for when nothing moves any more.
+        Returns the table as HTML; called when the controls have been at rest for a moment.
     file
         Returns the contents of a file by its suffix, ``".png"`` or ``".csv"``.
     measure, stop
-        What the buttons do.
+        The actions of the buttons.
 
     Attributes
     ----------
     box
-        All of it.
+        The widget with all others.
     picture, pace
-        The picture, and when it is drawn.
+        The picture, and the object that decides when it is drawn.
     """
 
     def __init__(  # noqa: PLR0913 # each is an action of its own
@@ -58,8 +58,8 @@ class Panel:
         self.pace = Pace(self._show, loop)
         self._page: dict[str, Any] = {"ratio": 1.0, "dark": False}
         self._is_open = False
-        # Messages, not traits: ipywidgets sets what a page sends on a thread of its own, and a
-        # trait that is set on two threads at a time can lose the words of the last picture.
+        # Messages, not traits: ipywidgets sets traits from the page on a thread of its own. If two
+        # threads set traits at a time, the words of the last picture can get lost.
         receive = loop.in_turn(self._receive)
         self.picture.on_msg(lambda _, content, __: receive(content))
         self._start = ipywidgets.Button(description="Measure here", icon="play")
@@ -73,19 +73,19 @@ class Panel:
         self.box: Any = ipywidgets.VBox([self._top, *controls.long, self._row, self.picture])
 
     def tell(self, choices: tuple[Selector, ...], state: object) -> None:
-        """Show what is chosen now, in the controls and in the picture."""
+        """Update the controls, and draw the picture for the current choices."""
         self._controls.tell(choices, state)
         self.pace.ask()
 
     def report(self, job: MeasurementJob) -> None:
-        """Show how far a job is."""
+        """Show the progress of a job."""
         self._stop.disabled = not job.is_running
         self._start.disabled = job.is_running
         total = len(job.steps) if job.is_running else 0
         self.picture.progress = {"text": visible(str(job)), "done": job.n_done, "total": total}
 
     def close(self) -> None:
-        """Take everything off the page."""
+        """Remove everything from the page."""
         self.pace.close()
         self._controls.close()
         for widget in (*self._row.children, self._row, self._top, self.picture, self.box):
@@ -94,7 +94,7 @@ class Panel:
     def _show(self) -> int:
         number = int(self.picture.number) + 1
         traits = self._draw(self._page["ratio"], self._page["dark"])
-        # One message: a number without its picture would be answered too early.
+        # In one message: the page would acknowledge a number that arrives before its picture.
         with self.picture.hold_sync():
             for name, value in {**traits, "number": number}.items():
                 self.picture.set_trait(name, value)
@@ -103,12 +103,12 @@ class Panel:
         return number
 
     def _rest(self, number: int) -> None:
-        """Bring the table up to date when nothing moves any more, if it is to be seen."""
+        """Update the table when the controls are at rest, if it is open."""
         if number == self.picture.number and self._is_open:
             self.picture.table = self._table()
 
     def _receive(self, content: dict[str, Any]) -> None:
-        """Do what a message of the page says; :func:`gpulab.widgets.picture_class` lists them."""
+        """Handle a message of the page; :func:`gpulab.widgets.picture_class` lists them."""
         if "shown" in content:
             self.pace.seen(content["shown"])
         elif "file" in content:

@@ -1,9 +1,9 @@
-"""Draws scenes on one matplotlib figure that it keeps, so that only what changed is drawn again.
+"""Draw scenes on one matplotlib figure that is reused, so that only changes are drawn again.
 
-The legend leaves the picture as values, and so does what moves with a slider: the page draws both.
+The legend and the markers that move with a slider are returned as values; the page draws them.
 
-No plotting library takes its place, because with Plotly, bqplot and ipympl no point can be reached
-by keyboard, and Plotly and ipympl are slower; docs/explorers.md has the figures.
+Plotly, bqplot and ipympl were tried: their points cannot be reached by keyboard, and Plotly and
+ipympl are slower. docs/explorers.md has the figures.
 """
 
 import io
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_NONE = "None"  # as matplotlib calls no line and no marker
+_NONE = "None"  # matplotlib's name for no line and no marker
 _PIXELS_PER_INCH = 100
 _MARGINS = {"left": 0.11, "bottom": 0.14, "top": 0.87}
-_MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
-_N_KEPT = 64  # pictures, of some 50 kB each
+_MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more is hardly visible
+_N_KEPT = 64  # pictures, about 50 kB each
 
 
 class LegendEntry(NamedTuple):
-    """One series.
+    """One series of the legend.
 
     Attributes
     ----------
     label
         Its name.
     colour
-        Of line and marker, as ``"#rrggbb"``.
+        Colour of line and marker, as ``"#rrggbb"``.
     marker
-        As matplotlib calls it; empty if there is none.
+        matplotlib's name of the marker; empty for none.
     is_filled
-        Whether the marker is more than an outline.
+        Whether the marker is filled; otherwise it is an outline.
     line
-        ``"solid"``, ``"dashed"``, ``"band"`` for what fills an area, or empty.
+        ``"solid"``, ``"dashed"``, ``"band"`` for a filled area, or empty.
     """
 
     label: str
@@ -55,20 +55,20 @@ class LegendEntry(NamedTuple):
 
 
 class RenderedPicture(NamedTuple):
-    """A picture, and where things are on it, as shares of width and height from the top left.
+    """A picture with positions on it, as shares of width and height from the top left.
 
     Attributes
     ----------
     png
         The picture, without markers.
     description
-        The text alternative, built from the axes.
+        The text alternative, made from the axes.
     spots
-        Place of each spot of the scene.
+        Position of each spot of the scene.
     markers
-        From place to place: a vertical line, or a ring where both are one.
+        x, and y from and to: a vertical line, or a ring if both y are equal.
     legend
-        What each series looks like.
+        The series and their looks.
     """
 
     png: bytes
@@ -79,7 +79,7 @@ class RenderedPicture(NamedTuple):
 
 
 class _KeptPicture(NamedTuple):
-    """A picture of a scene as it can be used again."""
+    """A picture of a scene that can be used again."""
 
     png: bytes
     description: str
@@ -88,7 +88,7 @@ class _KeptPicture(NamedTuple):
     legend: tuple[LegendEntry, ...]
 
     def places(self, points: "Sequence[tuple[float, float]]") -> list[tuple[float, float]]:
-        """Return the shares of some points of the axes."""
+        """Return the positions of points of the axes, as shares of the picture."""
         if not points:
             return []
         width, height = self.size
@@ -97,19 +97,19 @@ class _KeptPicture(NamedTuple):
 
 
 class Renderer:
-    """A figure that is kept from picture to picture, so that little is left to draw.
+    """Draws pictures on one figure that is reused, so that little must be drawn again.
 
-    Ticks and labels take most of the time of a picture: their pixels serve as long as limits,
-    labels and title stay the same. Whole pictures are kept by the key of their scene. What moves
-    with a slider over the picture is no part of it, and neither is the legend, whose text would
-    take as long as all the rest: the page draws both itself.
+    Ticks and labels take most of the time of a picture. Their pixels are reused while limits,
+    labels and title stay the same. Whole pictures are cached by the key of their scene. The page
+    draws the markers that move with a slider, and the legend, whose text would take as long as all
+    else.
 
     Parameters
     ----------
     width_px, height_px
         Size of a picture in CSS pixels.
     right
-        Where the axes end, as a share of the width; names of lines stand to the right of it.
+        Right end of the axes, as a share of the width; names of lines are to the right of it.
     """
 
     def __init__(self, *, width_px: int = 840, height_px: int = 460, right: float = 0.97) -> None:
@@ -118,14 +118,14 @@ class Renderer:
         self._lay(sharpness=1.0, is_dark=False)
 
     def _lay(self, *, sharpness: float, is_dark: bool) -> None:
-        """Begin with empty axes, on light or dark paper, and without any picture."""
+        """Start with empty axes, on light or dark paper, and drop all cached pictures."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
 
         self.sharpness, self.is_dark = sharpness, is_dark
         size = (self.width_px / _PIXELS_PER_INCH, self.height_px / _PIXELS_PER_INCH)
         with style(is_dark=is_dark):
-            # Not through pyplot: it would keep the figure alive in a list.
+            # Not pyplot, which keeps a list of all figures and so keeps them alive.
             figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH * sharpness)
             # Fixed margins: the axes must not move while somebody drags a slider.
             figure.subplots_adjust(right=self._right, **_MARGINS)
@@ -136,7 +136,7 @@ class Renderer:
         self._pictures.clear()
 
     def suit(self, sharpness: float, *, is_dark: bool) -> None:
-        """Draw for a page from now on; pictures for another kind of page are thrown away.
+        """Set sharpness and paper of the page; if they differ, cached pictures are dropped.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Renderer:
             self._lay(sharpness=wanted, is_dark=is_dark)
 
     def draw(self, scene: Scene) -> RenderedPicture:
-        """Draw a scene, as little of it as is new."""
+        """Return the picture of a scene; only what has changed is drawn."""
         kept = self._pictures.get(scene.key)
         if kept is None or scene.key is None:
             kept = self._pictures[scene.key] = self._draw(scene)
@@ -172,7 +172,7 @@ class Renderer:
         ax = self._ax
         for artist in self._contents():
             artist.remove()
-        ax.set_prop_cycle(None)  # colours begin anew, as on axes of its own
+        ax.set_prop_cycle(None)  # start again with the first colour
         with style(is_dark=self.is_dark):
             scene.plot(ax)
         ax.set_title(visible(scene.title), parse_math=False)
@@ -188,7 +188,7 @@ class Renderer:
         return _KeptPicture(self._encode(), description, ax.transData.frozen(), size, legend)
 
     def _draw_empty(self, contents: "list[Artist]") -> None:
-        """Put axes without contents on the canvas: kept pixels, or new ones if they differ."""
+        """Put empty axes on the canvas: cached pixels, or new ones if the axes have changed."""
         key, pixels = self._empty
         if key == self._look():
             self._canvas.restore_region(pixels)
@@ -201,7 +201,7 @@ class Renderer:
         self._empty = (self._look(), self._canvas.copy_from_bbox(self._canvas.figure.bbox))
 
     def _look(self) -> "tuple[Hashable, ...]":
-        """Return all that the look of empty axes depends on."""
+        """Return everything that the look of empty axes depends on."""
         ax = self._ax
         ticks = [label.get_text() for label in ax.get_yticklabels()] if not ax.get_ylabel() else []
         return (
@@ -210,7 +210,7 @@ class Renderer:
         )
 
     def _contents(self) -> "list[Artist]":
-        """Return what was drawn on the axes: everything but their frame."""
+        """Return the artists that were drawn on the axes, without those of the empty axes."""
         return [artist for artist in self._ax.get_children() if artist not in self._fixed]
 
     def _encode(self) -> bytes:
@@ -219,19 +219,19 @@ class Renderer:
         size = self._canvas.get_width_height(physical=True)
         pixels = Image.frombuffer("RGBA", size, self._canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
         file = io.BytesIO()
-        # Without alpha a quarter less to pack; the lowest level packs flat colours well enough.
+        # Without alpha there is a quarter less to compress; level 1 is enough for flat colours.
         pixels.convert("RGB").save(file, "png", compress_level=1)
         return file.getvalue()
 
     def close(self) -> None:
-        """Give everything drawn free."""
+        """Free the figure and all cached pictures."""
         self._canvas.figure.clear()
         self._empty = (None, None)
         self._pictures.clear()
 
 
 def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
-    """Take the legend off the axes, and return what it says."""
+    """Remove the legend from the axes, and return its entries."""
     handles, labels = ax.get_legend_handles_labels()
     drawn = ax.get_legend()
     if drawn is not None:

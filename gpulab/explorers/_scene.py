@@ -1,4 +1,4 @@
-"""What an explorer shows, as values: choices, a scene for them, and tasks to measure."""
+"""The records between an explorer's model and its page: choices, scenes, steps to measure."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Measured = Point | Ceilings
 
 @dataclass(frozen=True, slots=True)
 class CeilingsStep:
-    """The roofs of the GPU in use, to be measured."""
+    """The step that measures the roofs of the GPU in use."""
 
     def __str__(self) -> str:
         return "roofs of the GPU"
@@ -31,20 +31,20 @@ Step = Task | CeilingsStep
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One thing to choose, and what there is to choose from.
+    """One choice with its options.
 
     Attributes
     ----------
     name
         Field of the state that it sets.
     label
-        What the reader sees.
+        The label of its control.
     kind
-        ``"menu"``, ``"buttons"``, ``"slider"``, or ``"several"`` of a list.
+        ``"menu"``, ``"buttons"``, ``"slider"``, or ``"several"`` for a list with several selected.
     options
-        Text and value of each.
+        Text and value of each option.
     families
-        Of ``"several"``: the name of each family with the texts in it.
+        For ``"several"``: the name of each family with the texts in it.
     """
 
     name: str
@@ -55,16 +55,16 @@ class Selector:
 
     @property
     def offered(self) -> tuple[Any, ...]:
-        """The values alone."""
+        """The values of the options, without their texts."""
         return tuple(value for _, value in self.options)
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 # it is asked whether it fits
-        """Return a value that was given by hand, as the state has it: a number is rounded.
+        """Return a value in the form of the state; for a slider, the nearest number offered.
 
         Raises
         ------
         InvalidOptionError
-            If it is not among those offered.
+            If the value is not among the options.
         """
         if self.kind == "slider" and isinstance(value, int):
             return nearest(self.offered, value)
@@ -81,7 +81,7 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point of the picture that has a hint, in the units of the axes."""
+    """A point with a tooltip, in the units of the axes."""
 
     x: float
     y: float
@@ -90,13 +90,13 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A black ring on the picture, or a vertical line through it where ``y`` is None."""
+    """A black ring at a point, or a vertical line if ``y`` is None."""
 
     x: float
     y: float | None = None
 
     def draw(self, ax: "Axes") -> None:
-        """Draw it on axes, where no page does."""
+        """Draw it on axes, for a figure without a page."""
         if self.y is None:
             ax.axvline(self.x, color=INK, linewidth=1.2)
         else:
@@ -111,28 +111,28 @@ def _nothing() -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is shown of a state.
+    """Everything that an explorer shows for one state.
 
     Attributes
     ----------
     plot
         Draws the contents, labels, scales and limits on axes.
     key
-        What all of that depends on; None: on more than can be told.
+        Everything that the picture depends on: equal keys mean equal pictures. None: never reuse.
     title
-        What it is, with where the numbers come from.
+        The title, with the source of the numbers.
     alt
-        What is to be seen, in a sentence or two.
+        What the picture shows, in a sentence or two.
     words
         Lines below the picture; the first is the main one.
     spots
-        Points with hints.
+        Points with tooltips.
     markers
-        What moves with a slider over the contents.
+        Markers that move with a slider; the page draws them over the picture.
     frame
-        Makes the table of what is drawn.
+        Returns the table of the drawn points.
     empty
-        What to do, where there is nothing to draw; then nothing else counts.
+        What to do if there is nothing to draw; then all other fields are ignored.
     """
 
     plot: "Callable[[Axes], object]" = id
@@ -147,12 +147,12 @@ class Scene:
 
 
 def as_options(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return options that the reader sees as they are: each text is its own value."""
+    """Return options whose texts are their values."""
     return tuple((value, value) for value in values)
 
 
 def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one of what is offered
-    """Return a value if it is offered, else the nearest number, else the first one."""
+    """Return a value if it is offered, otherwise the nearest number, otherwise the first."""
     if value in offered:
         return value
     numbers = [each for each in offered if isinstance(each, int)]
@@ -162,35 +162,35 @@ def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one
 
 
 class Model(Protocol[State]):
-    """The functions that an explorer is made of; none of them measures or draws.
+    """The functions behind an explorer; none of them measures or draws.
 
     Attributes
     ----------
     name
-        Of the explorer, and of its files.
+        Name of the explorer and of its downloads.
     right
-        Where the axes end, as a share of the picture's width.
+        Right end of the axes, as a share of the picture's width.
     """
 
     name: str
     right: float
 
     def choices(self, state: State) -> tuple[Selector, ...]:
-        """Return what can be chosen, given what is chosen."""
+        """Return the choices with their options, which may depend on other choices."""
         ...
 
     def settled(self, state: State) -> State:
-        """Return the nearest state in which every choice is one of those offered."""
+        """Return the nearest state in which every choice is one of its options."""
         ...
 
     def scene(self, state: State, found: Sequence[Measured]) -> Scene:
-        """Return what is to be seen, with what was measured here."""
+        """Return the scene of a state, with what was measured here."""
         ...
 
     def steps(self, state: State) -> tuple[Step, ...]:
-        """Return what the button measures, one step after the other."""
+        """Return the steps that the button measures, in order."""
         ...
 
     def skips(self, step: Step, found: Sequence[Measured]) -> bool:
-        """Tell whether a step is not worth its time, from what was measured before."""
+        """Return whether to skip a step, judging by what was measured before."""
         ...

@@ -1,8 +1,8 @@
-"""When things happen in an explorer: in turn, on the thread that runs the notebook's cells.
+"""Schedule an explorer's pictures and measurements on the thread of the notebook's cells.
 
-Messages of widgets, pictures and measurements share that thread with the cells. So messages wait
-for their turn, a picture waits until the page has shown the one before, and a measurement goes by
-steps with a pause between two of them.
+Messages of widgets, pictures and measurements share this thread with the cells. So messages wait
+for their turn, a picture waits until the page has shown the one before, and a measurement runs in
+steps with a pause after each.
 """
 
 import asyncio
@@ -14,28 +14,28 @@ from gpulab.foreign_text import one_line
 from gpulab.sweeps import Point
 from gpulab.widgets import JupyterLoop
 
-# A front end that shows the picture answers sooner; one that is hidden or gone never does.
+# A front end that shows the picture answers sooner; a hidden or closed one never answers.
 _PATIENCE_S = 0.5
-_PAUSE_S = 0.02  # between two steps, for the messages that came during the first
+_PAUSE_S = 0.02  # between two steps, for messages that arrived during the first
 
 
 class Pace:
-    """Draws when asked, but not before the picture before was seen.
+    """Draws on request, but not before the page has shown the previous picture.
 
-    What to draw is read when it is drawn, so that it is always the last that was asked for.
-    Outside of Jupyter nobody can answer, and then every picture is drawn at once.
+    The state is read at the time of drawing, so a picture is never out of date. Outside of Jupyter
+    no page answers, and every picture is drawn at once.
 
     Parameters
     ----------
     draw
         Draws and sends a picture, and returns its number.
     loop
-        Where it waits.
+        The loop on which it waits.
 
     Attributes
     ----------
     n_dropped
-        How many pictures were asked for and never drawn.
+        Number of pictures that were requested and never drawn.
     """
 
     def __init__(self, draw: Callable[[], int], loop: JupyterLoop) -> None:
@@ -45,14 +45,14 @@ class Pace:
         self.n_dropped = 0
 
     def ask(self) -> None:
-        """Ask for a picture of what there is now."""
+        """Request a picture of the current state."""
         self.n_dropped += self._is_asked
         self._is_asked = True
         if self._on_its_way is None:
             self._go()
 
     def seen(self, number: int) -> None:
-        """Take note that a front end shows the picture of this number."""
+        """Note that a front end shows the picture with this number."""
         if self._on_its_way is None or number < self._on_its_way:
             return
         self._on_its_way = None
@@ -60,7 +60,7 @@ class Pace:
             self._go()
 
     def close(self) -> None:
-        """Draw nothing more of what was asked for."""
+        """Cancel all requests."""
         self._on_its_way, self._is_asked = None, False
 
     def _go(self) -> None:
@@ -71,33 +71,32 @@ class Pace:
 
 
 class MeasurementJob:
-    """Steps that are measured one after the other on the thread of the cells.
+    """Measures steps one after the other, on the thread of the cells.
 
-    A virtual GPU stands behind ``torch.cuda`` for the whole process, and a measurement must not
-    share the GPU with the cell that runs. So the steps take turns with the cells, and no thread
-    is needed.
+    A virtual GPU replaces ``torch.cuda`` for the whole process, and a measurement must not share
+    the GPU with a running cell. So steps run between two cells, and not on a thread of their own.
 
     Parameters
     ----------
     steps
-        What is to be measured.
+        The steps to measure.
     measure_step
-        Measures one of them.
+        Measures one step.
     skips
-        Tells whether a step is not worth its time, from what was found so far.
+        Returns whether to skip a step, judging by the results so far.
     report
-        Called after each step, and when it ends.
+        Called after each step and at the end.
     n_done
-        Steps that had their turn in another job before.
+        Number of steps that a previous job has done already.
 
     Attributes
     ----------
     found
-        What was measured so far; it is kept when the job is stopped.
+        The results so far; they are kept if the job is stopped.
     n_done
-        Steps that were measured or skipped.
+        Number of steps that were measured or skipped.
     error
-        What ended it early; empty if nothing did.
+        The error that ended the job early; empty for none.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class MeasurementJob:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step had its turn."""
+        """Whether every step was measured or skipped."""
         return self.n_done == len(self.steps)
 
     def __str__(self) -> str:
@@ -135,7 +134,7 @@ class MeasurementJob:
         return f"Stopped{why}. {so_far}; press again for the rest."
 
     def start(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Measure by steps on a loop, or all at once where there is none."""
+        """Measure in steps on an event loop; without one, measure everything at once."""
         self.is_running = not self.is_complete
         self._loop = loop
         self._report()
@@ -146,7 +145,7 @@ class MeasurementJob:
             loop.call_soon(self._step)
 
     def stop(self) -> None:
-        """Begin no further step; the one that runs is kept."""
+        """Start no further step; the result of the current one is kept."""
         self.is_running = False
 
     def _step(self) -> None:

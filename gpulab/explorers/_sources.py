@@ -1,4 +1,4 @@
-"""Whose times an explorer shows: recorded ones, those measured here, or a virtual GPU's."""
+"""The times that an explorer shows: recorded, measured here, or computed on a virtual GPU."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,20 +15,21 @@ from gpulab.workloads import workload
 
 HERE = "here"
 RECORDED, COMPUTED = "recorded:", "computed:"
+# A curve on a virtual GPU takes a moment to compute, and sliders ask for the same ones again.
 _N_CURVES_KEPT = 500
 _N_FILES_KEPT = 8
-_SLOW_S = 0.25  # a call; larger sizes would block the notebook too long
-_LONGEST_S = 0.05  # virtual times hardly vary
+_SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
+_LONGEST_S = 0.05  # short, because virtual times hardly vary
 
 
 def recorded_options(mine: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the recordings to choose from, as text and value: shipped ones and one's own."""
+    """Return the recordings as options (text and value): your own and the shipped ones."""
     names = (*mine, *recordings.list())
     return tuple((f"{name}, recorded", RECORDED + name) for name in names)
 
 
 def computed_options() -> tuple[tuple[str, str], ...]:
-    """Return the virtual GPUs to choose from, as text and value."""
+    """Return the virtual GPUs as options (text and value)."""
     return tuple(
         (f"{name}, {'computed' if gpus.gpu(name).recorded else 'from its data sheet'}", key)
         for name in gpus.names()
@@ -37,7 +38,7 @@ def computed_options() -> tuple[tuple[str, str], ...]:
 
 
 def recording_of(choice: str) -> recordings.Recording:
-    """Return the recording of an option; one's own file is read again only if it has changed."""
+    """Return the recording of an option; a file is read again only if it has changed."""
     name = choice.removeprefix(RECORDED)
     if name in recordings.list():
         return recordings.load(name)
@@ -51,12 +52,12 @@ def _read(path: str, _version: tuple[int, int] | None) -> recordings.Recording:
 
 
 def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
-    """Return the points of what was measured."""
+    """Return the points among what was measured."""
     return tuple(each for each in found if isinstance(each, Point))
 
 
 def too_long(step: Step, found: Sequence[Measured]) -> bool:
-    """Tell whether a smaller size took so long that this one would block the notebook."""
+    """Return whether a smaller size took so long that this one would block the notebook."""
     if not isinstance(step, Task):
         return False
     smaller = (
@@ -68,13 +69,14 @@ def too_long(step: Step, found: Sequence[Measured]) -> bool:
 
 
 def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
-    """Return the points of one side that were measured here on the device measured last.
+    """Return one side's points that were measured here, on the most recent device.
 
-    A task that was measured again counts with its last time.
+    If a task was measured several times, its last time counts.
     """
     side = [point for point in points if point.task.on == on]
     if not side:
         return ()
+    # Points of two devices on one curve would look like noise.
     last = (side[-1].source, side[-1].device_name)
     kept = {p.task.key: p for p in side if (p.source, p.device_name) == last}
     return tuple(kept.values())
@@ -94,9 +96,9 @@ def points_of(
     name, dtype
         The workload and its type.
     here
-        What was measured here.
+        The points measured here.
     **how
-        ``method`` and ``cache`` of a virtual GPU's times.
+        ``method`` and ``cache`` for a virtual GPU's times.
     """
     if choice.startswith(COMPUTED):
         return computed(choice.removeprefix(COMPUTED), name, dtype, **how)
@@ -115,17 +117,18 @@ def points_of(
 def computed(gpu: str, name: str, dtype: str, *, method: str, cache: str) -> tuple[Point, ...]:
     """Return a workload's times on a virtual GPU, at the catalogue's sizes."""
     tasks = (Task(name, size, dtype, cache=cache, method=method) for size in workload(name).sizes)
+    # outside() first: the notebook may have a virtual GPU of its own in use.
     with outside(), virtual_gpu(gpu):
         return tuple(take(task, max_time_s=_LONGEST_S) for task in tasks)
 
 
 def need_points(points: Sequence[Point], what: str, cure: str) -> None:
-    """Refuse to draw nothing.
+    """Raise an error if there are no points to draw.
 
     Raises
     ------
     InvalidOptionError
-        If there is no point; the message says what to do.
+        If there are none; the message says what to do.
     """
     if not points:
         raise InvalidOptionError(f"No times of {what} yet. {cure}")

@@ -1,4 +1,4 @@
-"""The table below the picture: units in the cells, no more digits than mean something."""
+"""The table below an explorer's picture: times with units, three or four digits."""
 
 import math
 from collections.abc import Callable
@@ -15,10 +15,10 @@ _MAX_ROWS = 300
 
 
 def table_html(frame: "pd.DataFrame", caption: str) -> str:
-    """Write a frame as an HTML table with a caption; every cell is escaped.
+    """Return a frame as an HTML table with a caption; every cell is escaped.
 
-    Columns that end in ``_s`` are times. Those that are the same in every row are left out, as
-    the caption says what they would.
+    Columns that end in ``_s`` are times. Columns with the same value in every row are left out,
+    because the caption says it.
     """
     shown = frame.head(_MAX_ROWS)
     names = [name for name in shown.columns if len(shown) == 1 or _varies(shown[name])]

@@ -1,4 +1,4 @@
-"""A figure that also reads as text: picture, description and data in one display object."""
+"""A figure with its text alternative: picture, description and data in one display object."""
 
 import base64
 import io
@@ -23,12 +23,13 @@ MAX_TABLE_ROWS = 100
 WIDTH_IN = 9.0  # about the width of a notebook's page
 _PIXELS_PER_INCH = 100
 _SHARPNESS = 2
-_MOST_LINES = 6  # of a caption; more of them fold
-_MOST_MARKS = 2_000  # of one artist; as shapes more of them make a page slow, so they are pixels
-# The same picture gives the same file.
+_MOST_LINES = 6  # of a caption; a longer caption can be folded
+# Of one artist. More of them would make a page slow as SVG shapes, so they are drawn as pixels.
+_MOST_MARKS = 2_000
+# Without a date and with fixed ids, so that the same picture gives the same file.
 _SVG: Any = {"svg.fonttype": "path", "svg.hashsalt": "gpulab"}
 _NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
-# A picture in an SVG file takes its theme from the element that shows it.
+# An SVG image takes its colour scheme from the element that shows it.
 _THEME = (
     '[data-jp-theme-light="true"] .gpulab-figure{color-scheme:light}'
     '[data-jp-theme-light="false"] .gpulab-figure{color-scheme:dark}'
@@ -38,22 +39,30 @@ _THEME = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture with the text that says what is on it, and its data.
+    """A picture with a text that describes it, and its data.
 
-    In a page the picture is as wide as the page, and has the page's theme, light or dark.
+    In a page it is as wide as the page, and follows the page's light or dark theme.
 
     Attributes
     ----------
     canvas
         The figure of matplotlib.
     title
-        Title, which ends with where the numbers come from.
+        The title, which ends with the source of the numbers.
     description
-        The text alternative: type, axes with units, ranges, and what is to be seen.
+        The text alternative: kind of plot, axes with units and ranges, and the caption.
     caption
-        What is to be seen, shown under the picture; the last part of the description.
+        What the picture shows; it is printed below it.
     frame
-        The numbers drawn; the table under the picture shows its first rows.
+        The numbers in the picture; the table below it has the first rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0]})
+    >>> plots.line(frame, title="Time", source="virtual").caption
+    'time: from 3 µs at 1 to 5 µs at 2; lowest 3 µs, highest 5 µs.'
     """
 
     canvas: "Canvas" = field(repr=False, compare=False)
@@ -64,12 +73,12 @@ class Figure:
 
     @property
     def width_px(self) -> int:
-        """Width in CSS pixels at which text has the size that it was drawn for."""
+        """Width in CSS pixels at which text has its intended size."""
         return round(self.canvas.get_figwidth() * _PIXELS_PER_INCH)
 
     @property
     def png(self) -> bytes:
-        """The picture on light paper, two device pixels for each CSS pixel."""
+        """The picture as PNG on light paper, with two device pixels for each CSS pixel."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         file = io.BytesIO()
@@ -80,7 +89,7 @@ class Figure:
 
     @property
     def svg(self) -> str:
-        """The picture as shapes, on light paper, or on dark paper where the page is dark."""
+        """The picture as SVG, which is light or dark as the page that shows it."""
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -94,7 +103,7 @@ class Figure:
         return themed(file.getvalue())
 
     def _keep_layout(self) -> None:
-        """Leave everything where it is: laid out again, a drawn figure moves by a fraction."""
+        """Switch the layout off: a second layout would move everything by part of a pixel."""
         self.canvas.set_layout_engine("none")
 
     def __str__(self) -> str:
@@ -121,30 +130,40 @@ class Figure:
 
 
 def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
-    """Turn drawn axes into a display object.
+    """Return a :class:`Figure` of axes that have been drawn on.
 
     Parameters
     ----------
     ax
         Axes with title, labels and data.
     alt
-        What is to be seen, in a sentence or two.
+        What the picture shows, in a sentence or two.
     frame
-        The numbers drawn.
+        The numbers in it.
 
     Returns
     -------
     Figure
-        Its description is built from the axes, so it cannot disagree with them.
+        Its description is made from the axes, so that the two cannot disagree.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> _ = ax.plot([1, 2], [3, 5])
+    >>> render(ax, alt="It grows.", frame=pd.DataFrame({"y": [3, 5]})).caption
+    'It grows.'
     """
     title = visible(ax.get_title().replace("\n", " "))
     caption = visible(alt.strip())
+    # root=True: the axes may be in a subfigure, which cannot be drawn alone.
     canvas: Any = ax.get_figure(root=True)
     return Figure(canvas, title, describe(ax, alt), caption, frame)
 
 
 def themed(svg: str) -> str:
-    """Return an SVG file of matplotlib with each colour of the palette in both of its shades."""
+    """Return an SVG of matplotlib with both shades, light and dark, of each palette colour."""
 
     def variable(found: re.Match[str]) -> str:
         return f"var(--c{found[1]})" if found[0] in palette.ON_DARK else found[0]
@@ -167,7 +186,7 @@ def themed(svg: str) -> str:
 
 
 def _many_marks(canvas: "Canvas") -> "list[Artist]":
-    """Return the artists that are made of more marks than a page should have as shapes."""
+    """Return the artists with so many marks that they should be pixels and not shapes."""
     from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
 
@@ -183,7 +202,24 @@ def _many_marks(canvas: "Canvas") -> "list[Artist]":
 
 
 def describe(ax: "Axes", alt: str) -> str:
-    """Say in words what the axes show: kind, title, axes with units and range, series."""
+    """Return the axes in words: kind of plot, title, axes with units and ranges, series.
+
+    Parameters
+    ----------
+    ax
+        Axes that have been drawn on.
+    alt
+        What they show, for the end of the text.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> _ = ax.plot([1, 2], [3, 5])
+    >>> _ = ax.set(title="Time", xlabel="n", ylabel="time (s)")
+    >>> describe(ax, "It grows.")[:49]
+    'Plot: Time. The x axis shows n, from 1 to 2. The '
+    """
     kind = ax.get_gid() or "Plot"
     names = ax.get_legend_handles_labels()[1]
     series = f" Series: {', '.join(names)}." if names else ""
@@ -193,7 +229,7 @@ def describe(ax: "Axes", alt: str) -> str:
 
 
 def _axis(ax: "Axes", which: str) -> str:
-    """One sentence about an axis: its label with the unit, its range, its scale."""
+    """Return a sentence on one axis: its label with the unit, its range, its scale."""
     axis: Any = getattr(ax, f"{which}axis")
     label = axis.get_label_text()
     if not label:
@@ -205,6 +241,7 @@ def _axis(ax: "Axes", which: str) -> str:
         return ""
     low, high = sorted(axis.get_view_interval())
     data_low, data_high = sorted(axis.get_data_interval())
+    # The range of the data that is in view, without the margins of the axes.
     low, high = max(low, data_low), min(high, data_high)
     log = ", logarithmic" if axis.get_scale() == "log" else ""
     return f"The {which} axis shows {label}, from {_number(low)} to {_number(high)}{log}."
@@ -219,7 +256,7 @@ def _number(value: float) -> str:
 
 
 def _table(frame: "pd.DataFrame") -> str:
-    """Write the first rows as an HTML table, and say so when there are more."""
+    """Return the first rows as an HTML table, with a note if there are more."""
     rows = frame.head(MAX_TABLE_ROWS)
     table: str = visible(
         rows.to_html(index=False, border=0, float_format=lambda value: f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""What a record tells a figure: where its numbers come from, and its table."""
+"""Check the arguments of figures, and read a record's source and its table."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 
 def check_frame(name: str, frame: object) -> None:
-    """Refuse what is not a frame of pandas.
+    """Raise an error unless ``frame`` is a pandas DataFrame; ``name`` is the argument's name.
 
     Raises
     ------
     InvalidOptionError
         If it is something else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> check_frame("record", pd.DataFrame())
     """
     import pandas as pd
 
@@ -26,12 +31,17 @@ def check_frame(name: str, frame: object) -> None:
 
 
 def check_axes(ax: object) -> None:
-    """Refuse what cannot be drawn on.
+    """Raise an error unless ``ax`` is an Axes of matplotlib.
 
     Raises
     ------
     InvalidOptionError
-        If it is something else than axes of matplotlib.
+        If it is something else.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> check_axes(Canvas().add_subplot())
     """
     from matplotlib.axes import Axes
 
@@ -49,12 +59,16 @@ SIZE_IN = Requirement(
 
 
 def check_words(*, title: object, alt: object, ax_size: object) -> None:
-    """Refuse what no figure can have as title, text alternative or size; None is left out.
+    """Raise an error if title, text alternative or size are wrong; None is accepted.
 
     Raises
     ------
     InvalidOptionError
-        If one of them is not what it must be.
+        If the title is not a text, the text alternative is empty, or the size is not two lengths.
+
+    Examples
+    --------
+    >>> check_words(title="Time", alt=None, ax_size=(9.0, 4.2))
     """
     TEXT.or_none.check(title=title, alt=alt)
     if isinstance(alt, str) and not alt.strip():
@@ -63,7 +77,7 @@ def check_words(*, title: object, alt: object, ax_size: object) -> None:
 
 
 def provenance(record: object, source: object = None) -> str:
-    """Say where the numbers of a record come from, e.g. ``"virtual NVIDIA H200"``.
+    """Return the source of a record's numbers as text, e.g. ``"virtual NVIDIA H200"``.
 
     Parameters
     ----------
@@ -71,17 +85,24 @@ def provenance(record: object, source: object = None) -> str:
         A ``Measurement``, a ``Timeline``, several of them, or a frame that has the columns
         ``source`` and ``device_name``.
     source
-        Overrides the record: text such as ``"recorded on NVIDIA H200"``, or an object with
-        ``source`` and ``name`` (a ``Device``).
+        Takes precedence over the record: text such as ``"recorded on NVIDIA H200"``, or an object
+        with ``source`` and ``name`` (a ``Device``).
 
     Raises
     ------
     InvalidOptionError
         If neither says where the numbers come from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> provenance(pd.DataFrame({"source": ["virtual"], "device_name": ["NVIDIA H200"]}))
+    'virtual NVIDIA H200'
     """
     if isinstance(source, str) and source.strip():
         return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
+    # Sorted, so that the same record has the same title every time.
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
     if not _is_known(pairs):
         raise InvalidOptionError(
@@ -92,7 +113,13 @@ def provenance(record: object, source: object = None) -> str:
 
 
 def has_provenance(record: object) -> bool:
-    """Tell whether a record itself says where all of its numbers come from."""
+    """Return whether a record itself says where all of its numbers come from.
+
+    Examples
+    --------
+    >>> has_provenance([1e-6, 2e-6])
+    False
+    """
     return _is_known(_origins(record))
 
 
@@ -113,8 +140,9 @@ def _origins(record: object) -> list[tuple[str, str] | None]:
 
 
 def _origin(item: object) -> tuple[str, str] | None:
-    """Read (source, device name) from a Measurement, a Timeline or a Device."""
+    """Return source and device name of a Measurement, a Timeline or a Device; None without."""
     kind = getattr(item, "source", None)
+    # A Measurement has the name of its device among its conditions, a Device has ``name``.
     holder = getattr(item, "conditions", item)
     name = getattr(holder, "device_name", None) or getattr(item, "name", None)
     return (kind, name) if isinstance(kind, str) and isinstance(name, str) else None
@@ -127,13 +155,23 @@ def _words(kind: str, device_name: str) -> str:
 
 
 def frame_of(record: object) -> "pd.DataFrame":
-    """Give the numbers of a record as one frame, in the order in which they were taken.
+    """Return the numbers of a record as a frame, in the order in which they were taken.
 
     Parameters
     ----------
     record
         A frame, a series, an object with ``to_frame``, several of them, or plain numbers in
         seconds.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> frame_of([1e-6, 2e-6])["duration_s"].tolist()
+    [1e-06, 2e-06]
     """
     import pandas as pd
 

@@ -1,4 +1,8 @@
-"""What all plots share: looks that do not rest on colour, readable units, plain ticks."""
+"""The style of all plots: looks that do not depend on colour, units, ticks, names at lines.
+
+One file, because looks, ticks and names at lines use the same measures of text, and a fifth of it
+are examples.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,19 +33,20 @@ PAPER, INK, MUTED = palette.PAPER.light, palette.INK.light, palette.MUTED.light
 _MARKERS = ("o", "^", "D", "v", "P", "X", "s")
 _HATCHES = ("", "..", "xx", "\\\\", "--", "oo")
 _MOST_TEXT = 300  # characters; matplotlib draws longer ones for minutes
-_TEXT_PT = 12.0  # 12 pixels and more for small text, where a page shows 9 inches on 820 pixels
-_MANY_DECADES = 30.0
+# A notebook's page shows 9 inches on about 820 pixels: even small text has 12 pixels then.
+_TEXT_PT = 12.0
+_MANY_DECADES = 30.0  # highest over lowest value: a decade and a half
 _FEW_OF_125 = 4.0  # times; a shorter axis may have one tick alone of 1, 2, 5, 10, 20, 50
-_MOST_AT_LINES = 8  # names; more of them would not fit beside the axes
-_LONGEST_AT_LINE = 34  # characters; longer names would take the room of the lines
+_MOST_AT_LINES = 8  # names; more would not fit beside the axes
+_LONGEST_AT_LINE = 34  # characters; longer names would leave too little room for the lines
 _COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _LINE_PX = 1.15  # height of a line of small text, in its own size
 LINE_LABEL = "line-label"  # group id of a name at a line
-_NEAR_THE_END = 0.93  # share of the axes; the name of a line that ends before is far from it
+_NEAR_THE_END = 0.93  # share of the axes: lines that end here have their names outside
 _AXES_SHARE, _SMALL = 0.8, 0.833  # height of the axes in the figure, size of small text
 _LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
 _LABEL_IN = 0.62  # height of ticks and label under the axes
-_LEAST_SHORT = 10_000  # up to here sizes are written out, as programs have them
+_LEAST_SHORT = 10_000  # smaller sizes are written out, as in programs
 _MOST_TICKS = 11
 _THOUSANDS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T"}
 
@@ -71,12 +76,19 @@ _STYLE: Any = {  # its type lists all names of matplotlib
 
 
 def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
-    """Return a context in which everything of matplotlib is drawn in the style of all figures.
+    """Return a context in which matplotlib draws in the style of gpulab's figures.
 
     Parameters
     ----------
     is_dark
-        Whether the paper is dark. What has colours of its own goes through :func:`on_dark` then.
+        Whether the paper is dark. Then call :func:`on_dark` for artists with colours of their own.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> with style():
+    ...     mpl.rcParams["lines.linewidth"]
+    2.0
     """
     from matplotlib import rc_context
 
@@ -87,12 +99,21 @@ def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
 
 
 def on_dark(artists: "Iterable[Artist]") -> None:
-    """Give artists that were drawn in colours for light paper those for dark paper."""
+    """Replace the light colours of the palette in artists by their dark versions.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> (line,) = Canvas().add_subplot().plot([1, 2], color=INK)
+    >>> on_dark([line])
+    >>> line.get_color() == INK
+    False
+    """
     from matplotlib.colors import to_hex, to_rgba_array
     from matplotlib.text import Text
 
     found = [part for each in artists for part in each.findobj()]
-    # What stands behind a text is no part that can be found.
+    # findobj does not return the boxes behind texts.
     boxes = [part.get_bbox_patch() for part in found if isinstance(part, Text)]
     for artist in [*found, *filter(None, boxes)]:
         for name in _COLOURED:
@@ -107,7 +128,13 @@ def on_dark(artists: "Iterable[Artist]") -> None:
 
 
 class Look(NamedTuple):
-    """Colour and further signs of one series, so that colour is never alone."""
+    """Colour, marker and hatch of one series: no meaning depends on the colour alone.
+
+    Examples
+    --------
+    >>> look_of("kernel").marker
+    's'
+    """
 
     colour: str
     marker: str
@@ -115,19 +142,29 @@ class Look(NamedTuple):
 
 
 def look_of(role: str) -> Look:
-    """Return the look of a role, one of :data:`gpulab.palette.ROLES`."""
+    """Return the look of a role, one of :data:`gpulab.palette.ROLES`.
+
+    Examples
+    --------
+    >>> look_of("cold").colour
+    '#2a77f2'
+    """
     colour, marker, hatch = palette.ROLES[role]
     return Look(colour.light, marker, hatch)
 
 
 def looks(names: Iterable[str] = ()) -> Iterator[Look]:
-    """Yield a look for each series, without end.
+    """Yield looks, one for each series, without end.
 
     Parameters
     ----------
     names
-        Names of the series, where they may be roles such as ``"cold"``: these have their own
-        looks everywhere.
+        Names of the series. A name that is a role, such as ``"cold"``, gets the look of this role.
+
+    Examples
+    --------
+    >>> next(looks(["cold"])) == look_of("cold")
+    True
     """
     others = (
         Look(colour.light, marker, hatch)
@@ -141,14 +178,19 @@ def looks(names: Iterable[str] = ()) -> Iterator[Look]:
 
 
 def marks(look: Look, source: str) -> dict[str, Any]:
-    """Return what a line of matplotlib needs to show a look and a source.
+    """Return the options with which ``ax.plot`` shows a look and a source.
 
     Parameters
     ----------
     look
         Colour and marker.
     source
-        ``"measured"``, ``"recorded"`` or ``"virtual"``; another one looks like measured.
+        ``"measured"``, ``"recorded"`` or ``"virtual"``; any other is drawn as measured.
+
+    Examples
+    --------
+    >>> marks(look_of("GPU"), "virtual")["linestyle"]
+    '--'
     """
     sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
     return {
@@ -161,24 +203,37 @@ def marks(look: Look, source: str) -> dict[str, Any]:
 
 
 def bar_marks(look: Look, source: str) -> dict[str, Any]:
-    """Return what bars of matplotlib need to show a look and a source, as :func:`marks` does."""
+    """Return the options with which ``ax.bar`` shows a look and a source, as :func:`marks`.
+
+    Examples
+    --------
+    >>> bar_marks(look_of("GPU"), "virtual")["hatch"]
+    '//'
+    """
     sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
     if not sign.is_filled:
         return {"facecolor": PAPER, "edgecolor": look.colour, "linewidth": 2.0}
     return {"facecolor": look.colour, "edgecolor": PAPER, "hatch": sign.hatch or None}
 
 
+# A ContextVar and not a global: live figures are drawn on a thread of their own.
 _SOURCE: ContextVar[str] = ContextVar("source of what is drawn", default="measured")
 
 
 @contextmanager
 def drawn_from(source: object) -> Iterator[None]:
-    """Let what does not say its source be drawn as what comes from this one.
+    """Inside the block, draw records that do not say their source as if from this one.
 
     Parameters
     ----------
     source
-        What has ``source``, such as a ``Device``; from text nothing is taken.
+        An object with ``source``, such as a ``Device``; text has no effect.
+
+    Examples
+    --------
+    >>> with drawn_from(look_of("GPU")):  # it has no source
+    ...     source_of([1e-6])
+    'measured'
     """
     token = _SOURCE.set(str(getattr(source, "source", _SOURCE.get())))
     try:
@@ -188,7 +243,14 @@ def drawn_from(source: object) -> Iterator[None]:
 
 
 def source_of(record: object) -> str:
-    """Return the kind of source of a record: its own, or else that of :func:`drawn_from`."""
+    """Return a record's own source, or that of :func:`drawn_from` if it has none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> source_of(pd.DataFrame({"source": ["recorded"]}))
+    'recorded'
+    """
     unknown = _SOURCE.get()
     if hasattr(record, "columns"):
         frame: Any = record
@@ -204,12 +266,18 @@ _MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() return
 
 
 def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of a record, be it one or several.
+    """Return one measurement, or several, as a list.
 
     Raises
     ------
     InvalidOptionError
-        If there are none.
+        If there is none, or an item is not a measurement.
+
+    Examples
+    --------
+    >>> as_list([])
+    Traceback (most recent call last):
+    gpulab.errors.InvalidOptionError: record=[] has no measurements; give at least one
     """
     given = [record] if isinstance(record, Measurement) else record
     measurements = list(items_of("record", given, _MEASUREMENT))
@@ -219,23 +287,43 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
 
 
 def name_of(item: Measurement) -> str:
-    """Name a measurement by its label, or else by its method."""
+    """Return the label of a measurement, or its method if it has none.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, device="cuda")
+    ...     name_of(gpulab.measure(lambda: a + a, n_samples=5))
+    'calibrated'
+    """
     return one_line(item.label or item.method)
 
 
 def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
-    """Choose one unit for an axis, by the median: its length in seconds and its name."""
+    """Return the unit for an axis of times, by their median: its seconds and its name.
+
+    Examples
+    --------
+    >>> unit_of([20e-6, 30e-6])
+    (1e-06, 'µs')
+    """
     exponent, unit = time_unit(float(np.median(np.abs(list(values_s)))))
     return 10.0**exponent, unit
 
 
 def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
-    """Refuse a frame that cannot be drawn.
+    """Raise an error unless a frame has the columns that a plot needs, and rows.
 
     Raises
     ------
     InvalidOptionError
         If a column is missing, or there are no rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> need(pd.DataFrame({"size": [1]}), ("size",))
     """
     check_frame("record", frame)
     missing = [name for name in names if name not in frame.columns]
@@ -248,14 +336,24 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
 
 
 def log_axis(ax: "Axes", which: str) -> None:
-    """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G."""
+    """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> _ = ax.plot([1, 100], [1, 2])
+    >>> log_axis(ax, "x")
+    >>> ax.get_xscale()
+    'log'
+    """
     from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator
 
     axis = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}scale")("log")
     low, high = axis.get_data_interval()
     plain = FuncFormatter(lambda value, _: short_number(value))
-    # Over less than about a decade and a half, powers of ten alone leave an axis without ticks.
+    # Over less than a decade and a half there would be one tick or none at powers of ten.
     narrow = low > 0 and high < _MANY_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     if 0 < low < high < _FEW_OF_125 * low:
@@ -265,7 +363,7 @@ def log_axis(ax: "Axes", which: str) -> None:
 
 
 def short_number(value: float) -> str:
-    """Write a number for a tick: 512, 10 k, 4.2 M; written out, neighbours would overprint.
+    """Return a number as a short tick label, so that neighbours do not overlap: 512, 10 k, 4.2 M.
 
     >>> short_number(512), short_number(20_000), short_number(4_194_304)
     ('512', '20 k', '4.19 M')
@@ -277,7 +375,7 @@ def short_number(value: float) -> str:
 
 
 def short_size(size: float) -> str:
-    """Write a size for a tick, in powers of 1,024 where it is a multiple of one.
+    """Return a size as a short tick label, with Ki, Mi or Gi for multiples of 1,024.
 
     >>> short_size(512), short_size(65_536), short_size(4_194_304), short_size(20_000)
     ('512', '64 Ki', '4 Mi', '20 k')
@@ -289,7 +387,16 @@ def short_size(size: float) -> str:
 
 
 def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
-    """Put the ticks of a logarithmic x axis at sizes, as many of them as do not overprint."""
+    """Put the ticks of a logarithmic x axis at the sizes, and leave out those that would overlap.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> size_ticks(ax, [1024, 2048, 4096])
+    >>> [int(size) for size in ax.xaxis.get_major_locator()()]
+    [1024, 2048, 4096]
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     ordered = sorted(set(sizes))
@@ -314,22 +421,31 @@ def finish(  # noqa: PLR0913  # two are keyword-only
     legend: bool = True,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> "Axes":
-    """Label the axes and the series; the group id keeps the kind of plot for the description.
+    """Label the axes and the series, and return the axes.
 
-    Series are named where their lines end. A legend stands below the axes where that cannot be.
+    Each series is named where its line ends, or in a legend below the axes if that is not
+    possible. The kind of plot is stored as the axes' group id, for the text description.
 
     Parameters
     ----------
     ax
-        Axes on which all is drawn.
+        Axes on which everything is drawn already.
     kind
-        What it is, such as ``"Line chart"``.
+        Kind of plot, such as ``"Line chart"``.
     xlabel, ylabel
         Labels of the axes.
     legend
         Whether to name the series at all.
     names
-        What to write at a line in place of its label; empty for no name.
+        Other names for labels, to be written at the lines; empty for none.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> _ = ax.plot([1, 2], [3, 5])
+    >>> finish(ax, "Line chart", "n", "time (µs)").get_ylabel()
+    'time (µs)'
     """
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
@@ -342,7 +458,17 @@ def finish(  # noqa: PLR0913  # two are keyword-only
 
 
 def legend_below(ax: "Axes") -> None:
-    """Put the legend under the axes and their label, where it hides nothing."""
+    """Put the legend under the axes and their label, where it covers nothing.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> ax = Canvas().add_subplot()
+    >>> _ = ax.plot([1, 2], label="hot")
+    >>> legend_below(ax)
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'hot'
+    """
     from matplotlib.transforms import ScaledTranslation
 
     labels = ax.get_legend_handles_labels()[1]
@@ -359,7 +485,7 @@ def legend_below(ax: "Axes") -> None:
 
 
 def _name_lines(ax: "Axes", names: Mapping[str, str]) -> bool:
-    """Write the name of each series where its line ends; tell whether that was possible."""
+    """Write the name of each series where its line ends; return whether that was possible."""
     from matplotlib.lines import Line2D
 
     named = [
@@ -377,7 +503,7 @@ def _name_lines(ax: "Axes", names: Mapping[str, str]) -> bool:
     for line, label, (x, y) in zip(lines, labels, ends, strict=True):
         if x < _NEAR_THE_END:
             _name(ax, line, label, (x, y), (x + 0.015, min(max(y, 0.03), 0.97)))
-    # Of several that end at one height the names move apart, and keep the order of the ends.
+    # Names of lines that end at one height are moved apart, in the order of the ends.
     height_pt = 72 * ax.get_figure(root=True).get_figheight() * _AXES_SHARE  # type: ignore[union-attr]  # they have one
     step = _LINE_PX * _SMALL * _TEXT_PT / height_pt
     last = [place for place, (x, _) in enumerate(ends) if x >= _NEAR_THE_END]
@@ -413,12 +539,12 @@ def _name(
 
 
 def _is_series(line: "Line2D") -> bool:
-    """Tell whether a line joins points of data; a limit, or points alone, is named otherwise."""
+    """Return whether a line joins points of data; limits and loose points get no name there."""
     return line.get_linestyle() != "None" and len(np.asarray(line.get_xdata())) > 1
 
 
 def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
-    """Return the place of a line's last point, as shares of the axes."""
+    """Return the position of a line's last point, as shares of the axes."""
     points = np.column_stack([np.asarray(line.get_xdata()), np.asarray(line.get_ydata())])
     last = points[np.lexsort((points[:, 1], points[:, 0]))[-1]]
     x, y = ax.transAxes.inverted().transform(line.get_transform().transform(last))
@@ -426,7 +552,7 @@ def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
 
 
 def _apart(heights: Sequence[float], step: float) -> list[float]:
-    """Return ascending heights as they are, but at least a step apart and within 0 and 1."""
+    """Return ascending heights moved to be at least ``step`` apart and at most 1."""
     if not heights:
         return []
     placed: list[float] = []
@@ -442,7 +568,7 @@ def _apart(heights: Sequence[float], step: float) -> list[float]:
 
 
 def _show_as_it_is(ax: "Axes") -> None:
-    """Let no name on the axes be read as a formula, and none have what no font can draw."""
+    """Print all texts of the axes literally: no formulas, no control characters, no long texts."""
     from matplotlib.category import StrCategoryLocator
     from matplotlib.ticker import FixedLocator
 
@@ -450,7 +576,7 @@ def _show_as_it_is(ax: "Axes") -> None:
     texts = [ax.title, ax.get_xaxis().label, ax.get_yaxis().label, *ax.texts]
     texts += [] if legend is None else legend.get_texts()
     for axis in (ax.get_xaxis(), ax.get_yaxis()):
-        # Others count in numbers, and to ask for their labels makes all of their ticks.
+        # Other axes have numbers as labels, and reading them would create all of their ticks.
         if isinstance(axis.get_major_locator(), (FixedLocator, StrCategoryLocator)):
             texts += axis.get_ticklabels()
     for text in texts:

@@ -1,4 +1,4 @@
-"""Data sheets of NVIDIA GPUs: peaks, bandwidth and sizes, each figure with its reference."""
+"""The table of GPUs: peaks, bandwidth and sizes from data sheets, each with its reference."""
 
 import json
 import re
@@ -9,11 +9,14 @@ from typing import Any
 
 from gpulab.errors import UnknownNameError
 
+# People write "RTX 4090", "rtx-4090" and "RTX4090".
 _IGNORED = str.maketrans("", "", " -_")
 _PEAKS, _PEAK_CLOCKS = "peak_flops_per_s", "peak_clock_mhz"
 _LINK, _PEER = "link_bytes_per_s", "peer_bytes_per_s"
+# Fields without a reference of their own. Peaks have one for each type.
 _NOT_FIGURES = frozenset({"name", "driver_name", "recorded", "references", _PEAKS})
 _UNCONFIRMED = "unconfirmed"
+# The driver's name for a part of a GPU: "NVIDIA H200 MIG 1g.18gb".
 _SLICE = re.compile(r"^(?P<whole>.+) MIG (?P<part>\S+)$")
 # Names of virtual GPUs end in the memory that they have: "GRID A100-10C", "NVIDIA A10-24Q".
 _SHARE = re.compile(r"-\d+[ABCQ]$")
@@ -24,7 +27,7 @@ _MEASURED_ONLY = "there is no data sheet to compare with, only roofs that are me
 class GpuSpec:
     """Data-sheet figures of one GPU.
 
-    They are limits that the vendor states, not what a program reaches.
+    They are limits that the vendor states; programs reach less.
 
     Attributes
     ----------
@@ -37,32 +40,38 @@ class GpuSpec:
     memory_bytes, l2_bytes
         Sizes of the device memory and of the L2 cache, as the driver reports them.
     bandwidth_bytes_per_s, link_bytes_per_s, peer_bytes_per_s
-        Device memory, and the links to the host and to another such GPU in one direction. The
-        latter are those of the module; where there are none, the way is that to the host.
+        Bandwidth of the device memory, of the link to the host, and of the link to another GPU of
+        this kind, the links in one direction. A GPU without links of its own (NVLink) reaches
+        another one as fast as the host.
     boost_clock_mhz, memory_clock_mhz
         Highest clock of the multiprocessors, and the clock of the device memory.
     peak_flops_per_s
         Dense peak by type: ``float16``, ``bfloat16``, ``tf32``, ``float32``, ``float64``. A type
         without units of its own has the peak of ``float32``.
     peak_clock_mhz
-        Clock of the multiprocessors at which each of these peaks holds. Of most GPUs it is
-        ``boost_clock_mhz``; the peaks of Hopper's tensor cores are stated at a lower one, so that
-        such a GPU can exceed them.
+        Clock of the multiprocessors for which each of these peaks is stated. For most GPUs it is
+        ``boost_clock_mhz``. For Hopper's tensor cores it is lower, so that such a GPU can exceed
+        these peaks.
     compute_capability
         As ``(major, minor)``.
     copy_engines
-        Engines that copy beside the kernels, as the driver counts them.
+        Engines that copy while kernels run, as the driver counts them.
     tdp_w
         Power limit in watts.
     idle_w
         Power at rest with a CUDA context, in watts. No data sheet states it: it was read on an
-        H200, and the other GPUs take the same share of their limit.
+        H200, and for the other GPUs the same share of their limit is assumed.
     recorded
         Whether the model of the virtual GPU was fitted to recordings of such a GPU.
     references
-        For each figure the document that it comes from; a peak is called
-        ``"peak_flops_per_s.float64"``. What begins with "unconfirmed" was found in no document
-        of the vendor and read on no such GPU.
+        The document behind each figure, by the name of the figure; a peak is called
+        ``"peak_flops_per_s.float64"``. If a reference begins with "unconfirmed", the figure is in
+        no document of the vendor and was not read on such a GPU.
+
+    Examples
+    --------
+    >>> gpu("H200").compute_capability
+    (9, 0)
     """
 
     name: str
@@ -86,7 +95,7 @@ class GpuSpec:
 
     @property
     def reference(self) -> str:
-        """The document that bandwidth and most peaks come from.
+        """The document behind the bandwidth and most peaks.
 
         Examples
         --------
@@ -97,7 +106,7 @@ class GpuSpec:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """The figures that no document and no reading confirms, sorted.
+        """The names of figures that no document and no reading confirms, sorted.
 
         Examples
         --------
@@ -109,7 +118,7 @@ class GpuSpec:
 
     @property
     def basis(self) -> str:
-        """What figures computed from it rest on, to be shown beside them.
+        """The basis of times that are computed for this GPU, to be shown beside them.
 
         Examples
         --------
@@ -120,12 +129,12 @@ class GpuSpec:
 
 
 def gpu(name: str) -> GpuSpec:
-    """Return the figures of the GPU called ``name``; case, spaces and dashes do not matter.
+    """Return the data sheet of the GPU called ``name``; case, spaces and dashes do not matter.
 
     Raises
     ------
     UnknownNameError
-        If there is no such GPU in the table; the message names the nearest.
+        If the table has no such GPU; the message suggests the nearest.
 
     Examples
     --------
@@ -138,15 +147,21 @@ def gpu(name: str) -> GpuSpec:
 
 
 def is_known(name: object) -> bool:
-    """Tell whether the table has a GPU called ``name``."""
+    """Return whether the table has a GPU called ``name``.
+
+    Examples
+    --------
+    >>> is_known("rtx 4090"), is_known("RTX 9999")
+    (True, False)
+    """
     return isinstance(name, str) and _key(name) in _table()
 
 
 def by_driver_name(driver_name: str) -> GpuSpec | None:
-    """Return the figures of the GPU that the driver calls so, or None if the table has none.
+    """Return the data sheet of the GPU with this driver name, or None if the table has none.
 
-    Older drivers leave out "NVIDIA". Parts of a GPU (MIG, virtual GPUs) have no data sheet, nor
-    have its relatives, as those for notebooks; :func:`why_unknown` says so in a sentence.
+    Older drivers leave out "NVIDIA". There is no data sheet for a part of a GPU (MIG, virtual
+    GPUs) or for a variant such as the one in a laptop; :func:`why_unknown` returns the reason.
 
     Examples
     --------
@@ -159,7 +174,7 @@ def by_driver_name(driver_name: str) -> GpuSpec | None:
 
 
 def why_unknown(driver_name: str) -> str:
-    """Return why there are no figures for a GPU that the driver calls so; empty if there are.
+    """Return why there is no data sheet for a driver name; empty if there is one.
 
     Examples
     --------
@@ -180,7 +195,7 @@ def why_unknown(driver_name: str) -> str:
 
 
 def is_extrapolated(driver_name: str) -> bool:
-    """Tell whether a virtual GPU of this name is computed from a data sheet alone.
+    """Return whether a virtual GPU of this driver name is computed from a data sheet alone.
 
     Examples
     --------
@@ -192,7 +207,13 @@ def is_extrapolated(driver_name: str) -> bool:
 
 
 def names() -> tuple[str, ...]:
-    """Return the short names of the known GPUs, sorted."""
+    """Return the short names of all GPUs in the table, sorted.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ('A10', 'A100', 'A100-40GB')
+    """
     return tuple(sorted(spec.name for spec in _table().values()))
 
 
@@ -220,7 +241,7 @@ def _table() -> dict[str, GpuSpec]:
 
 @cache
 def _by_driver_name() -> dict[str, GpuSpec]:
-    """Return the GPUs by their names, and boards that differ in a few figures by theirs."""
+    """Return the GPUs by driver name, and boards that differ from one of them in a few figures."""
     found = {_bare(spec.driver_name): spec for spec in _table().values()}
     for row in _file()["gpus"]:
         for name, others in row.get("also", {}).items():
@@ -233,12 +254,14 @@ def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
     if _PEER not in row:  # without links of its own a GPU reaches others as it reaches the host
         row = {_PEER: row[_LINK], **row}
         given = {_PEER: given.get(_LINK, given["default"]), **given}
+    # "also" lists boards that differ in a few figures; they become records of their own.
     known = {key: value for key, value in row.items() if key != "also"}
     at_boost = dict.fromkeys(peaks, row["boost_clock_mhz"])
     known[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
     known["compute_capability"] = tuple(row["compute_capability"])
     figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
     figures[_PEAK_CLOCKS] = given.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
+    # A peak's own reference counts before that of all peaks, and that before the default.
     usual = given.get(_PEAKS, given["default"])
     figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}
     known["references"] = {name: documents[key] for name, key in sorted(figures.items())}

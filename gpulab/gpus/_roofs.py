@@ -1,4 +1,4 @@
-"""The roofline of a GPU: its limits, and the least time that work can take under them."""
+"""The roofline of a GPU: its peak and bandwidth, and the least time that work can take."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from gpulab.requirements import (
 __all__ = ["BASES", "DATA_SHEET", "LIVE", "MEASURED", "Roof", "at_clocks", "data_sheet"]
 
 
+# The kinds of evidence, from what the vendor states to what was timed on the GPU.
 DATA_SHEET, LIVE, MEASURED = "data sheet", "live clocks", "measured"
 BASES = (DATA_SHEET, LIVE, MEASURED)
 _PEAKS = mapping_to(
@@ -27,23 +28,23 @@ _SPEC = instance_of(GpuSpec, "the data sheet of a GPU, such as gpus.gpu('H200')"
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """How fast a GPU can compute and move, by one kind of evidence.
+    """How fast a GPU can compute and move data, according to one kind of evidence.
 
     Attributes
     ----------
     basis
-        ``"data sheet"``, ``"live clocks"`` or ``"measured"``.
+        The evidence: ``"data sheet"``, ``"live clocks"`` or ``"measured"``.
     peak_flops_per_s
-        By the type of the arithmetic: ``"float16"``, ``"bfloat16"``, ``"tf32"``, ``"float32"``,
-        ``"float64"``; those that are known.
+        Peak by the type of the arithmetic: ``"float16"``, ``"bfloat16"``, ``"tf32"``,
+        ``"float32"``, ``"float64"``. Types without a known peak are left out.
     bandwidth_bytes_per_s
-        Of the device memory.
+        Bandwidth of the device memory.
     l2_bytes_per_s
-        Of the L2 cache; None where nobody says.
+        Bandwidth of the L2 cache; None if unknown.
     floor_s
-        Seconds of a kernel that has next to nothing to do; None where nobody says.
+        Seconds of a kernel with next to nothing to do; None if unknown.
     detail
-        Document, clocks or sizes behind the figures.
+        The document, clocks or sizes behind the figures.
 
     Examples
     --------
@@ -80,13 +81,13 @@ class Roof:
         Raises
         ------
         UnknownNameError
-            If there is no peak of that type; the message names those that there are.
+            If no peak of that type is known; the message lists the known types.
         """
         NameOf("arithmetic", self.peak_flops_per_s).check(arithmetic=arithmetic)
         return self.peak_flops_per_s[arithmetic]
 
     def ridge(self, arithmetic: str) -> float:
-        """Return the ridge point in FLOP/byte: with less, memory is the limit."""
+        """Return the ridge point in FLOP/byte; below this intensity, memory is the limit."""
         return self.peak(arithmetic) / self.bandwidth_bytes_per_s
 
     def attainable(self, intensity: float, arithmetic: str) -> float:
@@ -95,23 +96,30 @@ class Roof:
         return min(self.peak(arithmetic), intensity * self.bandwidth_bytes_per_s)
 
     def compute_s(self, flops: float, arithmetic: str) -> float:
-        """Return the least seconds for so much arithmetic, were memory infinitely fast."""
+        """Return the least seconds for so many FLOPs, as if memory were infinitely fast."""
         NOT_NEGATIVE.check(flops=flops)
         return flops / self.peak(arithmetic)
 
     def memory_s(self, size_bytes: float) -> float:
-        """Return the least seconds to move so many bytes, were arithmetic infinitely fast."""
+        """Return the least seconds to move so many bytes, as if arithmetic took no time."""
         NOT_NEGATIVE.check(size_bytes=size_bytes)
         return size_bytes / self.bandwidth_bytes_per_s
 
     @property
     def fastest(self) -> str:
-        """The type with the highest peak: what an unknown type cannot beat."""
+        """The type with the highest peak: a bound if the type of the arithmetic is unknown."""
         return max(self.peak_flops_per_s, key=lambda name: self.peak_flops_per_s[name])
 
 
 def data_sheet(spec: GpuSpec) -> Roof:
-    """Return what the vendor states; each peak holds at the clock that goes with it."""
+    """Return the roof that the vendor states; each peak is for its own clock.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> data_sheet(gpu("A100")).bandwidth_bytes_per_s
+    2039000000000.0
+    """
     _SPEC.check(spec=spec)
     return Roof(
         DATA_SHEET, spec.peak_flops_per_s, spec.bandwidth_bytes_per_s, detail=spec.reference
@@ -119,13 +127,13 @@ def data_sheet(spec: GpuSpec) -> Roof:
 
 
 def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
-    """Return the data sheet's figures at other clocks, to which they are proportional.
+    """Return the data sheet's roof at other clocks; peaks and bandwidth are proportional to them.
 
     Parameters
     ----------
     sm_mhz, memory_mhz
-        Clocks of the multiprocessors and of the device memory, as the driver reports them. Peaks
-        above the data sheet's are possible: it states some of them at less than the boost clock.
+        Clocks of the multiprocessors and of the device memory, as the driver reports them. The
+        result can be above the data sheet, which states some peaks at less than the boost clock.
 
     Examples
     --------

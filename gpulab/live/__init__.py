@@ -1,4 +1,4 @@
-"""Pictures that grow while something runs: a GPU under load, or any results as they come."""
+"""Figures that grow while something runs: a GPU under load, or results as they arrive."""
 
 from gpulab.live._figure import shade_reasons
 from gpulab.live._live import draw, ladder, load, series

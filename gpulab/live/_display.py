@@ -1,4 +1,4 @@
-"""Where a growing picture is shown: in a notebook that is watched, in an exported one, as text."""
+"""The screens for a growing figure: a live notebook, an exported one, or a text bar."""
 
 import contextvars
 import threading
@@ -14,20 +14,21 @@ from gpulab.live._stop import Stop, StopButton
 from gpulab.markup import clean
 from gpulab.progress import Bar
 
-PERIOD_S = 0.2  # from the end of one picture to the begin of the next, at least
-_REST = 1  # times as long as a picture took is left to the work
+PERIOD_S = 0.2  # least time from the end of one drawing to the beginning of the next
+# Drawing takes at most half of the time: after one that took 1 s, the work has 1 s to itself.
+_REST = 1
 THREAD = "gpulab live picture"
 
 Draw = Callable[[Any], Figure]
 
 
 class Screen:
-    """Shows nothing: the picture of somebody who wants none, and what the others build on."""
+    """Shows nothing; the base class of the other screens."""
 
     is_watched = False
 
     def show(self, record: object, n_done: float) -> None:
-        """Show what there is so far, unless the last time was a moment ago.
+        """Show the results so far, unless the last drawing is very recent.
 
         Parameters
         ----------
@@ -38,33 +39,33 @@ class Screen:
         """
 
     def close(self, record: object | None, note: str) -> None:
-        """Show the whole, the last time; with no record, the note alone."""
+        """Show the final figure; without a record, show the note."""
 
 
 class TextScreen(Screen):
-    """A bar on the standard error stream, where nothing can be drawn."""
+    """A progress bar on the standard error stream, outside of notebooks."""
 
     def __init__(self, what: str, total: float | None, unit: str) -> None:
         self._bar = Bar(total=total, desc=what, unit=unit, disable=False)  # type: ignore[arg-type]  # tqdm takes floats
 
     def show(self, record: object, n_done: float) -> None:  # noqa: ARG002  # as Screen has it
         """Move the bar."""
-        # The bar adds up; seconds are rounded, or it would show fifteen digits.
+        # The bar adds up its updates; without rounding, seconds would be shown with 15 digits.
         self._bar.update(round(n_done, 1) - self._bar.n)
 
     def close(self, record: object | None, note: str) -> None:  # noqa: ARG002  # as Screen has it
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.close()
 
 
 class ExportScreen(Screen):
-    """One picture at the end: whoever runs a notebook to export it sees no other."""
+    """One figure at the end, for a notebook that is executed and exported."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
 
     def close(self, record: object | None, note: str) -> None:
-        """Show the picture."""
+        """Show the figure."""
         from IPython.display import display
 
         if record is None:
@@ -74,7 +75,7 @@ class ExportScreen(Screen):
 
 
 class NotebookScreen(Screen):
-    """A picture that is replaced in its place, a few times a second."""
+    """A figure that is replaced in its place, a few times a second."""
 
     is_watched = True
 
@@ -91,19 +92,19 @@ class NotebookScreen(Screen):
         self._button.offer()
 
     def show(self, record: object, n_done: float) -> None:
-        """Draw it, if the last picture is old enough."""
+        """Draw the figure, if the last drawing is old enough."""
         began_s = time.monotonic()
         if began_s < self._due_s:
             return
         self._button.offer()
-        # A plot may be unable to draw the first results alone; the last picture does not forgive.
+        # A plot may fail on the first results alone, so errors are ignored until the final figure.
         with suppress(Exception):
             self._handle.update(_frame(self._draw(record), self._note(n_done)), raw=True)
         drawn_s = time.monotonic()
         self._due_s = drawn_s + max(PERIOD_S, _REST * (drawn_s - began_s))
 
     def close(self, record: object | None, note: str) -> None:
-        """Draw the whole, and take the button away."""
+        """Draw the final figure and remove the button."""
         self._button.close()
         if record is None:
             self._handle.update(_plain(note), raw=True)
@@ -119,9 +120,9 @@ class NotebookScreen(Screen):
 
 
 class Painter(Screen):
-    """Draws on a thread of its own the newest of what it is given, and skips the rest.
+    """Draws the newest record on a thread of its own, and skips records that come meanwhile.
 
-    A load must not wait for pictures: while one is drawn, the host goes on launching.
+    So a load does not wait for drawings: the host launches kernels while a figure is drawn.
     """
 
     def __init__(self, screen: NotebookScreen) -> None:
@@ -130,23 +131,23 @@ class Painter(Screen):
         self._newest: tuple[object, float] | None = None
         self._changed = threading.Condition()
         self._closed = False
-        # Outputs find their cell by the context of the thread that writes them.
+        # ipykernel finds the cell of an output by the context of the thread that writes it.
         run = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._work,), name=THREAD, daemon=True)
         self._thread.start()
 
     def show(self, record: object, n_done: float) -> None:
-        """Give it what there is so far; returns at once."""
+        """Pass on the results so far; returns at once."""
         with self._changed:
             self._newest = (record, n_done)
             self._changed.notify()
 
     def close(self, record: object | None, note: str) -> None:
-        """End the thread and wait until it has ended, then show the whole from this one."""
+        """End the thread, wait for it, and show the final figure from this thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        # A front end keeps what comes last, so no late frame may follow the finished picture.
+        # A front end shows what arrives last, so no drawing may arrive after the final figure.
         self._thread.join()
         self._screen.close(record, note)
 
@@ -171,20 +172,20 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     progress: bool,
     threaded: bool = False,
 ) -> Screen:
-    """Return the best screen that there is here.
+    """Return the best screen for this environment.
 
     Parameters
     ----------
     draw
-        Makes the figure of a record.
+        Returns the figure of a record.
     stop
-        What the Stop button asks.
+        What the Stop button sets.
     what, unit, total
-        For the line that tells how far it is: ``"loading: 0.4 of 2 s"``.
+        For the line that shows how far it is: ``"loading: 0.4 of 2 s"``.
     progress
         Whether anything is shown before the end.
     threaded
-        Whether pictures that grow are drawn on a thread of their own.
+        Whether growing figures are drawn on a thread of their own.
     """
     if widgets.jupyter_kernel() is None:
         return TextScreen(what, total, unit) if progress else Screen()

@@ -1,4 +1,4 @@
-"""Clock, power, temperature and use of a GPU under load: four panels over one axis of time."""
+"""Draw a GPU's clock, power, temperature and use under load: four panels over one time axis."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 SIZE_IN = (6.4, 5.2)
 _TIME = "time since the first reading (s)"
-_HEADROOM = 1.15  # above the highest value
+_HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
 
 
 class _Panel(NamedTuple):
-    """One of the panels: a column of the frame, and what to write beside it."""
+    """One panel: a column of the frame, its label, and the column of its limit."""
 
     column: str
     label: str
@@ -43,22 +43,22 @@ PANELS = (
 
 
 def live(record: "Trace", ax: "Axes") -> "Axes":
-    """Draw what a GPU said under load in four panels, the clock in the given axes.
+    """Draw the readings of a GPU under load in four panels, the clock in the given axes.
 
-    Readings are up to 0.1 s old and the power is an average over the last second, so panels show
-    effects before causes. Where the driver tells nothing the panel is empty and says so.
+    Readings are up to 0.1 s old, and the power is an average over the last second, so that an
+    effect can appear before its cause. If the driver has no value, the panel is empty and says so.
 
     Parameters
     ----------
     record
-        A trace, whole or stopped.
+        A trace, complete or stopped.
     ax
-        Axes of a figure of their own; three more are put below them.
+        The only axes of a figure; three more are added below them.
 
     Raises
     ------
     InvalidOptionError
-        If the axes stand in no grid of a figure.
+        If the axes have no place in a grid of their figure.
     """
     frame = record.to_frame()
     for panel, axes in zip(PANELS, _panels(ax), strict=True):
@@ -73,7 +73,7 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
 
 
 def alt_of(record: "Trace") -> str:
-    """Say what the panels show, from the first reading to the last, or why they are empty."""
+    """Return in words what the panels show from first to last reading, or why they are empty."""
     frame = record.to_frame()
     parts = (_range(frame, panel) for panel in PANELS)
     said = record.missing or f"{', '.join(parts)}; {record.regime}"
@@ -86,7 +86,7 @@ def _panels(ax: "Axes") -> list["Axes"]:
         raise InvalidOptionError(
             "the axes stand in no grid, and four panels need its room; make them by add_subplot()"
         )
-    # The given axes become the top panel: a title that is set on them later stands above all.
+    # The given axes become the top panel, so that a title which is set later is above all panels.
     rows = spec.subgridspec(len(PANELS), 1, hspace=0.08)
     ax.set_subplotspec(rows[0])
     below = (rows[number] for number in range(1, len(PANELS)))
@@ -98,7 +98,7 @@ def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> 
     if values.notna().any():
         ax.plot(frame["time_s"], values, markersize=3, **marks(look_of("GPU"), source_of(record)))
         _mark_limit(frame, ax, panel)
-        # From zero, as a clock that falls by a quarter should not look like one that stops.
+        # From zero: a clock that falls by a quarter should not look as if it stopped.
         ax.set_ylim(0, _HEADROOM * ax.dataLim.y1 or 1)
     else:
         reason = (
@@ -109,10 +109,10 @@ def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> 
     ax.grid(visible=True)
     is_last = panel is PANELS[-1]
     finish(ax, "Line charts", _TIME, panel.label, legend=False)
-    ax.get_yaxis().get_label().set_fontsize("small")  # four of them, one above the other
+    ax.get_yaxis().get_label().set_fontsize("small")  # four labels, one above the other, need room
     ax.tick_params(labelsize="small")
     ax.tick_params(labelbottom=is_last)
-    # Hidden, not missing: the description of the top panel needs the name of its axis.
+    # Hidden and not removed: the text description reads the label of the top panel's axis.
     ax.get_xaxis().get_label().set_visible(is_last)
 
 
@@ -133,7 +133,7 @@ def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
 
 
 def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
-    """Shade the times at which the driver names a reason for the clock; tell whether it does.
+    """Shade the times at which the driver gives a reason for a lower clock; return if it does.
 
     Parameters
     ----------
@@ -141,6 +141,16 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
         Columns ``time_s`` and ``reasons``.
     ax
         Axes whose x axis is the time.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"time_s": [0.0, 0.1], "reasons": ["", "power limit"]})
+    >>> figure, ax = plt.subplots()
+    >>> shade_reasons(frame, ax)
+    True
+    >>> plt.close(figure)
     """
     check_frame("frame", frame)
     check_axes(ax)

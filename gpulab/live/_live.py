@@ -1,6 +1,7 @@
-"""Show a GPU under load, or results as they come, in a picture that grows.
+"""Show a GPU under load, or results as they arrive, in a figure that grows.
 
-Both can be stopped, by Ctrl-C, the notebook's interrupt or a button, and keep what there is.
+You can stop both by Ctrl-C, the notebook's interrupt or a button. What there is by then is
+returned.
 """
 
 import time
@@ -54,33 +55,33 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     title: str = "The GPU under load",
     progress: bool = True,
 ) -> Trace:
-    """Call work again and again, and show clock, power, temperature and use meanwhile.
+    """Run work in a loop, and show the GPU's clock, power, temperature and use meanwhile.
 
-    In a notebook the picture grows in its place; where nobody watches, it is shown once at the
-    end, and a plain Python shows a bar on the standard error stream. A virtual GPU computes
-    seconds in less: where the picture is watched, it is slowed down to real time.
+    In a notebook the figure grows in its place. If the notebook is executed without a front end,
+    the figure is shown once, at the end. Plain Python shows a bar on the standard error stream. A
+    virtual GPU computes a second of load in less than a second; for a figure that somebody watches
+    it is slowed down to real time.
 
-    What the picture cannot show: readings are up to 0.1 s old, and between two of them the clock
-    may have been anywhere.
+    Readings are up to 0.1 s old, and the figure does not show what the clock did between two.
 
     Parameters
     ----------
     work
-        Work for the current stream, without arguments.
+        A function without arguments that enqueues work on the current stream.
     duration_s, period_s
-        How long to call it, and the time between readings, in seconds.
+        How long to run it, and the time between two readings, in seconds.
     device
-        Torch's index; None is the current device.
+        torch's index of the device; None: the current device.
     title
-        Title of the picture, to which the source is added.
+        Title of the figure; the source is added to it.
     progress
         Whether to show anything before the end.
 
     Returns
     -------
     Trace
-        The readings. One that was stopped says so, in its picture too. Without NVML its readings
-        are empty, and it says why.
+        The readings. If the load was stopped, the trace and its figure say so. Without NVML the
+        readings are empty, and ``missing`` says why.
 
     Raises
     ------
@@ -89,7 +90,8 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     InvalidOptionError
         If one of the times is not above 0.
 
-    What the work raises is raised on, with the readings before in its attribute ``partial``.
+    If the work raises an error, you get that error, with the readings until then in its attribute
+    ``partial``.
 
     Examples
     --------
@@ -107,9 +109,9 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     FLAG.check(progress=progress)
     with ExitStack() as stack:
         in_use = stack.enter_context(gpus.active())
-        # First, as it refuses what cannot be done before anything is shown or changed.
+        # First, because it raises for wrong arguments before anything is shown or changed.
         readings, missing = _readings(work, duration_s, period_s, device)
-        stack.enter_context(left_as_found())  # drains the queue, whatever ends the load
+        stack.enter_context(left_as_found())  # drains the queue even after an error
         stop = stack.enter_context(Stop())
         screen = screen_for(
             partial(draw, title=title),
@@ -127,13 +129,13 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
             asked_s=duration_s,
             missing=missing,
         )
-        # Nobody could follow, or stop, what is computed in a tenth of the time it stands for.
+        # A virtual GPU computes a load in a tenth of its time, too fast to follow or to stop.
         is_paced = screen.is_watched and in_use.virtual is not None
         return run_load(readings, so_far, stop, screen, is_paced=is_paced)
 
 
 def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
-    """Return the picture of a trace, to be shown; it says if the load was stopped.
+    """Return the figure of a trace; its title says if the load was stopped.
 
     Examples
     --------
@@ -163,10 +165,10 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     progress: bool = True,
     **options: object,
 ) -> Series:
-    """Draw results as they come, and return them; those there are if it is stopped.
+    """Draw results as they arrive, and return them; if it is stopped, the results until then.
 
-    The picture is drawn between two results, at most five times a second, so that drawing does
-    not disturb what is measured. It is shown as that of :func:`load` is.
+    The figure is drawn between two results, at most five times a second, so that drawing does not
+    disturb a measurement. Where it is shown depends on the environment, as for :func:`load`.
 
     Parameters
     ----------
@@ -175,27 +177,43 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     plot
         A function of :mod:`gpulab.plots`, or any ``f(record, ax, **options) -> Axes``.
     title, alt, source, ax_size, options
-        As for :func:`gpulab.plots.draw`; the source is the GPU in use where the record has none.
+        As for :func:`gpulab.plots.draw`. If neither you nor the record say the source, it is the
+        GPU in use.
     n_expected
-        How many results are to come; None: as many as ``results`` says it has, if it does.
+        How many results there will be; None: the length of ``results``, if it has one.
     gather
-        Makes the record to draw of the results so far. None: mappings, such as dicts, become the
-        rows of a frame; anything else stays a list.
+        Turns the list of results so far into the record that is drawn. None: dicts and other
+        mappings become the rows of a frame; all else stays a list.
     progress
         Whether to show anything before the end.
 
     Returns
     -------
     Series
-        Its ``record`` is what was drawn last. A result that came although it was being stopped
-        is left out: work that keeps what it has on Ctrl-C may have kept too little.
+        Its ``record`` is what was drawn last. A result that arrives after Ctrl-C is left out: a
+        measurement that was interrupted returns early, with too few samples.
 
     Raises
     ------
     InvalidOptionError
         If ``alt`` is empty.
 
-    What ``results`` raises is raised on, with what came before in its attribute ``partial``.
+    If ``results`` raises an error, you get that error, with the results until then in its
+    attribute ``partial``.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> found = gpulab.live.series(
+    ...     ({"n": n, "time_us": 2.0 * n} for n in (1, 2, 4)),
+    ...     gpulab.plots.line,
+    ...     title="Time over n",
+    ...     alt="It grows with n.",
+    ...     source="virtual",
+    ...     progress=False,
+    ... )
+    >>> found
+    3 results
     """
     check_figure(plot, title=title, alt=alt, ax_size=ax_size)
     COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
@@ -206,7 +224,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         n_expected = len(results)
 
     def figure(record: Series) -> Figure:
-        # Both title and description say that it is a part: a picture may travel without its text.
+        # In the title and in the description, because a figure may be copied without its text.
         return plots.draw(
             plot,
             record.record,
@@ -226,17 +244,23 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
 
 
 def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> Ladder:  # noqa: ANN401  # passed on
-    """Time one piece of work by every method, and show each rung when it is there.
+    """Time one piece of work by every method, and show each rung as soon as it is measured.
 
     Parameters
     ----------
     work, label, options
-        As for :func:`gpulab.ladder`, but for ``progress``.
+        As for :func:`gpulab.ladder`; there is no option ``progress``.
 
     Returns
     -------
     Ladder
-        The rungs there are, if it is stopped.
+        If it is stopped, the rungs until then.
+
+    Examples
+    --------
+    ::
+
+        climbed = gpulab.live.ladder(lambda: a @ b, label="matmul")
     """
     check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
     TEXT.check(label=label)
@@ -260,12 +284,12 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
 def _readings(
     work: Callable[[], object], duration_s: float, period_s: float, device: int | None
 ) -> tuple[Iterator[clocks.Reading], str]:
-    """Return readings while the work runs, and why they are empty if they are."""
+    """Return readings while the work runs, and the reason if they are empty."""
     found = clocks.watch(work, duration_s=duration_s, period_s=period_s, device=device)
     try:
         clocks.read(device, ())
     except ClocksUnavailableError as error:
-        # The load is run all the same: its picture says what is missing, and why.
+        # The load still runs, and its figure says what is missing and why.
         found = clocks.watch_by(work, _time_alone, duration_s=duration_s, period_s=period_s)
         return found, str(error)
     return found, ""

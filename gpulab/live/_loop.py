@@ -1,4 +1,4 @@
-"""Runs a load or a series of results to its end, an error or a stop, and shows what there is."""
+"""Run a load or a series of results to its end, to an error or a stop, and show the results."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,23 +22,23 @@ def run_load(
     *,
     is_paced: bool,
 ) -> Trace:
-    """Take readings to the end, or until it is stopped, and show them.
+    """Take readings to the end or until a stop, and show them.
 
     Parameters
     ----------
     readings
-        They keep a load running between one and the next.
+        Yields readings; it runs the load between two of them.
     trace
-        Makes the record of ``readings``, with the keyword ``stopped_by``.
+        Makes the record from readings and the keyword ``stopped_by``.
     stop
         Whether somebody has asked to stop.
     screen
         Where the trace is shown; it is closed here.
     is_paced
-        Whether a clock that runs fast is held back to real time.
+        Whether to wait for real time, for a virtual GPU that computes faster.
     """
     kept: list[clocks.Reading] = []
-    began_s = time.monotonic()  # real, whatever GPU is in use
+    began_s = time.monotonic()  # real time, even if a virtual GPU is in use
     try:
         for reading in readings:
             kept.append(reading)
@@ -58,7 +58,7 @@ def run_load(
         error.add_note(_note("under load", len(kept), "readings"))
         raise
     finally:
-        # Also after an error: the picture in the notebook must not go on saying "loading".
+        # After an error, too: otherwise the figure in the notebook would still say "loading".
         record = trace(tuple(kept), stopped_by=stop.by) if kept else None
         screen.close(record, _NOTHING)
     return trace(tuple(kept), stopped_by=stop.by)
@@ -67,21 +67,22 @@ def run_load(
 def run_series(
     results: Iterator[object], series: Callable[..., Series], stop: Stop, screen: Screen
 ) -> Series:
-    """Take results to the end, or until it is stopped, and show them between one and the next.
+    """Take results to the end or until a stop, and show them after each result.
 
     Parameters
     ----------
     results
-        They are closed here, if they can be.
+        Yields results; it is closed here if it is a generator.
     series
-        Makes the record of results and ``stopped_by``.
+        Makes the record from results and the keyword ``stopped_by``.
     stop, screen
         As for :func:`run_load`.
     """
     kept: list[object] = []
     try:
         for result in results:
-            # Work that keeps what it has on Ctrl-C has not raised, and has kept too little.
+            # After Ctrl-C gpulab.measure returns early and raises nothing; its samples are too
+            # few.
             if stop.by == "interrupt":
                 break
             kept.append(result)
@@ -92,7 +93,7 @@ def run_series(
         stop.ask("interrupt")
     except Exception as error:
         stop.ask("error")
-        # Without results too: whoever catches the error need not ask whether it is there.
+        # Even without results, so that code which catches the error can rely on the attribute.
         error.partial = series(tuple(kept), stopped_by="error")  # type: ignore[attr-defined]  # a new one
         error.add_note(_note("by what gives the results", len(kept), "results"))
         raise
@@ -106,11 +107,11 @@ def run_series(
 
 
 def _end(results: Iterator[object], stop: Stop) -> None:
-    """Let a generator that is left early clean up, and the GPU finish what it was given."""
+    """Close a generator that was left early, and wait until the GPU has finished its work."""
     close = getattr(results, "close", None)
     if close is not None:
         close()
-    # Not otherwise: a first look at the GPU would start CUDA, which may be what is measured.
+    # Only then: the first call of torch.cuda starts CUDA, and its start may be what is measured.
     if stop.by and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch's gap
         with suppress(RuntimeError):
             torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What a live picture returns: readings of a load, or a series of results, whole or stopped."""
+"""The records behind a live figure: readings of a load or a series of results, maybe stopped."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -24,12 +24,12 @@ _WORDS = {
 
 
 def stop_words(stopped_by: str) -> str:
-    """Say what ended a record early; nothing where it is whole.
+    """Return in words what ended a record early; empty if it is complete.
 
     Raises
     ------
     InvalidOptionError
-        If there is no such reason.
+        If ``stopped_by`` is none of the known reasons.
     """
     if stopped_by and stopped_by not in _WORDS:
         raise InvalidOptionError(
@@ -40,21 +40,30 @@ def stop_words(stopped_by: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trace(Saved):
-    """What a GPU said of its clock, power, temperature and use while a load ran.
+    """Readings of a GPU's clock, power, temperature and use while a load ran.
 
     Attributes
     ----------
     readings
-        In the order taken; the first was taken before the load began.
+        In the order in which they were taken; the first is from before the load.
     source, device_name
-        As of a measurement.
+        As in a :class:`gpulab.Measurement`.
     asked_s
-        How long the load was to run, in seconds.
+        The seconds that you asked for.
     stopped_by
         ``"interrupt"``, ``"stop"`` (the button) or ``"error"`` (of the load); empty if it ran to
         the end.
     missing
-        Why there is nothing to read; empty if there is.
+        Why readings are empty; ``""`` if they are not.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
+    >>> trace.source, trace.stopped
+    ('virtual', '')
     """
 
     schema: ClassVar[str] = "gpulab.trace/1"
@@ -87,7 +96,7 @@ class Trace(Saved):
 
     @property
     def regime(self) -> clocks.Regime:
-        """In which regime of clock and power the load ran, as far as the readings tell."""
+        """The regime of clock and power in which the load ran, according to the readings."""
         return clocks.summarize(self.readings)
 
     @property
@@ -97,13 +106,13 @@ class Trace(Saved):
         return words and f"{words} after {self.duration_s:.1f} of {self.asked_s:g} s"
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return one row a reading: ``time_s``, its parts, ``source`` and ``device_name``."""
+        """Return one row per reading: ``time_s``, its values, ``source`` and ``device_name``."""
         frame = clocks.to_frame(self.readings)
         return frame.assign(source=self.source, device_name=visible(self.device_name))
 
     def __str__(self) -> str:
         n = len(self.readings)
-        # What it is not comes first, so that a part is never read as the whole.
+        # First that it was stopped, so that nobody takes a part for the whole.
         run = self.stopped or f"{self.duration_s:.1f} s under load"
         counted = f"{n} reading{'s' if n > 1 else ''}"
         said = self.missing or str(self.regime)
@@ -116,18 +125,23 @@ class Trace(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Results in the order in which they came, and whether they are all.
+    """Results in the order in which they arrived, and whether they are all.
 
     Attributes
     ----------
     results
-        What came.
+        The results.
     record
-        The same as it was drawn, e.g. as a frame; None if nothing came.
+        What was drawn, e.g. a frame with all results; None without results.
     n_expected
-        How many were to come; None if nobody knew.
+        How many results there would have been; None if unknown.
     stopped_by
-        As of a :class:`Trace`; the error is that of the results.
+        As in a :class:`Trace`; ``"error"`` is an error of the results.
+
+    Examples
+    --------
+    >>> Series((1.0, 2.0), n_expected=5, stopped_by="interrupt")
+    stopped by an interrupt after 2 of 5 results
     """
 
     results: tuple[object, ...]
@@ -140,7 +154,7 @@ class Series:
 
     @property
     def counted(self) -> str:
-        """How many results there are, of how many."""
+        """How many results there are, and of how many, as text."""
         of = "" if self.n_expected is None else f" of {self.n_expected}"
         return f"{len(self.results)}{of} result{'s' if (self.n_expected or 0) != 1 else ''}"
 
@@ -151,12 +165,12 @@ class Series:
         return words and f"{words} after {self.counted}"
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return what was drawn as a frame.
+        """Return the record that was drawn, as a frame.
 
         Raises
         ------
         InvalidOptionError
-            If there is nothing.
+            If there are no results.
         """
         if self.record is None:
             raise InvalidOptionError("there are no results; run it again and let one come")

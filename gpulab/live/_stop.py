@@ -1,4 +1,4 @@
-"""How a live picture is asked to stop: Ctrl-C, the notebook's interrupt, or a button."""
+"""Stop a live figure early: by Ctrl-C, the notebook's interrupt, or a button."""
 
 import signal
 import threading
@@ -10,15 +10,16 @@ from gpulab.widgets import jupyter_kernel
 
 
 class Stop:
-    """Whether somebody has asked to stop, and how, while the block runs.
+    """Records inside a ``with`` block whether a stop was requested, and how.
 
-    Ctrl-C raises KeyboardInterrupt as ever. It is noted besides, because work that keeps what it
-    has on Ctrl-C, as :func:`gpulab.measure` does, swallows it, and then only that work would end.
+    Ctrl-C still raises KeyboardInterrupt. It is also recorded here, because :func:`gpulab.measure`
+    catches it and returns its samples so far. Without the record only that one measurement would
+    end, and the loop around it would go on.
 
     Attributes
     ----------
     by
-        ``"interrupt"``, ``"stop"`` (the button), or nothing.
+        ``"interrupt"``, ``"stop"`` (the button), or empty.
     """
 
     def __init__(self) -> None:
@@ -27,17 +28,17 @@ class Stop:
         self._before: Any = None
 
     def ask(self, by: str) -> None:
-        """Ask to stop; the first to ask is the one that is named."""
+        """Request a stop; if there are several requests, ``by`` names the first."""
         self.by = self.by or by
         self._asked.set()
 
     def wait(self, duration_s: float) -> bool:
-        """Wait in real time, whatever clock is in force, and tell whether it was asked for."""
+        """Wait so many real seconds, and return whether a stop was requested."""
         return self._asked.wait(max(0.0, duration_s))
 
     @step
     def __enter__(self) -> Self:
-        # Python lets only the main thread listen; elsewhere no Ctrl-C arrives either.
+        # Python allows signal handlers on the main thread only, and runs them there.
         if threading.current_thread() is threading.main_thread():
             hold(self)
             if callable(signal.getsignal(signal.SIGINT)):
@@ -62,11 +63,11 @@ class Stop:
 
 
 class StopButton:
-    """A button under the picture, shown only where a click arrives while the cell still runs.
+    """A button under the figure, shown only if a click arrives while the cell still runs.
 
-    A click is a message to the kernel. It is heard in time if the front end has opened a channel
-    for messages of widgets, a subshell; otherwise it would wait until the cell is done, and a
-    button that does nothing is worse than none.
+    A click is a message to the kernel. It arrives in time if the front end has opened a subshell,
+    a second channel for messages of widgets. Without one it would wait until the cell has
+    finished, and a button that does nothing is worse than none.
     """
 
     def __init__(self, stop: Stop) -> None:
@@ -76,7 +77,7 @@ class StopButton:
         self._kernel = _kernel_with_subshells()
 
     def offer(self) -> None:
-        """Make the button at the first call, and show it as soon as a click would arrive."""
+        """Create the button at the first call, and show it as soon as clicks would arrive."""
         if self._kernel is None:
             return
         if self._widget is None:
@@ -84,14 +85,14 @@ class StopButton:
         elif self._handle is None and _hears(self._kernel):
             from IPython.display import display
 
-            # ipykernel 7.4 sends a widget's messages to where it was made: to the cell that runs,
-            # and so past the subshell. Without this note it leaves them to the front end.
+            # ipykernel 7.4 routes a widget's messages to the shell in which it was created: to the
+            # running cell and not to the subshell. Without this attribute the front end decides.
             vars(self._widget.comm).pop("_reply_subshell_id", None)
 
             self._handle = display(self._widget, display_id=True)  # type: ignore[no-untyped-call]  # IPython's gap
 
     def close(self) -> None:
-        """Take the button away, so that a saved notebook has no dead one."""
+        """Remove the button, so that a saved notebook has none that does nothing."""
         if self._handle is not None:
             self._handle.update({"text/plain": ""}, raw=True)
             self._handle = None
@@ -111,7 +112,7 @@ def _button(clicked: Any) -> Any:  # noqa: ANN401  # ipywidgets has no types
 
 def _kernel_with_subshells() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
     kernel = jupyter_kernel()
-    # Private in ipykernel, and new in its version 7; without it there is no button.
+    # A private attribute, new in ipykernel 7; older versions have no subshells, so no button.
     return kernel if getattr(kernel, "_supports_kernel_subshells", False) else None
 
 

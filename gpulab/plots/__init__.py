@@ -1,8 +1,8 @@
-"""Every static figure: one function for each record, drawn with matplotlib.
+"""Static figures with matplotlib: one function for each kind of record.
 
-Each function called with its record alone, such as ``samples(result)``, returns a figure with a
-title, a source and a text alternative, all computed from what is drawn. With axes as second
-argument it draws on them and returns them.
+With a record alone, such as ``samples(result)``, each function returns a figure with a title, a
+source and a text alternative, all computed from the record. With axes as second argument it draws
+on these and returns them.
 """
 
 from gpulab.plots._basic import (

@@ -1,4 +1,4 @@
-"""The plots of measurements and of readings in a frame."""
+"""Plots of measurements, and of times in a frame."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-_MOST_NAMES = 3
+_MOST_NAMES = 3  # in a title; more would not fit into its line
 _ROW_IN, _ROWS_MARGIN_IN = 0.5, 1.2
 
 
@@ -109,6 +109,7 @@ def _guesses_words(record: object) -> Words:
     need(record, ("predicted_s", "measured_s"))  # type: ignore[arg-type]  # need checks it
     frame: pd.DataFrame = record  # type: ignore[assignment]  # as above
     ratios = frame["measured_s"] / frame["predicted_s"]
+    # Half and twice the prediction are equally far from it.
     folds = np.maximum(ratios, 1 / ratios)
     n_near = int((folds <= 2).sum())  # noqa: PLR2004  # the band that is drawn
     farthest = ratios.iloc[int(np.argmax(folds))]
@@ -136,7 +137,7 @@ def _spread(item: Measurement) -> str:
 def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw every sample in the order taken, with the median and its 95 % interval.
 
-    The band is about the median; single samples may well lie outside it.
+    The band is the interval of the median; many single samples lie outside it.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
 def distribution(
     record: Measurement | Sequence[Measurement], ax: "Axes", *, n_bins: int = 30
 ) -> "Axes":
-    """Count the samples by their length, with the median as a line.
+    """Draw a histogram of the samples, with the median as a line.
 
     Two humps mean two regimes; then the median describes neither.
 
@@ -185,6 +186,7 @@ def distribution(
     _N_BINS.check(n_bins=n_bins)
     scale, unit = unit_of([item.median_s for item in measurements])
     values = np.concatenate([item.samples_s for item in measurements]) / scale
+    # The same bins for all measurements, or their counts could not be compared.
     edges = np.histogram_bin_edges(values, bins=n_bins)
     for item, look in zip(measurements, looks(map(name_of, measurements)), strict=False):
         counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
@@ -202,9 +204,9 @@ def distribution(
 
 @one_call(_methods_words)
 def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
-    """Draw one row a method: the median of each with its 95 % interval, on a log axis.
+    """Draw one row per method: its median with the 95 % interval, on a logarithmic axis.
 
-    A narrow interval says that a method repeats itself, not that it is right.
+    A narrow interval means that a method repeats well, not that it is right.
 
     Examples
     --------
@@ -225,6 +227,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
         ax.errorbar(
             median,
             row,
+            # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
             xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
             capsize=4,
             **marks(next(looks([item.conditions.cache])), item.source),
@@ -243,7 +246,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
 
 @one_call(_scaling_words)
 def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> "Axes":
-    """Draw readings against size, one line a series, both axes logarithmic.
+    """Draw times over size, one line per series, both axes logarithmic.
 
     Parameters
     ----------
@@ -252,7 +255,7 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
     ax
         Axes to draw on.
     size_label
-        What the size is, e.g. ``"n (matrices are n by n)"``.
+        Label of the x axis, e.g. ``"n (matrices are n by n)"``.
 
     Examples
     --------
@@ -281,16 +284,22 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
 
 @one_call(_calls_words)
 def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -> "Axes":
-    """Draw how long the host needed for each of n successive launches.
+    """Draw how long the host took for each of many successive launches.
 
     Parameters
     ----------
     record
-        Seconds of each call in order; a ``Measurement`` or a frame with ``duration_s`` also do.
+        Seconds of each call in order, a ``Measurement``, or a frame with ``duration_s``.
     ax
         Axes to draw on.
     blocked_from
-        Number of the first call that had to wait, counted from 1; marked when given.
+        Number of the first call that had to wait, counted from 1, to be marked; None: no mark.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> plots.call_times([5e-6, 5e-6, 900e-6], source="virtual").caption
+    '3 calls, median 5.00 µs. The longest is call 3: 900 µs.'
     """
     frame = frame_of(record)
     need(frame, ("duration_s",))
@@ -329,14 +338,22 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
 
 @one_call(_guesses_words)
 def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw what was predicted against what came out; on the diagonal both agree.
+    """Draw predicted against measured times; on the diagonal both agree.
 
     Parameters
     ----------
     record
-        Columns ``predicted_s`` and ``measured_s``; ``label`` names the points when present.
+        Columns ``predicted_s`` and ``measured_s``; names of the points if there is a ``label``.
     ax
-        Axes to draw on. The band holds what is right within a factor of 2.
+        Axes to draw on. The band contains predictions within a factor of 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"predicted_s": [1e-6, 9e-6], "measured_s": [1e-6, 3e-6]})
+    >>> plots.predicted_against_measured(frame, source="virtual").caption
+    '1 of 2 readings lie within a factor of 2. The farthest is 0.333 times its prediction.'
     """
     need(record, ("predicted_s", "measured_s"))
     check_axes(ax)

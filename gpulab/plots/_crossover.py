@@ -1,4 +1,4 @@
-"""A crossover as a figure: both curves with their intervals, the lines, and where they cross."""
+"""Draw a crossover: both curves with intervals, their fits, and the size where they cross."""
 
 import math
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _N_ON_LINE = 100
 _PALE = 0.2
-# The GPU with its transfers, and without them: one colour, and a marker for each.
+# The CPU, the GPU with transfers, and the GPU without: the last two differ by their markers.
 _LOOKS = (look_of("CPU"), look_of("GPU"), look_of("GPU")._replace(marker="^"))
 
 
@@ -46,16 +46,16 @@ def _words(record: Crossover, *, lines: bool = True) -> Words:
 
 @one_call(_words)
 def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
-    """Draw the times of both sides over sizes, both axes logarithmic.
+    """Draw the times of CPU and GPU over the size, both axes logarithmic.
 
-    Bands are 95 % intervals; those of a precise measurement are narrower than the line. The
-    crossing is marked where the measured curves meet, with its interval; dashed lines are the
-    fits, fixed cost and slope, and need not meet there.
+    Bands are 95 % intervals; after a precise measurement they are narrower than the line. The
+    crossing of the measured curves is marked, with its interval. Dotted lines are the fits of a
+    fixed cost and a slope, which may cross elsewhere.
 
     Parameters
     ----------
     record
-        Of :func:`gpulab.crossover`.
+        From :func:`gpulab.crossover`.
     ax
         Axes to draw on.
     lines
@@ -91,7 +91,7 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
 
 
 def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
-    """Return what to write at the lines: the title has the devices, the circle is the crossing."""
+    """Return short names for the lines, as the title has the devices; the crossing has none."""
     copies = "" if record.transfers == "none" else f", copies {record.transfers}"
     short = ("CPU", f"GPU{copies}", "GPU alone")
     named = {curve.name: name for curve, name in zip(curves, short, strict=False)}
@@ -99,7 +99,15 @@ def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
 
 
 def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
-    """Return the figure of a crossover, to be shown."""
+    """Return the figure of a crossover.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> gpulab.plots.draw_crossover(found).title.partition(" (")[0]
+    'matmul float32'
+    """
     _CROSSOVER.check(record=record)
     return crossover(record, lines=lines, source=record.origin)
 
@@ -125,14 +133,15 @@ def _draw_line(ax: "Axes", record: Crossover, curve: Curve, look: Look, scale: f
 
 
 def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
-    """Mark the crossing with its interval; nothing is marked where there is not just one."""
+    """Mark the crossing with its interval, if there is exactly one."""
     found = record.crossing
     if found.size is None or found.low is None or found.high is None:
         return
-    # An open end has no place on a logarithmic axis: the band ends where the sizes do.
+    # An open interval ends at infinity or 0, so the band ends at the measured sizes.
     low, high = max(found.low, found.first), min(found.high, found.last)
     ax.axvspan(low, high, color=MUTED, alpha=_PALE, linewidth=0)
     ax.axvline(found.size, color=MUTED, linewidth=1)
+    # Straight between points on logarithmic axes, as the curve is drawn.
     sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
     height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
     ax.plot(

@@ -1,4 +1,4 @@
-"""From a plot to a figure: `draw` for functions of one's own, and one call for those shipped."""
+"""Turn plots into figures: `draw` for functions of your own, one call for the shipped ones."""
 
 import inspect
 from collections.abc import Callable
@@ -24,15 +24,15 @@ from gpulab.requirements import TEXT, Requirement
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ONE_LINE_TITLE = 76
-_HEIGHT_IN = 4.2
+_ONE_LINE_TITLE = 76  # characters; a longer title has its source in a second line
+_HEIGHT_IN = 4.2  # inches; a figure of rows computes its own
 
 
 _PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
 
 
 class Words(NamedTuple):
-    """What a figure says of its record, and the height it needs."""
+    """Title and text alternative of a figure, and the height that it needs."""
 
     title: str
     alt: str
@@ -40,7 +40,7 @@ class Words(NamedTuple):
 
 
 class Plot(Protocol):
-    """A plot that needs no more than its record; with axes it draws on them."""
+    """A plot that returns a figure of its record; with axes it draws on these."""
 
     __name__: str
 
@@ -61,12 +61,18 @@ class Plot(Protocol):
 
 
 def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
-    """Refuse what no figure can be made with; parameters are those of :func:`draw`.
+    """Raise an error if an argument of :func:`draw` is wrong, before anything is measured.
 
     Raises
     ------
     InvalidOptionError
-        If one of them is not what it must be.
+        If ``plot`` cannot be called, a text is empty or not a text, or the size is not two
+        lengths.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> check_figure(plots.line, title="Time", alt="It grows.", ax_size=(9.0, 4.2))
     """
     _PLOT.check(plot=plot)
     TEXT.check(title=title, alt=alt)
@@ -84,9 +90,9 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     source: object = None,
     **options: object,
 ) -> Figure:
-    """Draw a record with a function of your own, and return a figure that also reads as text.
+    """Draw a record with a function of your own, and return a figure with a text alternative.
 
-    The functions of this module need less: ``plots.samples(record)`` is a figure.
+    The functions of this module need less: ``plots.samples(record)`` is a figure already.
 
     Parameters
     ----------
@@ -95,15 +101,15 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     record
         What it draws.
     title
-        Title, without the source: where the numbers come from is added to it.
+        Title; the source of the numbers is added to it.
     alt
-        What is to be seen, in a sentence or two; axes, units and ranges are added to it.
+        What the figure shows, in a sentence or two; axes, units and ranges are added to it.
     ax_size
         Width and height, in inches.
     source
-        Where the numbers come from, when the record does not say: a ``Device`` or text.
+        Where the numbers come from, if the record does not say: a ``Device`` or text.
     **options
-        Given to ``plot``.
+        Passed to ``plot``.
 
     Returns
     -------
@@ -114,12 +120,21 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     ------
     InvalidOptionError
         If ``alt`` is empty, or nothing says where the numbers come from.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> def dots(record, ax):
+    ...     ax.plot(record, "o")
+    ...     return ax
+    >>> plots.draw(dots, [1.0, 2.0], title="Two", alt="Two dots.", source="virtual").title
+    'Two (virtual)'
     """
     from matplotlib.figure import Figure as Canvas
 
     check_figure(plot, title=title, alt=alt, ax_size=ax_size)
     origin = provenance(record, source)
-    # Not through pyplot: no window, no global list of figures, no change of style.
+    # Not pyplot, which opens windows and keeps a global list of figures.
     with style(), drawn_from(source):
         canvas = Canvas(figsize=ax_size, layout="constrained")
         ax = canvas.add_subplot()
@@ -130,11 +145,11 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
 
 
 def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Plot]":
-    """Let a plot be called with its record alone.
+    """Return a decorator that lets a plot be called with its record alone.
 
-    Without axes the plot returns a figure as wide as a notebook's page. Its title and its text
-    alternative are computed by ``words`` from the record that is drawn, so they cannot disagree
-    with it. Numbers that do not say where they come from are taken to come from the current GPU.
+    Without axes the plot returns a figure as wide as a notebook's page. ``words`` computes its
+    title and text alternative from the record, so that they cannot disagree with it. If a record
+    does not say its source, the figure names the current GPU.
     """
 
     def decorate(plot: "Callable[..., Axes]") -> Plot:
@@ -152,6 +167,7 @@ def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Pl
             if ax is not None:
                 check_axes(ax)
                 return plot(record, ax, **options)
+            # Before drawing: words check the record and raise the clearer error.
             said = words(record, **options)
             if source is None and not has_provenance(record):
                 source = device.current()
@@ -171,7 +187,7 @@ def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Pl
 
 
 def _named_after(plot: "Callable[..., Axes]", call: Callable[..., Any]) -> Plot:
-    """Give ``call`` the name and the text of ``plot``, and the parameters of both."""
+    """Give ``call`` the name and the docstring of ``plot``, and the parameters of both."""
     own, added = (inspect.signature(function).parameters for function in (plot, call))
     merged = [own["record"], added["ax"]]
     merged += [option for name, option in own.items() if name not in {"record", "ax"}]

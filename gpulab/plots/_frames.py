@@ -1,4 +1,4 @@
-"""Plots of any frame of numbers: a line, bars or points for each column asked for."""
+"""Plots of any frame with numbers: lines, bars or points for its columns."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,8 @@ _LOG = Requirement(
     "one of 'x', 'y', 'xy', or None",
     lambda value: value is None or (isinstance(value, str) and value in _SCALES),
 )
-_MOST_BARS = 30
-_ROW = "row"  # the name of an index that has none
+_MOST_BARS = 30  # more would be too thin to read
+_ROW = "row"  # stands in for the name of an index without one
 
 
 def _line_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # those of the plot
@@ -71,19 +71,19 @@ def line(
     y: str | Sequence[str] | None = None,
     log: str | None = None,
 ) -> "Axes":
-    """Draw columns of a frame against another one, a line each.
+    """Draw columns of a frame over another column, one line each.
 
-    Linear axes of values that are never negative begin at zero.
+    A linear y axis begins at zero, unless a value is negative.
 
     Parameters
     ----------
     record
-        The frame, or a series that is drawn against its index.
+        The frame, or a series that is drawn over its index.
     ax
         Axes to draw on.
     x, y
-        Names of the columns; without them the first column, and all others that have numbers.
-        A name that ends in ``_s`` means seconds, shown in the unit that fits.
+        Names of the columns. Default: the first column, and all other columns of numbers. A name
+        that ends in ``_s`` means seconds, which are shown in the unit that fits.
     log
         Which axes are logarithmic: ``"x"``, ``"y"`` or ``"xy"``.
 
@@ -107,7 +107,7 @@ def scatter(
     y: str | Sequence[str] | None = None,
     log: str | None = None,
 ) -> "Axes":
-    """Draw columns of a frame against another one, a point each; parameters as of `line`.
+    """Draw columns of a frame over another column as points; parameters are those of `line`.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def bars(
     x: str | None = None,
     y: str | Sequence[str] | None = None,
 ) -> "Axes":
-    """Draw a bar for each row of a frame, from zero, with its number.
+    """Draw a bar for each row of a frame, with its number beside it.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def bars(
     ax
         Axes to draw on.
     x, y
-        The column of names, and those of numbers; without them the first one and the others.
+        The column of names, and columns of numbers. Default: the first column, and all others.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _draw(  # noqa: PLR0913  # those of two plots
 
 
 def _numbers(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, list[str]]":
-    """Return the frame, its column for the x axis, and those to draw, all of numbers."""
+    """Return the frame, its column for the x axis, and the columns to draw; check for numbers."""
     from pandas.api.types import is_numeric_dtype
 
     frame, across, columns = _columns(record, x, y)
@@ -218,7 +218,7 @@ def _numbers(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, 
 
 
 def _rows(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, list[str]]":
-    """Return the frame, its column of names, and those to draw as bars."""
+    """Return the frame, its column of names, and the columns to draw as bars."""
     from pandas.api.types import is_numeric_dtype
 
     frame, names, columns = _columns(record, x, y)
@@ -231,7 +231,7 @@ def _rows(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, lis
 
 
 def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, list[str]]":  # noqa: ANN401  # a name or several, not yet checked
-    """Return a frame with an ordinary index, and the columns that are asked for."""
+    """Return a frame with an ordinary index, its column for x, and the columns for y."""
     import pandas as pd
 
     if isinstance(record, pd.Series):
@@ -246,6 +246,7 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
         columns = [name for name in numbers if name != across]
     else:
         columns = [y] if isinstance(y, str) else list(items_of("y", y, TEXT))
+    # Made here, because its message lists the columns of this very frame.
     known = Requirement(
         f"the name of a column: {', '.join(map(str, frame.columns))}",
         lambda name: name in frame.columns,
@@ -260,7 +261,7 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
 
 
 def _axis(columns: Sequence[str], frame: "pd.DataFrame") -> tuple[float, str]:
-    """Return what to divide by and the label: times share a unit, others keep theirs."""
+    """Return the divisor and the label of an axis; columns of times share one unit."""
     names = ", ".join(map(_plain, columns))
     if all(name.endswith("_s") for name in columns):
         scale, unit = unit_of(frame[list(columns)].to_numpy(float).ravel())
@@ -271,7 +272,7 @@ def _axis(columns: Sequence[str], frame: "pd.DataFrame") -> tuple[float, str]:
 
 
 def _plain(name: str) -> str:
-    """Return a column's name as words, without its unit."""
+    """Return a column's name in words, without its unit."""
     words, _, unit = name.rpartition("_")
     return one_line((words if words and unit in {"s", *_UNITS} else name).replace("_", " "))
 

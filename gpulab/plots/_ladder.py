@@ -1,4 +1,4 @@
-"""The ladder as a figure: one row a rung, and the driver's records as lines through them."""
+"""Draw a ladder: one row per rung, and the driver's records as vertical lines."""
 
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,10 @@ def _words(record: Ladder) -> Words:
 
 @one_call(_words)
 def ladder(record: Ladder, ax: "Axes") -> "Axes":
-    """Draw one row a rung: its median with its 95 % interval, and how far off it is.
+    """Draw one row per rung: its median with the 95 % interval, and its error.
 
-    Lines mark what the driver's records say, hot and cold. A rung beside its line is not wrong:
-    it may read something else, such as the launch.
+    Lines mark the times of the driver's records, hot and cold. A rung that is far from its line is
+    not wrong: it may time something else, such as the launch.
 
     Examples
     --------
@@ -89,6 +89,7 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
     ax.errorbar(
         median,
         row,
+        # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
         xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
         capsize=4,
         **marks(next(looks([measurement.conditions.cache])), measurement.source),
@@ -105,5 +106,15 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
 
 
 def draw_ladder(record: Ladder) -> Figure:
-    """Return the figure of a ladder, to be shown."""
+    """Return the figure of a ladder.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.ladder(lambda: a @ a, label="matmul", progress=False)
+    >>> gpulab.plots.draw_ladder(taken).title
+    'matmul by every method (virtual NVIDIA H200)'
+    """
     return ladder(record)

@@ -1,4 +1,4 @@
-"""The roofline as a figure: one roof with a band for all evidence, below it what was reached."""
+"""Draw a roofline: one roof with a band for all kinds of evidence, and points below it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,8 @@ _NO_FLOPS = "none of the points computes anything, so none has an intensity; dra
 Numbers = NDArray[np.float64]
 
 _TERA = 1e12
-_NEAR = 0.25  # of logarithms: points so near have one name together
-_HEADROOM = 2.5  # above the highest roof, for its name
+_NEAR = 0.25  # difference of logarithms: points so near share one label
+_HEADROOM = 2.5  # factor above the highest roof, for its name
 _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
@@ -85,18 +85,18 @@ def _gaps_words(record: "pd.DataFrame") -> Words:
 
 @one_call(_chart_words)
 def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
-    """Draw what was reached over arithmetic intensity, below the roofs of the GPU.
+    """Draw the FLOP/s that workloads reached over arithmetic intensity, below the GPU's roofs.
 
-    Work that computes nothing has no place on these axes; :func:`gaps` shows it, too. Where no
-    point is as small as the floor, the floor is not drawn.
+    Work without arithmetic has no intensity and is left out; :func:`gaps` shows it. The floor is
+    drawn only if a point is small enough to be limited by it.
 
     Parameters
     ----------
     record
         From :func:`gpulab.roofline.chart`.
     ax
-        Axes to draw on. A full sign is what was measured, its shape says what should limit it,
-        and the bar from it leads to what the refined model predicts.
+        Axes to draw on. A filled marker is a measured time, and its shape shows what should limit
+        it. The line from it leads to the prediction of the refined model.
     names
         Whether to write the name of each workload at its largest point.
 
@@ -116,6 +116,7 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     if table.empty:
         raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
+    # Before anything is drawn: labels are rotated along slopes, which depend on the limits.
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table))
     _draw_roofs(ax, record, ends)
     measured = record.ceilings.measured
@@ -133,7 +134,7 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
 
 
 def _heights(record: Chart, table: "pd.DataFrame") -> tuple[float, float]:
-    """Return the limits of the y axis: all points, and the highest roof with its name."""
+    """Return limits of the y axis that include all points and the name of the highest roof."""
     predicted = table["flops"] / table["refined_s"]
     reached = table["flops_per_s"].fillna(predicted)
     peaks = [roof.peak(name) for roof, name in _known(record)]
@@ -142,7 +143,7 @@ def _heights(record: Chart, table: "pd.DataFrame") -> tuple[float, float]:
 
 
 def _known(record: Chart) -> list[tuple[Roof, str]]:
-    """Return each roof with each type of arithmetic in use that it has a peak for."""
+    """Return all pairs of a roof and a type that the chart uses and the roof has a peak for."""
     return [
         (roof, name)
         for roof in record.ceilings.roofs
@@ -152,13 +153,13 @@ def _known(record: Chart) -> list[tuple[Roof, str]]:
 
 
 def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
-    """Draw each roof once: a line, and a band over what all kinds of evidence say."""
+    """Draw each type's roof once: a line at the highest, and a band over all kinds of evidence."""
     known = _known(record)
     names = sorted({name for _, name in known}, key=lambda name: -_peaks(known, name)[1])
     bases = list(dict.fromkeys(_basis(roof, record.ceilings.source) for roof, _ in known))
     for place, name in enumerate(names):
         roofs = [roof for roof, other in known if other == name]
-        # The slope is the same for all types, so it is drawn once, up to the highest peak.
+        # All types have the same slope, the bandwidth: it is drawn once, for the highest peak.
         least = ends[0] if place == 0 else min(roof.ridge(name) for roof in roofs)
         ridges = [np.clip(roof.ridge(name), *ends) for roof in roofs]
         x = np.unique(
@@ -189,7 +190,7 @@ def _peaks(known: list[tuple[Roof, str]], name: str) -> tuple[float, float]:
 
 
 def _range(low: float, high: float, unit: str) -> str:
-    """Write a rate, or from which to which it is said to be."""
+    """Return a rate as text, or the range from ``low`` to ``high``."""
     most = format_rate(high, unit)
     least = format_rate(low, unit)
     (number, its_unit), (_, unit_of_most) = least.split(), most.split()
@@ -197,14 +198,14 @@ def _range(low: float, high: float, unit: str) -> str:
 
 
 def _basis(roof: Roof, source: str) -> str:
-    """Name the evidence of a roof; what is measured on the virtual GPU is what its model gives."""
+    """Return the kind of evidence of a roof, with a note if the virtual GPU was measured."""
     is_model = roof.basis == MEASURED and source == "virtual"
     return "measured on the virtual GPU" if is_model else roof.basis
 
 
 def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: Numbers) -> None:
     known = [roof.peak(name) for name in roof.peak_flops_per_s if name in set(table["arithmetic"])]
-    # Above the highest peak a slope would mean nothing.
+    # A slope ends at the highest peak: nothing can be above it.
     highest = max(known, default=np.inf)
     least_bytes = table["size_bytes"].min()
     slopes: list[tuple[str, float]] = []
@@ -222,7 +223,7 @@ def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: N
 def _name_slope(
     ax: "Axes", text: str, bytes_per_s: float, ends: Numbers, *, is_below: bool = False
 ) -> None:
-    """Write along a slope, where it is in view, what it is."""
+    """Write a label along the visible part of a slope."""
     from matplotlib.transforms import ScaledTranslation
 
     low, high = ax.get_ylim()
@@ -262,7 +263,7 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
         color=INK,
         label="refined prediction",
     )
-    # A sign for each bound, as colour alone would say nothing to some readers.
+    # One marker for each bound: some readers cannot tell colours apart.
     for bound, marker in _BOUNDS.items():
         part = table["bound"] == bound
         if part.any():
@@ -272,7 +273,7 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
 
 
 def _write_names(ax: "Axes", table: "pd.DataFrame") -> None:
-    """Write names at the largest point of each workload, where they fit."""
+    """Write the name of each workload at its largest point, moved down where names overlap."""
     largest = table.loc[table.groupby("workload", sort=False)["size"].idxmax()]
     ordered = largest.sort_values("intensity")
     steps = np.diff(np.log(ordered["intensity"]), prepend=-np.inf)
@@ -309,7 +310,7 @@ def _predicted(row: "pd.Series[Any]") -> float:
 
 
 def _some(names: list[str]) -> str:
-    """Return as many names as there is room for, and how many more there are."""
+    """Return up to three names, and how many more there are."""
     if len(names) <= _MOST_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_NAMES])} +{len(names) - _MOST_NAMES}"
@@ -317,14 +318,22 @@ def _some(names: list[str]) -> str:
 
 @one_call(_gaps_words)
 def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw how many times longer each workload takes than either model says, a row each.
+    """Draw the ratio of measured to predicted time for both models, one row per workload.
 
     Parameters
     ----------
     record
         From :func:`gpulab.roofline.table`; several sizes of a workload share its row.
     ax
-        Axes to draw on. The band holds what is right within a quarter.
+        Axes to draw on. The band contains predictions that are right within a quarter.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"workload": ["add"], "plain_ratio": [1.5], "refined_ratio": [1.1]})
+    >>> plots.gaps(frame, source="virtual").title
+    'Measured over predicted time (virtual)'
     """
     need(record, ("workload", "plain_ratio", "refined_ratio"))
     check_axes(ax)

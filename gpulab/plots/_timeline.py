@@ -30,23 +30,23 @@ def timeline(
     alt: str | None = None,
     ax_size: tuple[float, float] | None = None,
 ) -> "Axes | Figure":
-    """Draw what host and devices did, one lane each, against time in microseconds.
+    """Draw what host and devices did over time, one lane each.
 
     Parameters
     ----------
     record
-        Of :func:`gpulab.timeline`.
+        From :func:`gpulab.timeline`.
     ax
-        Axes to draw on; without them a figure is returned, as high as its lanes need.
+        Axes to draw on. None: return a figure that is as high as its lanes need.
     title, alt
-        Title and text alternative of the figure; computed from the record when not given.
+        Title and text alternative of the figure. None: computed from the record.
     ax_size
         Width and height of the figure, in inches.
 
     Raises
     ------
     InvalidOptionError
-        If there are no spans.
+        If the timeline has no spans.
 
     Examples
     --------

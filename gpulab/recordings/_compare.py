@@ -1,4 +1,4 @@
-"""Compare two recordings task by task, and refuse two that have nothing in common."""
+"""Compare two recordings task by task; raise an error if they have no task in common."""
 
 import math
 from collections import Counter
@@ -18,7 +18,7 @@ _RATIO_COLUMNS = ("a_s", "b_s", "ratio", "low", "high", "verdict")
 
 
 class ComparableRecording(Protocol):
-    """The parts of a recording that a comparison reads."""
+    """What a comparison needs of a recording or a sweep."""
 
     @property
     def name(self) -> str:
@@ -37,12 +37,12 @@ class ComparableRecording(Protocol):
 
 
 def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtual: bool) -> None:
-    """Refuse two recordings that have nothing in common, or of which one alone is virtual.
+    """Raise an error if two recordings have no task in common, or if only one is virtual.
 
     Raises
     ------
     NotComparableError
-        With the reason, and with what could be done.
+        The message has the reason and what to do.
     """
     if a.is_virtual != b.is_virtual and not virtual:
         model, real = (a, b) if a.is_virtual else (b, a)
@@ -58,7 +58,7 @@ def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtu
 
 
 def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
-    """Return a row for each task that was timed in both, in the order of the first."""
+    """Return a table with a row for each task that was timed in both, in the order of ``a``."""
     import pandas as pd
 
     timed_a, timed_b = _timed(a), _timed(b)
@@ -68,9 +68,10 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
         if key in timed_b
     ]
     asked = [field.name for field in fields(Task)]
+    # Columns are named even without rows, and Int64 has a value for "no number of threads".
     table = pd.DataFrame(rows, columns=[*asked, *_RATIO_COLUMNS]).astype({"n_threads": "Int64"})
     n_both = len(rows)
-    # Beside the rows, because a table of ratios that silently lacks tasks would mislead.
+    # How many tasks have no row: a table that silently leaves tasks out would mislead.
     table.attrs = {
         "a": a.name,
         "b": b.name,
@@ -81,15 +82,15 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
 
 
 def _timed(recording: ComparableRecording) -> dict[str, Point]:
-    # A reading of zero, which the floor can leave of very short work, has no ratio.
+    # A time of 0 has no ratio. Very short work can have it, because the floor is subtracted.
     return {p.task.key: p for p in recording.points if p.ok and p.median_s > 0}
 
 
 def _ratio(a: Point, b: Point) -> dict[str, Any]:
-    """Return the ratio of two medians whose errors are independent.
+    """Return the ratio of two medians with its interval, for independent errors.
 
-    In logarithms a ratio is a difference, so the two half widths add up as the sides of a right
-    angle, each on its own side.
+    The logarithm of a ratio is a difference, so its half width is the root of the sum of squares
+    of both half widths. Each side of the interval is computed from the sides that stretch it.
     """
     ratio = b.median_s / a.median_s
     low = ratio * math.exp(-math.hypot(_log(b.median_s, b.low_s), _log(a.high_s, a.median_s)))
@@ -104,8 +105,8 @@ def _log(over_s: float, under_s: float) -> float:
 
 
 def _difference(a: ComparableRecording, b: ComparableRecording) -> str:
-    """Say in which way the tasks of two recordings differ that have none in common."""
-    # The same work timed in another way is the usual reason, and the one to explain first.
+    """Return in words how the tasks of two recordings differ, if they share none."""
+    # The usual reason comes first: the same work, timed in another way.
     parts_a, parts_b = _by_work(a), _by_work(b)
     for name, part in parts_a.items():
         if name in parts_b:

@@ -25,17 +25,22 @@ _ROW = instance_of(Mapping, "a dict")
 
 @dataclass(slots=True)
 class RecordingContents:
-    """What the lines of a file hold.
+    """The content of a recording's file.
 
     Attributes
     ----------
     provenance
-        Of the header.
+        The facts about the machine, from the header.
     points, sections
-        What was found, by the key of the task and by name; of two the later one stands, because
-        what failed may have been tried again.
+        The points by the key of their task, the sections by name. If a key comes twice, the later
+        line counts: a task that failed may have been tried again.
     sealed
-        Whether the last line is a checksum, and fits.
+        Whether the last line is a checksum that is right.
+
+    Examples
+    --------
+    >>> RecordingContents({"gpu": "NVIDIA H200"}).sealed
+    False
     """
 
     provenance: Row
@@ -45,21 +50,28 @@ class RecordingContents:
 
 
 def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
-    """Read a recording, plain or gzipped.
+    """Return the content of a recording's file, plain or gzipped.
 
     Parameters
     ----------
     path
         The file.
     unfinished
-        Whether a file without a checksum is read as far as its lines are whole.
+        Whether to accept a file without a checksum; a last line that is cut off is ignored.
 
     Raises
     ------
     RecordingError
-        If it cannot be read, is no recording, or is not as it was made; the message says which.
+        If the file cannot be read, is not a recording, or was edited or damaged.
     SchemaVersionError
         If another version of gpulab is needed.
+
+    Examples
+    --------
+    ::
+
+        contents = read(Path("my-gpu.jsonl"))
+        contents.sections["transfers"][0]
     """
     PATH.check(path=path)
     FLAG.check(unfinished=unfinished)
@@ -67,69 +79,95 @@ def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
 
 
 def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContents:
-    """Read the text of a recording; ``name`` is what messages call it."""
+    """Return the content of a recording's text; ``name`` is its name in messages."""
     head, _, _ = text.partition("\n")
     contents = RecordingContents(_provenance(head, name))
     body, last = _split(text)
     if "checksum" in (_json(last) or {}):
-        # Ahead of the lines: what an edited line fails with would lead away from the reason.
+        # Before the lines are read: an edited line would raise a less helpful error.
         _check_seal(body, _json(last) or {}, name)
         contents.sealed = True
     elif not unfinished:
         raise RecordingError(_unsealed(text, name))
     else:
-        # The line that was being written when it stopped is lost, and nothing else.
+        # Only the line that was being written when the recording stopped is lost.
         body = text[: text.rfind("\n") + 1]
-    # By the newline alone: splitlines would also cut a name at a U+2028.
+    # split and not splitlines, which would also cut a name at a U+2028.
     for number, line in enumerate(body.rstrip("\n").split("\n")[1:], start=2):
         _add(contents, line, f"{name}, line {number}")
     return contents
 
 
 def sealed(provenance: Mapping[str, Any], lines: Iterable[Row]) -> str:
-    """Return the text of a whole recording: header, lines and checksum."""
+    """Return the text of a complete recording: header, lines and checksum."""
     header = {"schema": SCHEMA, "provenance": dict(provenance)}
     body = "".join(as_line(row) for row in (header, *lines))
     return body + seal(body)
 
 
 def seal(body: str) -> str:
-    """Return the last line, which holds the checksum of all lines before."""
+    r"""Return the last line of a recording: the checksum of all lines before it.
+
+    Examples
+    --------
+    >>> seal("{}\n").endswith('"n_lines": 1}\n')
+    True
+    """
     TEXT.check(body=body)
     digest = hashlib.sha256(body.encode()).hexdigest()
     return as_line({"checksum": f"sha256:{digest}", "n_lines": body.count("\n")})
 
 
 def unsealed(text: str) -> str:
-    """Return the text without its checksum and without a last line that is not whole."""
+    r"""Return the text without its checksum, and without a last line that is cut off.
+
+    Examples
+    --------
+    >>> unsealed("{}\n" + seal("{}\n")) == "{}\n"
+    True
+    """
     TEXT.check(text=text)
     body, last = _split(text)
     return body if "checksum" in (_json(last) or {}) else text[: text.rfind("\n") + 1]
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """Return a line of JSON; a value that JSON does not know, such as nan, is an error."""
+    """Return a row as a line of JSON; nan and other values that JSON lacks are an error.
+
+    Examples
+    --------
+    >>> as_line({"a": 1}).strip()
+    '{"a": 1}'
+    """
     _ROW.check(row=row)
-    # Names and units stay readable to whoever opens the file. A lone surrogate, which UTF-8 cannot
-    # write, becomes the escape that JSON has for it.
+    # ensure_ascii=False keeps names and units readable in an editor. A lone surrogate, which UTF-8
+    # cannot encode, becomes its escape in JSON.
     text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode(errors="backslashreplace").decode()
 
 
 def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
-    """Return the line of a section."""
+    """Return a section as a row of the file.
+
+    Examples
+    --------
+    >>> section_line("clocks", [{"sm_mhz": 1980}])
+    {'section': 'clocks', 'rows': [{'sm_mhz': 1980}]}
+    """
     NAME.check(name=name)
     return {"section": name, "rows": [dict(row) for row in items_of("rows", rows, _ROW)]}
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text whole or not at all; gzipped where the name ends in ``.gz``."""
+    """Write a text completely or not at all; gzipped if the name ends in ``.gz``."""
     PATH.check(path=path)
     TEXT.check(text=text)
     path = Path(path)
     raw = text.encode()
     if path.suffix == ".gz":
-        raw = gzip.compress(raw, mtime=0)  # the same content is the same file, whenever packed
+        raw = gzip.compress(
+            raw, mtime=0
+        )  # no time of packing: the same content gives the same file
     write_whole(path, raw)
 
 
@@ -153,7 +191,7 @@ def _provenance(head: str, name: str) -> Row:
     if header is None or found is None:
         raise RecordingError(_not_one(name, "its first line is not the header of one"))
     schema = found[0]
-    # Of another kind is another answer than of another version: no update would help.
+    # Another kind of file is not a newer version: an update would not help.
     if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
         raise RecordingError(_not_one(name, f"it holds the schema {schema!r}"))
     if schema != SCHEMA:
@@ -164,7 +202,7 @@ def _provenance(head: str, name: str) -> Row:
     provenance = header.get("provenance")
     if not isinstance(provenance, dict):
         raise RecordingError(f"{name} is damaged: its header has no provenance; {_AGAIN}")
-    # By it a time is told from one that a model computed.
+    # The source says whether a time was measured or computed by a model.
     source = provenance.get("source", SOURCES[0])
     if source not in SOURCES:
         raise RecordingError(
@@ -175,7 +213,7 @@ def _provenance(head: str, name: str) -> Row:
 
 
 def _check_seal(body: str, last: Row, name: str) -> None:
-    # The checksum alone would tell that something differs; the count tells a little more.
+    # The number of lines comes first, because its message says more than "does not fit".
     n_lines = body.count("\n")
     if n_lines != last.get("n_lines"):
         raise RecordingError(
@@ -189,7 +227,7 @@ def _check_seal(body: str, last: Row, name: str) -> None:
 
 
 def _unsealed(text: str, name: str) -> str:
-    # A last line that was cut off may look like a checksum, so that one is not looked at.
+    # The last line is left out: it may be a checksum that was cut off.
     if '\n{"checksum"' in text.rstrip("\n").rpartition("\n")[0]:
         return f"{name} was edited: something stands behind its checksum; {_AGAIN}"
     return (
@@ -228,13 +266,13 @@ def _point(row: Row, where: str) -> Point:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return all lines but the last, and the last."""
+    """Return all lines except the last, and the last line."""
     end = text.rstrip("\n").rfind("\n") + 1
     return text[:end], text[end:]
 
 
 def _json(line: str) -> Row | None:
-    """Return the object in a line, or None if there is none."""
+    """Return the JSON object in a line, or None if there is none."""
     try:
         row = parse_json(line)
     except DamagedDataError:
@@ -247,8 +285,8 @@ def _not_one(name: str, reason: str) -> str:
 
 
 def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can hold
-    """Return a value with every number that is not whole rounded to significant digits."""
-    # Whole numbers are sizes and counts, of which every digit matters.
+    """Return a JSON value with all floats rounded to so many significant digits."""
+    # Whole numbers stay: they are sizes and counts, in which every digit matters.
     if isinstance(value, float):
         return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
@@ -257,7 +295,7 @@ def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can
 
 
 def lines_of(points: Iterable[Point], sections: Mapping[str, Iterable[Row]]) -> Iterator[Row]:
-    """Yield the lines below the header: points first, then sections."""
+    """Yield the rows below the header: points first, then sections."""
     for point in points:
         yield point.to_dict()
     for name, rows in sections.items():

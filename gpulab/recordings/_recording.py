@@ -1,4 +1,4 @@
-"""Recordings of machines: times measured on real GPUs, shipped with gpulab or made by you."""
+"""Load, save and compare recordings, the shipped ones and your own."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _SECTIONS = mapping_to(
 
 
 class HasProvenance(Protocol):
-    """A recording, or a sweep: points and their provenance."""
+    """A recording or a sweep: points with their provenance."""
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -56,24 +56,31 @@ class HasProvenance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was measured on one machine, to be looked at on any other.
+    """The times that were measured on one machine, for use on any other.
 
     Attributes
     ----------
     name
-        Of a shipped recording, or the path of a file.
+        Name of a shipped recording, or path of a file.
     provenance
-        Names of the GPU and the CPU, versions, clocks and time.
+        Names of the GPU and the CPU, versions, clocks and date.
     points
-        One for each task, those that failed included; their source is ``"recorded"``, or
-        ``"virtual"`` where a virtual GPU was recorded.
+        One for each task, also for tasks that failed. Their source is ``"recorded"``, or
+        ``"virtual"`` if a virtual GPU was recorded.
     sections
-        What is not a point: rows by the name of the section, see docs/recordings.md.
+        Tables of other measurements, by name; docs/recordings.md describes them.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> recorded.is_virtual, recorded.section("transfers").empty
+    (False, False)
     """
 
     name: str
     provenance: Mapping[str, Any]
-    # Thousands of points: a notebook that shows a recording is to say what it is.
+    # Not in the repr, because there are thousands of points.
     points: tuple[Point, ...] = field(repr=False)
     sections: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict, repr=False)
 
@@ -85,11 +92,11 @@ class Recording:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether its GPU was a virtual one, so that a model computed its times."""
+        """Whether its GPU was a virtual one, so that its times are computed by a model."""
         return self.provenance.get("source") == "virtual"
 
     def frame(self) -> "pd.DataFrame":
-        """Return the points as a table, one row each; see :func:`gpulab.sweeps.frame_of`."""
+        """Return the points as a table, one row per point; see :func:`gpulab.sweeps.frame_of`."""
         return frame_of(self.points)
 
     def section(self, name: str) -> "pd.DataFrame":
@@ -98,7 +105,7 @@ class Recording:
         Raises
         ------
         UnknownNameError
-            If the recording has no such section; the message names those it has.
+            If the recording has no such section; the message lists its sections.
         """
         import pandas as pd
 
@@ -145,7 +152,7 @@ def list() -> tuple[str, ...]:  # noqa: A001 # read as gpulab.recordings.list()
 
 
 def load(name: str | Path, *, unfinished: bool = False) -> Recording:
-    """Return a recording by the name of a shipped one, or from a file of your own.
+    """Return a shipped recording by its name, or read one from a file.
 
     Parameters
     ----------
@@ -153,17 +160,17 @@ def load(name: str | Path, *, unfinished: bool = False) -> Recording:
         One of :func:`list`, or the path of a file that ``gpulab record`` or
         :func:`gpulab.sweep` wrote; plain or gzipped.
     unfinished
-        Whether to take a file that has no checksum yet, as far as its lines are whole: one
-        that is still being written, or a sweep.
+        Whether to accept a file without a checksum: one that is still being written, or a sweep.
+        A last line that is cut off is ignored.
 
     Raises
     ------
     RecordingError
-        If the file cannot be read, is no recording, was cut off, edited or damaged.
+        If the file cannot be read, is not a recording, or was cut off, edited or damaged.
     SchemaVersionError
         If a newer version of gpulab wrote it.
     UnknownNameError
-        If there is neither such a recording nor such a file.
+        If there is neither a recording nor a file of this name.
 
     Examples
     --------
@@ -174,28 +181,30 @@ def load(name: str | Path, *, unfinished: bool = False) -> Recording:
     """
     PATH.check(name=name)
     FLAG.check(unfinished=unfinished)
-    # A file of the same name can still be had, as ./NAME.
+    # A file with the name of a shipped recording can be loaded as ./NAME.
     if str(name) in _shipped_files():
         return _shipped(str(name))
     path = Path(name)
-    # What looks like a name is a misspelt one more often than a missing file.
+    # A text without folder and suffix is more likely a misspelt name than a missing file.
     if isinstance(name, str) and not path.exists() and path.name == name and not path.suffix:
         raise UnknownNameError("recording", name, list())
     return _recording(str(path), file.read(path, unfinished=unfinished))
 
 
 def save(recording: Recording, path: str | Path, *, digits: int | None = None) -> Path:
-    """Write a recording with its checksum; gzipped where the name ends in ``.gz``.
+    """Write a recording with its checksum, and return the path.
+
+    The file is gzipped if its name ends in ``.gz``.
 
     Parameters
     ----------
     recording
-        What is written.
+        The recording.
     path
-        The file; one that is there already is replaced.
+        The file; an existing one is replaced.
     digits
-        How many significant digits are kept of times; None: all. Six of them still tell
-        a thousandth of the usual interval.
+        Significant digits of times in the file; None: all. Six digits are precise to a thousandth
+        of the usual interval.
 
     Returns
     -------
@@ -205,12 +214,18 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     Raises
     ------
     NotSavedError
-        If the file cannot be written; one that was there before is as it was.
+        If the file cannot be written; an existing one is unchanged.
+
+    Examples
+    --------
+    ::
+
+        recordings.save(recordings.load("my-gpu.jsonl"), "my-gpu.jsonl.gz", digits=6)
     """
     RECORDING.check(recording=recording)
     PATH.check(path=path)
     DIGITS.or_none.check(digits=digits)
-    # Points come first, so that a reader of the head sees them without a tool of ours.
+    # Points come first, so that you see some with `head`.
     lines = file.lines_of(recording.points, recording.sections)
     kept = lines if digits is None else (file.thinned(line, digits) for line in lines)
     path = Path(path)
@@ -221,30 +236,31 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
 def compare(
     a: HasProvenance | str | Path, b: HasProvenance | str | Path, *, virtual: bool = False
 ) -> "pd.DataFrame":
-    """Return, for each task that both have, how long ``b`` takes as a multiple of ``a``.
+    """Return the ratio of the times, ``b`` over ``a``, for each task that both recordings have.
 
-    A task is the same if workload, size, type, side, cache, method, transfers and threads are.
+    Two tasks are the same if workload, size, type, side, cache, method, transfers and threads are
+    equal.
 
     Parameters
     ----------
     a, b
-        Recordings, their names or files, or sweeps just made.
+        Recordings, their names or files, or sweeps.
     virtual
-        Whether times of a virtual GPU may stand beside recorded or measured ones.
+        Whether to compare times of a virtual GPU with recorded or measured ones.
 
     Returns
     -------
     pandas.DataFrame
-        One row a task: its fields, ``a_s`` and ``b_s`` (medians, seconds), ``ratio`` (b / a) with
-        its 95 % interval ``low`` and ``high``, and ``verdict``. The interval holds what the
-        samples tell. It knows nothing of other clocks, drivers or machines of the same kind.
-        ``attrs`` has the two names, and how many tasks only one of them has.
+        One row per task: its fields, ``a_s`` and ``b_s`` (medians, seconds), ``ratio`` (b / a)
+        with its 95 % interval ``low`` and ``high``, and ``verdict``. The interval covers the
+        scatter of the samples only, not other clocks, drivers or machines of the same kind.
+        ``attrs`` has the two names, and how many tasks only one of the recordings has.
 
     Raises
     ------
     NotComparableError
-        If they have no task in common, or one is virtual and the other is not; the message
-        says how they differ.
+        If they have no task in common, or if only one of them is virtual; the message says how
+        they differ.
 
     Examples
     --------
@@ -268,6 +284,7 @@ def _named(given: HasProvenance | str | Path, name: str) -> Recording:
     return Recording(name, given.provenance, tuple(given.points))
 
 
+# Cached: lessons and explorers load the same recording again and again.
 @cache
 def _shipped(name: str) -> Recording:
     with as_file(_shipped_files()[name]) as path:
@@ -276,7 +293,7 @@ def _shipped(name: str) -> Recording:
 
 
 def _shipped_files() -> dict[str, Any]:
-    # A package can be a zip archive, in which there are no paths.
+    # files() and not a path: a package may be inside a zip archive.
     folder = files("gpulab").joinpath("data", "recordings")
     entries = folder.iterdir() if folder.is_dir() else itertools.chain()
     return {
@@ -287,7 +304,7 @@ def _shipped_files() -> dict[str, Any]:
 
 
 def _recording(name: str, contents: file.RecordingContents) -> Recording:
-    """Name what was measured elsewhere, or before, as recorded."""
+    """Return a recording whose measured times have the source ``"recorded"``."""
     recorded = {"measured": "recorded"}
     about = dict(contents.provenance)
     about["source"] = recorded.get(str(about.get("source")), about.get("source"))

@@ -1,4 +1,4 @@
-"""Pictures for notebooks that react to mouse and keyboard, built on anywidget."""
+"""Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
 from gpulab.widgets._chips import chips_class
 from gpulab.widgets._front_end import is_watched, jupyter_kernel, widget_data

@@ -1,4 +1,4 @@
-"""The widget that chooses several of many names, which stand in families."""
+"""The widget in which you select several of many names, grouped in families."""
 
 from functools import cache
 from pathlib import Path
@@ -17,14 +17,20 @@ _SCRIPT = Path(__file__).with_name("chips.js")
 def chips_class() -> "type[AnyWidget]":
     """Return the class of the widget.
 
-    Its traits are those of ``ipywidgets.SelectMultiple``: ``description``, ``options`` (names) and
-    ``index`` (the places of those chosen), and ``families``: the name of each with its names.
+    It has the traits of ``ipywidgets.SelectMultiple`` ``description``, ``options`` (names) and
+    ``index`` (positions of the selected names). ``families`` is a list of pairs: the name of a
+    family and its names.
+
+    Examples
+    --------
+    >>> chips_class()(options=["add", "matmul"], index=[1]).index
+    [1]
     """
     import anywidget
     import traitlets
 
     class Chips(anywidget.AnyWidget):
-        """Names to press in the browser."""
+        """Names as buttons in the browser."""
 
         _esm = script(_SCRIPT)
         description = traitlets.Unicode("").tag(sync=True)

@@ -1,7 +1,7 @@
-"""The thread on which a notebook's cells run, and how messages of widgets get onto it.
+"""Run the actions of widgets on the thread of the notebook's cells, between two cells.
 
-JupyterLab sends the messages of widgets to a thread of their own (a subshell of the kernel), so
-that they arrive while a cell runs. Widgets, matplotlib and a virtual GPU are made for one thread.
+JupyterLab sends messages of widgets to a thread of their own (a subshell of the kernel), so that
+they arrive while a cell runs. Widgets, matplotlib and a virtual GPU work on one thread only.
 """
 
 import asyncio
@@ -13,16 +13,21 @@ P = ParamSpec("P")
 
 
 class JupyterLoop:
-    """The thread that runs the cells, as it was when this was made.
+    """The thread and the event loop of the notebook's cells: those on which this object is made.
 
-    Messages of widgets may come on a thread of their own, beside the cell that runs. A virtual
-    GPU stands behind ``torch.cuda`` for the whole process though, and belongs to the thread that
-    entered it. So what a message asks for is done between two cells.
+    Messages of widgets may arrive on another thread while a cell runs. A virtual GPU replaces
+    ``torch.cuda`` for the whole process and belongs to the thread that entered it. So an action
+    that a message asks for waits until the cell has finished.
 
     Attributes
     ----------
     asyncio_loop
-        The event loop of that thread; None outside of Jupyter, where all is done at once.
+        The event loop of that thread; None outside of Jupyter, where actions run at once.
+
+    Examples
+    --------
+    >>> JupyterLoop().in_turn(print)("at once, as there is no event loop")
+    at once, as there is no event loop
     """
 
     def __init__(self) -> None:
@@ -33,7 +38,7 @@ class JupyterLoop:
             self.asyncio_loop = None
 
     def in_turn(self, action: Callable[P, object]) -> Callable[P, None]:
-        """Return the action as one that is done on this thread, in its turn."""
+        """Return a function that runs the action on the cells' thread, after the current cell."""
 
         def do(*args: P.args, **options: P.kwargs) -> None:
             if self.asyncio_loop is None or threading.get_ident() == self._thread:
@@ -44,7 +49,7 @@ class JupyterLoop:
         return do
 
     def later(self, delay_s: float, action: Callable[[], object]) -> bool:
-        """Do something after a while; without a loop nothing is done, and False returned."""
+        """Run an action after a delay; without an event loop do nothing and return False."""
         if self.asyncio_loop is None or self.asyncio_loop.is_closed():
             return False
         self.asyncio_loop.call_later(delay_s, action)

@@ -1,4 +1,4 @@
-"""The widget on which a program for a GPU is played with, by mouse and keyboard."""
+"""The widget of the machine explorer: edit a small GPU program by mouse and keyboard."""
 
 from functools import cache
 from pathlib import Path
@@ -16,8 +16,13 @@ _SCRIPT = Path(__file__).with_name("machine.js")
 def machine_class() -> "type[AnyWidget]":
     """Return the class of the widget.
 
-    Its trait ``view`` has everything that is drawn. The page asks for a change by a message
-    ``{"do": ..., "number": ...}``, and the next ``view`` has that number as ``answer``.
+    Its trait ``view`` contains everything that is drawn. The browser requests a change by a
+    message ``{"do": ..., "number": ...}``; the next ``view`` has this number as ``answer``.
+
+    Examples
+    --------
+    >>> machine_class()().view
+    {}
     """
     import anywidget
     import traitlets

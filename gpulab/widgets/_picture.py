@@ -1,4 +1,4 @@
-"""The widget that shows a picture drawn in the kernel, with hints at its points."""
+"""The widget that shows a picture drawn in the kernel, with tooltips at its points."""
 
 from functools import cache
 from pathlib import Path
@@ -18,14 +18,19 @@ def picture_class() -> "type[AnyWidget]":
     """Return the class of the widget.
 
     Its traits are ``png`` with ``number``, ``alt``, ``width`` (CSS pixels), ``spots`` (x and y as
-    shares, and the hint), ``markers`` (x, and y from and to), ``legend``, ``words`` (lines
-    above it), ``empty`` (what to say in place of a picture), ``progress`` (``text``, ``done`` and
-    ``total`` of a measurement), ``code`` (the line that shows the same again), ``table`` (HTML)
-    and ``file`` (what to call downloads). The page sets none of them. It sends messages:
-    ``{"shown": number}`` when it has painted that picture; ``{"ratio": ..., "dark": ...}`` with
-    the device pixels that it needs for each pixel of ``width``, and whether its theme is dark;
-    ``{"is_open": ...}`` when the table is opened or closed; and ``{"file": suffix}`` for a file,
-    which it gets back with the same message.
+    shares, and the tooltip), ``markers`` (x, and y from and to), ``legend``, ``words`` (lines
+    above the picture), ``empty`` (text in place of a picture), ``progress`` (``text``, ``done``
+    and ``total`` of a measurement), ``code`` (the line of Python that makes the same picture),
+    ``table`` (HTML) and ``file`` (the name of downloads). The browser sets none of them. It sends
+    messages: ``{"shown": number}`` when it has painted this picture; ``{"ratio": ..., "dark":
+    ...}`` with the device pixels that it needs for each pixel of ``width``, and whether its theme
+    is dark; ``{"is_open": ...}`` when the table is opened or closed; and ``{"file": suffix}`` to
+    request a file, which comes back in a message of the same form.
+
+    Examples
+    --------
+    >>> picture_class()(alt="A roofline").alt
+    'A roofline'
     """
     import anywidget
     import traitlets

@@ -1,4 +1,4 @@
-"""What the browser runs for a widget: its own script after what all widgets share."""
+"""Build the JavaScript module of a widget from its own script and the shared one."""
 
 import json
 from functools import cache
@@ -13,15 +13,20 @@ _SHARED = Path(__file__).with_name("presentation.js")
 def script(path: Path) -> str:
     """Return the module of a widget as text.
 
-    A widget's script reaches the browser as one module, which cannot import the files beside it.
-    So what all share is put before it: ``themeOf``, ``Presentation``, and the style sheet as the
-    constant ``LOOK``, with its colours as ``COLOURS``. ``LOOK`` belongs into the widget's own
-    element, where it holds from the first frame; a sheet that anywidget adds comes after that.
+    anywidget sends a widget's script to the browser as one module, which cannot import files
+    beside it. So the shared code is put before it: ``themeOf``, ``Presentation``, the style sheet
+    as the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own
+    element, where it applies from the first frame; a style sheet that anywidget adds comes later.
 
     Parameters
     ----------
     path
         The widget's own script, a module that exports ``render``.
+
+    Examples
+    --------
+    >>> script(_SHARED.with_name("chips.js")).startswith("const LOOK")
+    True
     """
     parts = (path.read_text("utf-8") for path in (_SHARED, path))
     look, colours = json.dumps(style_sheet()), json.dumps(named())

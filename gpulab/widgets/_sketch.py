@@ -1,8 +1,8 @@
-"""The widget on whose empty axes a curve is drawn, by mouse or by keys alone.
+"""The widget with empty axes on which you draw a curve, by mouse or by keyboard.
 
-The widgets of ``wigglystuff`` (0.5: CurveEditor, SplineDraw, ChartPuck) were tried and do not
-serve here: they draw with the pointer only, without a single key or a name for a screen reader,
-their axes are linear and without ticks, and with ``drawdata`` they bring 3.5 MB for one curve.
+The widgets of ``wigglystuff`` (0.5: CurveEditor, SplineDraw, ChartPuck) were tried and are not
+enough. They work with a pointer only, have no names for a screen reader, their axes are linear and
+have no ticks, and with ``drawdata`` they add 3.5 MB for one curve.
 """
 
 from functools import cache
@@ -24,9 +24,14 @@ def sketch_class() -> "type[AnyWidget]":
 
     Its traits are ``question``, ``axes`` (places and ticks of both axes, with their labels), and
     ``curves``: for each curve its ``name``, ``colour``, ``dashes`` and ``values``, a number or
-    None for each place. The page sends what is drawn by the message ``{"drawn": [[name, values],
-    ...]}``. While it shows the widget it hides elements of the class ``still``, which are the same
-    picture for a page without a kernel.
+    None for each place. The browser sends what you draw as ``{"drawn": [[name, values], ...]}``.
+    While it shows the widget it hides elements of the class ``still``, which have the same picture
+    for a page without a kernel.
+
+    Examples
+    --------
+    >>> sketch_class()(question="How does the time grow?").question
+    'How does the time grow?'
     """
     import anywidget
     import traitlets

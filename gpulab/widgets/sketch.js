@@ -219,7 +219,9 @@ class Sketch {
     if (value === null) return "not drawn";
     const { units } = this.axes; // [size, name], the largest first
     const [size, unit] = units.find(([size]) => value >= size * 0.9995) ?? units[units.length - 1];
-    return `${(value / size).toPrecision(3).replace(/\.?0+$/, "").replace(/e\+?(\d+)/, " × 10^$1")} ${unit}`;
+    const digits = (value / size).toPrecision(3);
+    // Zeros go at the end of a fraction alone: those of 100 count.
+    return `${digits.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "").replace(/e\+?(-?\d+)/, " × 10^$1")} ${unit}`;
   }
 
   draw() {
