@@ -447,7 +447,7 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "sweep.jsonl"
     monkeypatch.setattr(disk.fcntl, "flock", refusal(errno.ENOLCK))
     with (
-        pytest.warns(UserWarning, match=r"cannot be locked here \(No locks available\): let no"),
+        pytest.warns(UserWarning, match=r"cannot be locked here \(No locks available\): do not"),
         disk.growing(path) as file,
     ):
         file.append("first\n")
