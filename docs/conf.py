@@ -22,7 +22,8 @@ extensions = [
     "sphinx_design",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates", "extensions", "instructor/answers.md"]  # the key is no page
+# Answers and flaws are for instructors alone.
+exclude_patterns = ["_templates", "extensions", "instructor/answers.md", "instructor/flaws.md"]
 nitpicky = False
 default_role = "code"
 
