@@ -57,6 +57,7 @@ def _readings(draw: SeededDraw) -> Variant:
 
 
 def _tail(_draw: SeededDraw) -> Variant:
+    """Return the question about the slowest call, which is the same for every learner."""
     return Variant(
         "Write tail(work, n_calls). It returns a pair of seconds: the median and the largest of "
         "the times that n_calls single calls of work take on the GPU. work is a function without "

@@ -1,4 +1,4 @@
-"""Programs to begin with on the machine, by name."""
+"""The ready-made programs that ``machine_explorer`` can open with, by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -36,7 +36,7 @@ class OwnStreamKernel:
 
 
 def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
-    """Return a kernel that takes about ``length_ms``, in a stream of its own.
+    """Return a kernel that sleeps about ``length_ms`` at the boost clock, in a stream of its own.
 
     Examples
     --------

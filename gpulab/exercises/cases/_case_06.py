@@ -108,6 +108,7 @@ def in_milliseconds(step: Work) -> tuple[float, float, float]:
 
 
 def _show(value: Any) -> str:  # noqa: ANN401  # what a learner returned
+    """Write an answer with units: a time, or two times and a share."""
     if not isinstance(value, tuple):
         return format_time(value)
     fast_s, slow_s, share = value

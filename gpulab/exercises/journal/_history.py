@@ -97,6 +97,7 @@ def lesson_of(name: object) -> str:
 
 
 def _since_reset(records: Iterable[Record]) -> list[Record]:
+    """Drop what a reset removes: the records before it, of its lesson or of all lessons."""
     kept: list[Record] = []
     for record in records:
         if isinstance(record, Reset):

@@ -145,6 +145,7 @@ def two_runs() -> "pd.DataFrame":
 def _trace(  # noqa: PLR0913, PLR0917  # a row of the table above
     name: str, level_s: float, shape: "np.ndarray", first: int, last: int, trap: Trap = ""
 ) -> WarmUpTrace:
+    """Return a trace with noise; answers from ``first`` to ``last`` are right."""
     # The seed is the length of the name, so that a change of one loop does not change the others.
     noise = 1 + _NOISE * np.random.default_rng(len(name)).standard_normal(_N)
     return WarmUpTrace(name, tuple((level_s * shape * noise).tolist()), first, last, trap)

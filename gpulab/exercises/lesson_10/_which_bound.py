@@ -73,6 +73,7 @@ def _shortest(work: CountedWork) -> str:
 
 
 def _floor_under_sum(work: CountedWork) -> str:
+    """Return the answer of a learner who calls work "launch" if either of its times is short."""
     is_short = min(work.compute_s, work.memory_s) < FLOOR_S
     return "launch" if is_short else _without_floor(work)
 
