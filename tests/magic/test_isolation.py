@@ -83,7 +83,7 @@ def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
     assert ran.error is None
     n_samples = re.search(r"interval of (\d+);", ran.out)
     assert n_samples is not None
-    line = f"  note: interrupted after {n_samples[1]} samples; the result is from these"
+    line = f"  note: interrupted after {int(n_samples[1]):,} samples; the result is from these"
     assert ran.out.splitlines()[2] == line
 
 
