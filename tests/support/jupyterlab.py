@@ -57,8 +57,8 @@ ALL_HAVE_RUN = """() => {
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
 
-IS_LIGHT = """([text, property]) => {
-    const parts = getComputedStyle(text)[property].match(/[0-9]+/g).slice(0, 3);
+IS_LIGHT = """(text, property) => {
+    const parts = getComputedStyle(text)[property].match(/[0-9]+/g)?.slice(0, 3) ?? [0];
     return parts.every(part => Number(part) > 150);
 }"""
 RUN_AXE = """async selectors => {
@@ -219,8 +219,10 @@ def go_dark(page: "Page") -> None:
 
 
 def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
-    """Wait until a text is light: a theme's style sheet may load after its name is set."""
-    text.page.wait_for_function(IS_LIGHT, arg=[text.element_handle(), property_name], polling=100)
+    """Wait until a text is light: the style sheet of a theme may come after its name."""
+    # Found anew each time: a text that is replaced meanwhile is off the page, without a style.
+    while not text.evaluate(IS_LIGHT, property_name):
+        text.page.wait_for_timeout(100)
 
 
 def axe_findings(page: "Page", *selectors: str) -> list[str]:
