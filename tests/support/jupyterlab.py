@@ -219,7 +219,7 @@ def go_dark(page: "Page") -> None:
 
 
 def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
-    """Wait until a text is light: the style sheet of a theme may come after its name."""
+    """Wait until a text is light: a theme's style sheet may load after its name is set."""
     # Found anew each time: a text that is replaced meanwhile is off the page, without a style.
     while not text.evaluate(IS_LIGHT, property_name):
         text.page.wait_for_timeout(100)
