@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.jupyterlab import (
+    RUN_TIMEOUT_MS,
     Lab,
     go_dark,
     needs_browser,
@@ -156,9 +157,11 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     for name in ("data sheet", "live clocks", "measured"):
         output.locator(".legend", has_text=name).wait_for()
     ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
-    while not tip.count():  # the last picture may come, with rings elsewhere
+    for _ in range(RUN_TIMEOUT_MS // 100):  # the last picture may come, with rings elsewhere
         ring.hover(force=True)  # the pointer does not meet a ring but the picture below it
         page.wait_for_timeout(100)
+        if tip.count():
+            break
     assert "predicted, refined: " in tip.inner_text()
     take_picture(page, "explorer_roofline")
     output.locator("summary", has_text="Data as a table").click()

@@ -5,6 +5,7 @@ The only time limit is ``RUN_TIMEOUT_MS``, which ends a run that hangs.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,10 +58,7 @@ ALL_HAVE_RUN = """() => {
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
 
-IS_LIGHT = """(text, property) => {
-    const parts = getComputedStyle(text)[property].match(/[0-9]+/g)?.slice(0, 3) ?? [0];
-    return parts.every(part => Number(part) > 150);
-}"""
+LIGHT = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")  # each part over 150
 RUN_AXE = """async selectors => {
     const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
     const found = await axe.run({ include });
@@ -220,9 +218,10 @@ def go_dark(page: "Page") -> None:
 
 def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
     """Wait until a text is light: a theme's style sheet may load after its name is set."""
-    # Found anew each time: a text that is replaced meanwhile is off the page, without a style.
-    while not text.evaluate(IS_LIGHT, property_name):
-        text.page.wait_for_timeout(100)
+    from playwright.sync_api import expect
+
+    # It looks for the text again each time: one that the page has replaced has no style.
+    expect(text).to_have_css(property_name, LIGHT, timeout=RUN_TIMEOUT_MS)
 
 
 def axe_findings(page: "Page", *selectors: str) -> list[str]:
