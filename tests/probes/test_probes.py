@@ -1,6 +1,6 @@
-"""Ordinary PyTorch programs, some four hundred: what they do on the virtual GPU.
+"""About four hundred ordinary PyTorch programs run on the virtual GPU as on a CUDA GPU.
 
-Run as a program it prints a table; with ``--hardware`` the table is that of this computer's GPU.
+Run as a program, this file prints a table; ``--hardware`` makes the table for this computer's GPU.
 """
 
 import argparse
@@ -66,14 +66,14 @@ PROBES: list[tuple[str, Probe]] = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """Compute on one thread: several wait for each other far longer than small tensors take."""
+    """Compute on one thread, as several threads wait for each other longer than they compute."""
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(n_threads)
 
 
-# What PyTorch itself warns of on every device, where a probe asks for it.
+# Some probes use features for which PyTorch itself warns on every device.
 EXPECTED_WARNINGS = ("Anomaly Detection has been enabled", "`torch.jit.script` is deprecated")
 
 
@@ -81,13 +81,13 @@ EXPECTED_WARNINGS = ("Anomaly Detection has been enabled", "`torch.jit.script` i
 @pytest.mark.parametrize(
     "probe", [pytest.param(probe, id=f"{family}: {probe.name}") for family, probe in PROBES]
 )
-def test_a_program_runs_as_on_the_hardware(probe: Probe) -> None:
-    """The program gives on the virtual GPU what it gives elsewhere, or what the table says."""
+def test_a_program_runs_as_on_hardware(probe: Probe) -> None:
+    """A probe's program has the CPU's result on the virtual GPU, or the one in the table."""
     probe.check(virtual)
 
 
-def test_the_battery_is_large_and_each_name_is_used_once() -> None:
-    """There are at least 200 probes, and family and name identify the one that failed."""
+def test_there_are_many_probes_with_unique_names() -> None:
+    """There are at least 200 probes, and family and name identify each."""
     names = [(family, probe.name) for family, probe in PROBES]
     assert len(names) >= 200
     assert len(set(names)) == len(names)
@@ -140,20 +140,20 @@ JUDGED: dict[str, tuple[Probe, str]] = {
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_a_probe_is_judged(name: str) -> None:
-    """A value, a type, a place or an error that is not the expected one is seen and told."""
+    """``outcome`` reports a wrong value, type, device or error in one line."""
     probe, expected = JUDGED[name]
     assert outcome(probe).startswith(expected)
 
 
 def test_hardware_must_have_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A probe of two GPUs says so where there are fewer."""
+    """A probe of two GPUs reports that the computer has fewer."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     probe = Gives("", lambda: True, n_gpus=2)
     assert outcome(probe, hardware) == "raises LookupError: this computer has 1 GPUs, not 2"
 
 
 def test_the_table_has_a_line_for_each_probe() -> None:
-    """The program prints family, name and outcome of the chosen probes, and how many are well."""
+    """The table has family, name and outcome of each chosen probe, and the number that passed."""
     lines = list(table({"embedding", "nvtx"}, on_hardware=False))
     assert [line.split()[0] for line in lines] == ["embedding", "nvtx", "2"]
     assert lines[0].endswith(" ok")
@@ -161,7 +161,7 @@ def test_the_table_has_a_line_for_each_probe() -> None:
 
 
 def table(families: Collection[str], *, on_hardware: bool) -> Iterator[str]:
-    """Yield a line for each probe: family, name and outcome; then how many are well."""
+    """Yield a line with family, name and outcome for each probe, then the number that passed."""
     chosen = [(family, probe) for family, probe in PROBES if family in families]
     place, n_ok = hardware if on_hardware else virtual, 0
     for family, probe in chosen:
@@ -180,14 +180,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What PyTorch programs do on the virtual GPU.")
     parser.add_argument("--hardware", action="store_true", help="use this computer's GPU instead")
     parser.add_argument("--families", nargs="*", default={family for family, _ in PROBES})
-    parser.add_argument("--without", nargs="*", default=[], help="families to leave out")
+    parser.add_argument("--without", nargs="*", default=[], help="families to skip")
     options = parser.parse_args()
     torch.set_num_threads(1)
     families = set(options.families) - set(options.without)
     if options.hardware:
-        families -= set(refused.FAMILIES)  # a real GPU does what they ask for
+        families -= set(refused.FAMILIES)  # a real GPU has these features
     for line in table(families, on_hardware=options.hardware):
-        print(line, flush=True)  # noqa: T201 # the table is what it is run for
+        print(line, flush=True)  # noqa: T201 # the program's output
 
 
 if __name__ == "__main__":
