@@ -213,7 +213,7 @@ class _CallKey:
             return tuple([self.of(item) for item in value])
         if isinstance(value, torch.Tensor):
             return self._of_host_tensor(value)
-        # With the type, because 1, 1.0 and True are equal and would share a plan.
+        # With the type, because 1 and True are equal and would share a plan.
         return (kind, value)
 
     def _of_host_tensor(self, value: torch.Tensor) -> Hashable:

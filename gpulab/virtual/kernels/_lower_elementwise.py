@@ -20,8 +20,7 @@ _N_TOPK_OTHERS = 7
 def elementwise(call: OperatorCall) -> KernelWork:
     """Return the work of one kernel over the elements of the result."""
     family = _elementwise_family(call)
-    # An operator without a table entry that returns less than it reads is no elementwise one. It
-    # gets the cautious constants of the family for everything else.
+    # An operator without a table entry that returns less than it reads is no elementwise one.
     if call.n_out < call.n_in:
         family = "other"
     return call.work(family, flops=call.flops)

@@ -226,7 +226,7 @@ class SimulatedDevice:
             # Now and not at the launch: earlier kernels have changed the cache since then.
             traffic = self.cache.serve(demand.accesses)
             burst_ns = duration_ns(work, traffic, self.spec)
-            # The whole kernel keeps this clock: most are far shorter than the 25 ms of a change.
+            # The whole kernel keeps this clock, which takes 25 ms to change: most are far shorter.
             stretch = self.regime.stretch(work.arithmetic, now_ns)
             # Without either the kernel draws almost no power.
             if work.flops or traffic.miss_bytes:
@@ -241,8 +241,8 @@ class SimulatedDevice:
         self.regime.start(now_ns, task.load)
         if isinstance(demand, FixedDuration):
             return demand.duration_ns
-        # A spin counts cycles, so a lower clock makes it longer. In a burst plain arithmetic runs
-        # at the boost clock.
+        # A spin counts cycles, so a lower clock makes it longer. Float32 runs at the boost clock
+        # in a burst, as the cycles of ``sleep_ns`` do.
         stretch = self.regime.stretch("float32", now_ns)
         return round(sleep_ns(demand.cycles, self.spec) * stretch)
 
@@ -280,7 +280,7 @@ class SimulatedDevice:
         # Each task waits for an earlier one, so without this no task would ever be freed.
         task.waits_for = ()
         # The values appear now. A host that reads too early sees the old bytes, as on hardware.
-        # Dropped, because an event may hold the task for long, and the payload holds tensors.
+        # The payload is dropped, because an event may hold the task for long, and so the values.
         payload, task.payload = task.payload, None
         if payload is not None:
             try:

@@ -309,7 +309,7 @@ class SimulatedRegime:
     def _tick(self) -> None:
         """Advance clock and heat by one step, with the average power since the last one."""
         core_mw, memory_mw = self._core_work / TICK_NS, self._memory_work / TICK_NS
-        # Power is the clock times the square of the voltage, which rises with the clock: its cube.
+        # Power is clock times voltage squared, and the voltage rises with the clock: the cube.
         share = self._mhz / self.spec.boost_clock_mhz
         power_mw = self._rest_mw + round(core_mw * share**3 + memory_mw)
         heat = power_mw / (self.spec.tdp_w * 1_000)

@@ -157,7 +157,7 @@ class Allocator:
         if self._is_torn:
             self._repair()
         try:
-            # First of all, because the repair trusts this flag: from here on the block is free.
+            # First, because the repair trusts this flag: from here on the block counts as free.
             block.is_allocated = False
             self.usage.release(block.segment.arena.kind, block.size_bytes)
             if not block.used_on:

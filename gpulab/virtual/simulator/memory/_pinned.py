@@ -34,8 +34,7 @@ class PinnedBlock:
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
-        # A dict as an ordered set: in a plain set the order of marks could differ between two
-        # runs.
+        # A dict as an ordered set, because the order in a plain set may differ between two runs.
         self.streams: dict[Any, None] = {}
 
 
