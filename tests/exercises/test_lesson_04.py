@@ -634,7 +634,7 @@ def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:
 
 def first_and_second() -> list[float]:
     """Time two waits for the GPU."""
-    import time  # inside, because the new process gets only this function's source
+    import time  # the new process gets this function's source alone, not the imports of the file
 
     times_s = []
     for _ in range(2):
