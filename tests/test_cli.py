@@ -58,7 +58,9 @@ def test_small_answers_are_quick(arguments: list[str]) -> None:
 )
 def test_help_has_an_example(command: str) -> None:
     """Each command says what it does, and shows one call of itself."""
-    assert f"\n  Example: gpulab {command}" in _run(command, "--help").output
+    shown = _run(command, "--help").output
+    assert f"\n  Example: gpulab {command}" in shown
+    assert ">>>" not in shown  # the doctests of the source are for its readers
 
 
 @pytest.mark.parametrize(

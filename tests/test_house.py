@@ -1,6 +1,9 @@
 """The house rules of the code, checked with ``ast``."""
 
 import ast
+import doctest
+import importlib
+import inspect
 import io
 import re
 import statistics
@@ -10,7 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import click
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -195,6 +201,61 @@ def test_public_names_have_docstrings() -> None:
         str(found) for found in package_definitions() if found.public and not found.documented
     ]
     assert not silent, "\n".join(silent)
+
+
+def doors() -> Iterator[ModuleType]:
+    """Yield every package and module of the package that users may import."""
+    for path in package_files():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names = [part for part in parts if part != "__init__"]
+        if not any(name.startswith("_") for name in names):
+            yield importlib.import_module(".".join(names))
+
+
+def public_functions_of(door: ModuleType) -> Iterator[Any]:
+    """Yield the functions and classes of gpulab that a door offers; of a command its function."""
+    own = [name for name, found in vars(door).items() if module_of(found) == door.__name__]
+    for name in getattr(door, "__all__", own):
+        found = function_of(getattr(door, name))
+        is_callable = inspect.isroutine(found) or inspect.isclass(found)
+        if not name.startswith("_") and is_callable and module_of(found).startswith("gpulab"):
+            yield found
+
+
+def function_of(found: object) -> object:
+    """Return what a public name stands for: the function, if click made a command of it."""
+    return found.callback if isinstance(found, click.Command) else found
+
+
+def module_of(found: object) -> str:
+    """Return the name of the module that defines something, or an empty text."""
+    return str(getattr(function_of(found), "__module__", None) or "")
+
+
+@cache
+def running_examples_in(module: str) -> frozenset[str]:
+    """Return the full names in a module that have an example; doctest runs every line of it."""
+    found = doctest.DocTestFinder().find(importlib.import_module(module))
+    return frozenset(
+        each.name.replace(".__test__", "")
+        for each in found
+        if each.examples and not any(one.options.get(doctest.SKIP) for one in each.examples)
+    )
+
+
+@pytest.mark.slow  # it imports every module
+def test_public_names_have_examples() -> None:
+    """Every public function and class has an example, and doctest finds and runs it."""
+    public = {id(found): found for door in doors() for found in public_functions_of(door)}
+    assert len(public) > 600
+    silent = [
+        name
+        for found in public.values()
+        # Not __name__, which a class may change to that of the class it stands for.
+        if (name := f"{found.__module__}.{found.__qualname__}")
+        not in running_examples_in(found.__module__)
+    ]
+    assert not silent, "\n".join(sorted(silent))
 
 
 def test_every_class_name_means_one_thing() -> None:
