@@ -25,7 +25,7 @@ PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
 LONG_FILE_LINES = 500  # cohesion decides where a file ends; a longer one says why
 MAX_FUNCTION_MEDIAN = 8
 MAX_FUNCTION_P90 = 30
-# A class of one letter keeps each pattern from finding itself in this file.
+# A character class of one letter, so that no pattern matches its own text in this file.
 FORBIDDEN = {
     "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|User[s]/\w+)/",
     "a path on a drive": r"\b[C]:\\\w",
@@ -34,7 +34,7 @@ FORBIDDEN = {
     "a note to oneself": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
     "the number of an issue": r"\b[Ii]ssu[e]s? #?\d|\bPR #\d",
 }
-# A silenced rule stands between the marker and a second comment, which is the reason.
+# The marker, the rule, and then a second comment with the reason.
 SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b")
 EXPLAINED = re.compile(r"(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\])\s+# ?\w")
 
@@ -43,7 +43,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function or a class, and where it stands; public unless it or its owner is private."""
+    """A function or a class and its place; it is public unless it or its owner is private."""
 
     path: Path
     node: Function | ast.ClassDef
@@ -59,7 +59,7 @@ class Definition:
 
     @property
     def documented(self) -> bool:
-        """Whether it has a docstring; that of an overload stands at the implementation."""
+        """Whether it has a docstring; an overload has none, because its implementation has one."""
         overloads = any(ast.unparse(each) == "overload" for each in self.node.decorator_list)
         return overloads or ast.get_docstring(self.node) is not None
 
@@ -74,7 +74,7 @@ def definitions_in(path: Path) -> Iterator[Definition]:
                 continue
             shown = public and not child.name.startswith("_")
             yield Definition(path, child, shown)
-            # What is defined inside a function is seen by nobody else.
+            # Nobody else can see what is defined inside a function.
             yield from walk(child, public=shown and isinstance(child, ast.ClassDef))
 
     yield from walk(tree_of(path), public=True)
@@ -119,7 +119,7 @@ def p90(values: list[int]) -> float:
 
 
 def figures() -> dict[str, str]:
-    """Return the table of figures, ready to be read."""
+    """Return the figures about the package as text, by their names."""
     sizes = [n_lines_of(path) for path in package_files()]
     lines = [line.strip() for path in package_files() for line in path.read_text().splitlines()]
     lengths = [function.n_lines for function in package_functions()]
@@ -154,12 +154,12 @@ def has_all_types(function: Definition) -> bool:
 
 
 def at(path: Path, line: int, text: str) -> str:
-    """Write a place so that an editor can jump to it."""
+    """Return a place as text that editors turn into a link."""
     return f"{path.relative_to(ROOT)}:{line}: {text}"
 
 
 def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every run of the tests prints how large and how documented the package is."""
+    """Every run of the tests prints the size of the package and how much of it is documented."""
     table = figures()
     width = max(map(len, table))
     rows = [f"  {name:<{width}}  {value}" for name, value in table.items()]
@@ -169,7 +169,7 @@ def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_long_files_say_why() -> None:
-    """A file of more than 500 lines says in its docstring why it is one."""
+    """A file of more than 500 lines says in its docstring why it is one file."""
     sizes = {path: n_lines_of(path) for path in package_files()}
     long = [
         at(path, 1, f"{n} lines and no 'One file, because ...' in the docstring")
@@ -299,7 +299,7 @@ def test_tests_state_their_contract() -> None:
 def suppressing_comments_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of each comment that silences a rule; a string is no comment."""
     text = path.read_text("utf-8")
-    if not SUPPRESSION.search(text):  # to take a file apart costs much more than to search it
+    if not SUPPRESSION.search(text):  # a search costs much less than reading all tokens
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and SUPPRESSION.search(token.string):
@@ -328,7 +328,7 @@ def tracked_files() -> list[Path]:
 
 
 def test_text_speaks_of_the_project_alone() -> None:
-    """No tracked text names a machine, a registry, or work that is left."""
+    """No tracked file names a machine, a registry, or work that is still to do."""
     wrong = []
     for path in tracked_files():
         try:
@@ -355,7 +355,7 @@ def test_text_speaks_of_the_project_alone() -> None:
     ],
 )
 def test_forbidden_words_are_found(what: str, text: str) -> None:
-    """Each pattern finds what it is there for."""
+    """Each pattern finds the text that it forbids."""
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, text)] == [what]
 
 
@@ -370,5 +370,5 @@ def test_forbidden_words_are_found(what: str, text: str) -> None:
     ],
 )
 def test_innocent_words_are_left_alone(text: str) -> None:
-    """What only resembles a forbidden word is allowed."""
+    """Text that only resembles a forbidden one is allowed."""
     assert not any(re.search(pattern, text) for pattern in FORBIDDEN.values())
