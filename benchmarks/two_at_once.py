@@ -90,6 +90,8 @@ class Pairs:
                 time.sleep(self.random.uniform(0, self.alone_s))
                 first.signal(signal.SIGSTOP)
             elif kind == "staged":
+                # The first sweep stops itself after it has read the file; only then may the second
+                # one start.
                 while not _is_stopped(first):
                     time.sleep(0.01)
             second = self._start(out)

@@ -46,6 +46,7 @@ def run(names: Sequence[str], out: Path) -> None:
 
     def benchmark(state: Any) -> None:  # noqa: ANN401 # its state is untyped
         name = names[int(state.get_int64("case"))]
+        # NVBench times the work on a stream of its own, so torch has to launch there.
         stream = torch.cuda.ExternalStream(state.get_stream().addressof())
         with torch.cuda.stream(stream):
             try:
