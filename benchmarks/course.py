@@ -99,6 +99,7 @@ class Classroom:
             path = self.folder / "marks" / self.lab / f"{student}.json"
             marks = json.loads(path.read_text("utf-8"))["marks"] if path.is_file() else []
             points = sum(mark["points"] for mark in marks)
+            # No marks at all are wrong, too, even if no points were due.
             if not marks or abs(points - expected) > 1e-6:  # noqa: PLR2004  # rounding
                 found.append(f"{student}: {points:g} points and not {expected:g}")
         return found

@@ -85,6 +85,7 @@ class Campaign:
             kind = "killed while writing"
         else:
             run = ForkedSweep.start(out, self.todo, self.device, nothing)
+            # Up to the duration of a whole sweep, so that kills come at every stage of it.
             time.sleep(self.random.uniform(0, self.longest_s))
             run.signal(signal.SIGKILL)
             kind = "killed by the clock"

@@ -56,6 +56,7 @@ class Tally:
         except ValueError as error:
             rows = Counter()
             self.failures.append(f"the file cannot be read: {error}")
+        # A point is lost if a sweep reported it as saved and the file does not have it.
         n_lost = (kept - rows).total()
         self.n_starts += 1
         self.lost += n_lost

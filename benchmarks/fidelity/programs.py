@@ -95,6 +95,7 @@ def transformer_training(*, autocast: bool) -> Work:
     ).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     words = torch.randint(_CLASSES, (16, 128), device="cuda")
+    # Made once: drawing new inputs in each step would add kernels that are no part of training.
     targets = torch.randint(_CLASSES, (16 * 128,), device="cuda")
 
     def loss_of() -> torch.Tensor:

@@ -133,6 +133,7 @@ def _backward(make: Callable[[], torch.Tensor]) -> Call:
     ready: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def before() -> None:
+        # Twenty graphs, because a backward pass frees its graph and can run only once.
         ready[:] = [(out := make(), torch.ones_like(out)) for _ in range(20)]
 
     def back() -> None:

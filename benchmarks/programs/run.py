@@ -83,6 +83,7 @@ def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
             "MPLBACKEND": "Agg",
+            # Several programs run at once; with more threads they would disturb each other.
             "OMP_NUM_THREADS": "1",
         }
         try:

@@ -71,6 +71,8 @@ def _data_set(name: str, mode: str, size: int, n_classes: int) -> type:
             download: bool = False,  # noqa: FBT001, FBT002 # as above
         ) -> None:
             del root, download
+            # A fixed seed, because the losses on the virtual GPU are compared with those on the
+            # CPU.
             draw = np.random.default_rng(int(train))
             self.data: Any = draw.integers(0, 256, (_N_SAMPLES, *shape), dtype=np.uint8)
             self.targets: Any = draw.integers(0, n_classes, _N_SAMPLES).tolist()
