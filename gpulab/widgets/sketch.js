@@ -227,7 +227,7 @@ class Sketch {
   draw() {
     const had = this.handles?.includes(document.activeElement);
     this.svg.replaceChildren(this.frame(), ...this.curves.map((curve, i) => this.line(curve, i)), this.points());
-    this.buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
+    for (const [i, button] of this.buttons.entries()) button.setAttribute("aria-pressed", i === this.active);
     this.fill();
     if (had && this.last === null) this.handles[this.chosen].focus({ preventScroll: true });
   }

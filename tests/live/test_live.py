@@ -424,7 +424,7 @@ def test_a_series_must_be_described() -> None:
 
 
 def test_a_ladder_that_is_stopped_keeps_its_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rung is shown when it is there, and those there are are returned."""
+    """Each rung is shown as soon as it is measured; a stop returns the rungs until then."""
     shown = shown_in(monkeypatch, watched=True)
     took: list[object] = []
 
