@@ -61,6 +61,8 @@ class Classroom:
             islice(cycle(self._kinds()), n_submissions)
         ):
             student = f"{kind}-{number:03}"
+            # Only one question is wrong in each submission, so its marks say whether that mistake
+            # was found.
             changed = {question: source} if question else {}
             notebook = solved(self.folder, self.lab, student, **changed)
             if kind == "untouched":

@@ -487,6 +487,7 @@ def run(
         content = known[name].finished(known[name].text.encode())
         if (found := outcome(known[name], content, folder))[0] != READ:
             raise SystemExit(f"{name}: an undamaged file is not read: {found}")
+    # From here on, so that imports and caches do not count as memory of a file.
     tracemalloc.start()
     for name, mutation, chance in cases(number, seed, names):
         content = damaged(known[name], mutation, chance)

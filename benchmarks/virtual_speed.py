@@ -37,6 +37,7 @@ def real_us(work: Work) -> float:
 
 def small_operation(*, values: bool, hazards: bool = False) -> float:
     """Return the real time of adding two small tensors, with or without values and hazards."""
+    # A limit of zero elements switches values off.
     limit = 1 << 20 if values else 0
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
         a, b = (torch.ones(64, device="cuda") for _ in range(2))

@@ -173,6 +173,7 @@ def double_buffer() -> Work:
             torch.cuda.current_stream().wait_event(filled)
             _ = buffer @ weight @ weight
             free[i % 2] = torch.cuda.current_stream().record_event()
+        # The first copies of the next step must not overwrite what this step still reads.
         copying.wait_stream(torch.cuda.current_stream())
 
     return step
@@ -221,6 +222,7 @@ def allocations(*, emptied: bool) -> Work:
     """Allocate twenty tensors of different sizes and drop them, with or without the cache."""
 
     def step() -> None:
+        # From 1 to 20 MiB, which takes the small and the large blocks of PyTorch's allocator.
         held = [torch.empty((1 + i) << 18, device="cuda") for i in range(20)]
         held.clear()
         if emptied:

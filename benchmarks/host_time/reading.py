@@ -109,6 +109,7 @@ def read_program(make: Callable[[], Work], *, is_real: bool) -> dict[str, Any]:
     # Readings of one program differ by 10 to 30 % on such a machine (docs/virtual-gpu.md). A fixed
     # loop before and after shows how fast the host was.
     speeds = [host_speed()] if is_real else []
+    # The virtual GPU repeats itself, so two readings are enough there.
     host_us = [_once_us(step) for _ in range(_N_STEPS if is_real else 2)]
     usual_us = statistics.median(host_us)
     once_s = _wall_us(step, 2) / 1e6
