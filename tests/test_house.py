@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
@@ -339,6 +340,27 @@ def test_text_speaks_of_the_project_alone() -> None:
             for found in re.finditer(pattern, text):
                 number = text.count("\n", 0, found.start()) + 1
                 wrong.append(at(path, number, f"{what}: {found[0].strip()[:80]}"))
+    assert not wrong, "\n".join(wrong)
+
+
+def repeated_words() -> re.Pattern[str]:
+    """Return the pattern of the hook for repeated words, so that there is only one."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"][-1]
+    (entry,) = (hook["entry"] for hook in hooks["hooks"] if hook["id"] == "repeated-words")
+    return re.compile(entry)
+
+
+def test_no_word_is_written_twice_in_a_row() -> None:
+    """What the hook before a commit refuses is in no file, whoever committed it."""
+    pattern = repeated_words()
+    assert pattern.search("as the " + "the list")
+    wrong = [
+        at(path, number, line.strip())
+        for path in tracked_files()
+        if path.suffix in {".py", ".md", ".js"}
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if pattern.search(line)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
