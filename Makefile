@@ -1,6 +1,5 @@
-# `make lab` opens the lessons, `make check` runs what is quick, `make test` every check; all
-# make .venv when it is needed.
-# The README has the same steps as plain pip lines.
+# `make lab` opens the lessons, `make check` runs the quick checks, and `make test` runs all of
+# them. Each creates .venv if it is missing. README.md has the same steps as pip commands.
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
-# itself, which has gigabytes of CUDA libraries on Linux. Nobody downloads those without a GPU.
+# default. On Linux that has gigabytes of CUDA libraries, which are useless without a GPU.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ifndef TORCH
   TORCH := $(if $(shell nvidia-smi -L 2>/dev/null),default,cpu)
@@ -38,7 +37,7 @@ help:
 	@echo "make slides ARGS=03_events  the same for one lesson"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
-	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
+	@echo "make animations             make the films of the lessons again, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
 	@echo "                            the newest dependencies, in environments of their own"
 
@@ -48,7 +47,7 @@ lab: $(LAB)
 check: style
 	$(PYTEST) -m "not slow" $(ARGS)
 
-# The browser has the machine to itself: beside other tests its pages miss messages now and then.
+# The browser tests run alone: beside other tests their pages miss messages now and then.
 test: style platforms
 ifeq ($(ARGS),)
 	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
@@ -61,7 +60,7 @@ docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
 	@echo "The book: build/book/index.html"
 
-# npm checks what it fetches against the registry's digest. The slides take reveal.js with them.
+# npm compares what it downloads with the registry's digest. The slides contain reveal.js.
 REVEAL := build/node_modules/reveal.js
 
 slides: $(STAMP) $(REVEAL)
@@ -70,7 +69,7 @@ slides: $(STAMP) $(REVEAL)
 $(REVEAL):
 	npm install --prefix build --no-save --ignore-scripts --no-audit --no-fund reveal.js@5.2.1
 
-# What the packages need decides which build of torch: uv has its own word for the small one.
+# tox-uv installs torch as a dependency; UV_TORCH_BACKEND=cpu makes it take the small build.
 test-matrix: $(STAMP)
 	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter cpu,$(TORCH)),UV_TORCH_BACKEND=cpu) $(BIN)/tox run $(ARGS)
@@ -86,7 +85,7 @@ style: $(STAMP)
 	$(BIN)/codespell
 	$(BIN)/gpulab build-notebooks --check
 
-# Names of the standard library that another system does not have.
+# mypy finds names of the standard library that Windows or macOS does not have.
 platforms: $(STAMP)
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin

@@ -73,6 +73,7 @@ def _points(options: argparse.Namespace) -> None:
     outcomes = []
     for kind in _kinds(options):
         campaign = Campaign(kind=kind, device=options.device)
+        # Rounded up, so that each target gets at least one.
         n = -(-options.n // len(names))
         for name in names:
             strike = campaign.notebook_points if name in notebook else campaign.points

@@ -1,6 +1,7 @@
-"""About four hundred ordinary PyTorch programs run on the virtual GPU as on a CUDA GPU.
+"""More than 550 short PyTorch programs give on the virtual GPU what they give on the CPU.
 
-Run as a program, this file prints a table; ``--hardware`` makes the table for this computer's GPU.
+``python -m tests.probes.test_probes`` prints a table of them; with ``--hardware`` it shows this
+computer's GPU.
 """
 
 import argparse
@@ -66,14 +67,14 @@ PROBES: list[tuple[str, Probe]] = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """Compute on one thread, as several threads wait for each other longer than they compute."""
+    """Compute on one thread: several wait for each other far longer than small tensors take."""
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(n_threads)
 
 
-# Some probes use features for which PyTorch itself warns on every device.
+# What PyTorch itself warns of on every device, where a probe asks for it.
 EXPECTED_WARNINGS = ("Anomaly Detection has been enabled", "`torch.jit.script` is deprecated")
 
 
@@ -81,13 +82,13 @@ EXPECTED_WARNINGS = ("Anomaly Detection has been enabled", "`torch.jit.script` i
 @pytest.mark.parametrize(
     "probe", [pytest.param(probe, id=f"{family}: {probe.name}") for family, probe in PROBES]
 )
-def test_a_program_runs_as_on_hardware(probe: Probe) -> None:
-    """A probe's program has the CPU's result on the virtual GPU, or the one in the table."""
+def test_a_program_runs_as_on_the_hardware(probe: Probe) -> None:
+    """The program gives on the virtual GPU what it gives elsewhere, or what the table says."""
     probe.check(virtual)
 
 
-def test_there_are_many_probes_with_unique_names() -> None:
-    """There are at least 200 probes, and family and name identify each."""
+def test_the_battery_is_large_and_each_name_is_used_once() -> None:
+    """There are at least 200 probes, and family and name identify the one that failed."""
     names = [(family, probe.name) for family, probe in PROBES]
     assert len(names) >= 200
     assert len(set(names)) == len(names)
@@ -140,20 +141,20 @@ JUDGED: dict[str, tuple[Probe, str]] = {
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_a_probe_is_judged(name: str) -> None:
-    """``outcome`` reports a wrong value, type, device or error in one line."""
+    """A value, a type, a place or an error that is not the expected one is seen and told."""
     probe, expected = JUDGED[name]
     assert outcome(probe).startswith(expected)
 
 
 def test_hardware_must_have_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A probe of two GPUs reports that the computer has fewer."""
+    """A probe of two GPUs says so where there are fewer."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     probe = Gives("", lambda: True, n_gpus=2)
     assert outcome(probe, hardware) == "raises LookupError: this computer has 1 GPUs, not 2"
 
 
 def test_the_table_has_a_line_for_each_probe() -> None:
-    """The table has family, name and outcome of each chosen probe, and the number that passed."""
+    """The program prints family, name and outcome of each chosen probe, and how many are right."""
     lines = list(table({"embedding", "nvtx"}, on_hardware=False))
     assert [line.split()[0] for line in lines] == ["embedding", "nvtx", "2"]
     assert lines[0].endswith(" ok")
@@ -161,7 +162,7 @@ def test_the_table_has_a_line_for_each_probe() -> None:
 
 
 def table(families: Collection[str], *, on_hardware: bool) -> Iterator[str]:
-    """Yield a line with family, name and outcome for each probe, then the number that passed."""
+    """Yield a line for each probe: family, name and outcome; then how many are right."""
     chosen = [(family, probe) for family, probe in PROBES if family in families]
     place, n_ok = hardware if on_hardware else virtual, 0
     for family, probe in chosen:
@@ -180,14 +181,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What PyTorch programs do on the virtual GPU.")
     parser.add_argument("--hardware", action="store_true", help="use this computer's GPU instead")
     parser.add_argument("--families", nargs="*", default={family for family, _ in PROBES})
-    parser.add_argument("--without", nargs="*", default=[], help="families to skip")
+    parser.add_argument("--without", nargs="*", default=[], help="families to leave out")
     options = parser.parse_args()
     torch.set_num_threads(1)
     families = set(options.families) - set(options.without)
     if options.hardware:
-        families -= set(refused.FAMILIES)  # a real GPU has these features
+        families -= set(refused.FAMILIES)  # a real GPU does what they ask for
     for line in table(families, on_hardware=options.hardware):
-        print(line, flush=True)  # noqa: T201 # the program's output
+        print(line, flush=True)  # noqa: T201 # the table is what it is run for
 
 
 if __name__ == "__main__":

@@ -460,6 +460,15 @@ def disown() -> None:
     """Mark this process as forked: it cannot use the virtual GPU of its parent.
 
     ``os.register_at_fork`` calls it in the child.
+
+    Examples
+    --------
+    >>> _lost
+    []
+    >>> disown()
+    >>> _lost
+    [True]
+    >>> _lost.clear()
     """
     _lost.append(True)
 
