@@ -9,6 +9,8 @@ LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+# Checks that do not share the cores by themselves run side by side; each prints when it is done.
+BESIDE := $(MAKE) --no-print-directory --jobs --output-sync=target
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
@@ -45,17 +47,26 @@ help:
 lab: $(LAB)
 	@$(BIN)/gpulab lab $(ARGS)
 
-check: style
-	$(PYTEST) -m "not slow" $(ARGS)
+# Without the notebooks' part of `style`: the tests compare each notebook with its source.
+check: $(STAMP)
+	$(BESIDE) lint types fast-tests
 
-# The browser has the machine to itself: beside other tests its pages miss messages now and then.
-test: style platforms
+test: $(STAMP)
 ifeq ($(ARGS),)
-	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
-	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
+	$(BESIDE) style platforms tests browser-tests
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
+
+fast-tests: $(STAMP)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+tests: $(STAMP)
+	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
+
+# One process: most of the time it waits for the browser.
+browser-tests: $(STAMP)
+	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)

@@ -29,6 +29,7 @@ def film_of(name: str) -> Film:
     return FILMS[name]()
 
 
+@pytest.mark.slow
 @each
 def test_shipped_films_are_those_of_the_records(name: str) -> None:
     """The virtual GPU gives the same film again; `make animations` writes what it gives now."""

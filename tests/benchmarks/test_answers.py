@@ -1,5 +1,6 @@
 """The benchmark that tries answers finds every exercise, and its wrong answers are wrong."""
 
+import pytest
 import torch
 
 import gpulab
@@ -8,6 +9,7 @@ from benchmarks.lessons.attempts import attempts_at
 from gpulab.exercises._api import exercise_ids
 
 
+@pytest.mark.slow
 def test_every_exercise_is_found() -> None:
     """No exercise is left out because its cell is written in another way."""
     found = {check.exercise_id for source in SOURCES for check in checks(source)}

@@ -43,6 +43,7 @@ def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
     assert "judge" not in repr(exercise(exercise_id))
 
 
+@pytest.mark.slow
 def test_completion_offers_no_key() -> None:
     """What IPython completes after the dot of a question, and of the door, is what is public."""
     from IPython.core.completer import provisionalcompleter

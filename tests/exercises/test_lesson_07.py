@@ -136,6 +136,7 @@ def right_of(exercise: Exercise) -> dict[str, str]:
     return {key: str(word) for key, word in exercise.judge.right.items()}
 
 
+@pytest.mark.slow
 def test_the_three_programs_are_held_up_as_said() -> None:
     """The cause of the longest gap of each program is what the exercise calls its pace."""
     with gpulab.virtual_gpu("H200"):
@@ -218,6 +219,7 @@ def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
     assert n_ahead == 0
 
 
+@pytest.mark.slow
 def test_the_rungs_are_off_by_as_much_as_said() -> None:
     """For a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
     with gpulab.virtual_gpu("H200"):

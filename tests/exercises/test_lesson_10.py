@@ -88,6 +88,7 @@ test_right, test_mistake, test_whole, test_strange = exercise_tests(
 )
 
 
+@pytest.mark.slow
 def test_the_key_is_what_the_explorer_shows() -> None:
     """By its own choices; the prediction is below a nanosecond there, or above 10 µs."""
     from gpulab.explorers import roofline_explorer

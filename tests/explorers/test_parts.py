@@ -51,6 +51,7 @@ def test_kept_frame_gives_the_same_picture() -> None:
     assert np.array_equal(pixels(png), pixels(fresh.draw(Scene(plot=line(8.0), title="T")).png))
 
 
+@pytest.mark.slow
 def test_frame_is_drawn_again_when_it_differs() -> None:
     """Limits, labels and title are part of it."""
     frame = Renderer()
@@ -79,6 +80,7 @@ def test_scene_of_a_known_key_is_not_drawn() -> None:
     assert n_drawn == 4
 
 
+@pytest.mark.slow
 def test_no_more_pictures_are_kept_than_there_is_room_for() -> None:
     """The oldest ones go."""
     frame = Renderer(width_px=100, height_px=100)

@@ -104,6 +104,7 @@ def test_a_source_given_to_the_figure_marks_what_says_none() -> None:
     assert figures.source_of(frame) == "measured"
 
 
+@pytest.mark.slow
 def test_many_marks_are_pixels() -> None:
     """Two thousand shapes and more make a page slow."""
     times_s = [1e-6] * 2_500

@@ -25,6 +25,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watched", [False, True])
 def test_an_interrupted_load(gpu: str, *, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The part there is stays, the queue is empty, and the thread has ended."""

@@ -111,6 +111,7 @@ def test_the_magic_times_on_the_gpu_in_use() -> None:
     assert measurement.median_s > 5e-6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
     """PyTorch ends the process where a graph's pool is given back twice; the next graph works."""

@@ -196,6 +196,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_build_all_writes_once(source: Path) -> None:
     """A build names what it changed; the next one has nothing to do."""
     notebooks = source.parents[1]
@@ -207,6 +208,7 @@ def test_build_all_writes_once(source: Path) -> None:
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
 
 
+@pytest.mark.slow
 def test_build_all_keeps_subfolders(source: Path) -> None:
     """A case is built into the folder of cases, and an orphan there is refused too."""
     case = source.parent / "cases" / "01_case.py"

@@ -97,6 +97,7 @@ def test_a_load_is_read_to_its_end() -> None:
     assert repr(trace) == str(trace)
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupt_keeps_the_part_there_is(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +114,7 @@ def test_an_interrupt_keeps_the_part_there_is(
     assert outputs[-1].title == f"The GPU under load, {words} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupt_that_the_work_swallows_ends_the_load(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +147,7 @@ def test_an_interrupt_with_nothing_to_keep_goes_on(monkeypatch: pytest.MonkeyPat
     assert shown.outputs == [[{"text/plain": note, "text/html": f"<p>{note}</p>"}]]
 
 
+@pytest.mark.slow
 @WATCHED
 def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes through, with the readings before; the picture of them stays."""
@@ -214,6 +217,7 @@ def test_a_load_shorter_than_its_period() -> None:
     assert _live.draw(trace).title == "The GPU under load (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_drawing_costs_no_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The readings are the same to the nanosecond, whether somebody watches or not."""
     times = []
@@ -253,6 +257,7 @@ def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
     assert waited == pytest.approx([0, 0.1, 0.2] if watched else [0, 0, 0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host launches meanwhile; the caller draws the finished picture."""
     drawn: list[str] = []
@@ -297,6 +302,7 @@ def test_results_are_drawn_and_returned() -> None:
     assert (str(shown), repr(shown)) == ("4 of 4 results", "4 of 4 results")
 
 
+@pytest.mark.slow
 def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """They say themselves where they come from, and a list says how many are to come."""
     shown = shown_in(monkeypatch, watched=False)
@@ -423,6 +429,7 @@ def test_a_series_must_be_described() -> None:
 # A ladder
 
 
+@pytest.mark.slow
 def test_a_ladder_that_is_stopped_keeps_its_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rung is shown when it is there, and those there are are returned."""
     shown = shown_in(monkeypatch, watched=True)

@@ -336,6 +336,7 @@ def test_pages_take_no_markup_from_data() -> None:
     assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
     """At 9 inches the picture is shown 900 wide and has 1,800 pixels."""

@@ -58,7 +58,7 @@ ALL_HAVE_RUN = """() => {
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
 
-LIGHT = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")  # each part over 150
+LIGHT_INK = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")  # each part over 150
 RUN_AXE = """async selectors => {
     const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
     const found = await axe.run({ include });
@@ -221,7 +221,7 @@ def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
     from playwright.sync_api import expect
 
     # It looks for the text again each time: one that the page has replaced has no style.
-    expect(text).to_have_css(property_name, LIGHT, timeout=RUN_TIMEOUT_MS)
+    expect(text).to_have_css(property_name, LIGHT_INK, timeout=RUN_TIMEOUT_MS)
 
 
 def axe_findings(page: "Page", *selectors: str) -> list[str]:

@@ -85,6 +85,7 @@ def test_kernels_share_the_multiprocessors_as_far_as_there_are_any(gpu: VirtualG
     assert overlaps[1] < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pinned", "to_device", "host_at_most_s", "rate_gb_s"),
     [
@@ -115,6 +116,7 @@ def test_who_waits_in_a_copy_and_how_long(
     assert rate_gb_s[0] < 256 * MIB / duration_ns < rate_gb_s[1]
 
 
+@pytest.mark.slow
 def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: VirtualGpu) -> None:
     """A copy overlaps only if the host can go on and launch the kernel."""
     overlaps = []
@@ -132,6 +134,7 @@ def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: V
     assert overlaps[1] == 0
 
 
+@pytest.mark.slow
 def test_copies_in_both_directions_run_at_once(gpu: VirtualGpu) -> None:
     """There is an engine for each direction."""
     on_host = [torch.empty(64 * MIB, pin_memory=True) for _ in range(2)]

@@ -146,6 +146,7 @@ def test_another_thread_goes_back_on_the_host_alone(gpu: VirtualGpu) -> None:
     assert on_host.grad is not None
 
 
+@pytest.mark.slow
 def test_only_so_many_changes_of_stream_are_kept(gpu: VirtualGpu) -> None:
     """A program that changes streams for ever does not grow, and still goes back rightly."""
     from gpulab.virtual import _streams as streams
