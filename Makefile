@@ -7,10 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
+# Every worker, and each process that a test starts, reads the modules' bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
-# Checks that do not share the cores by themselves run side by side; each prints when it is done.
-BESIDE := $(MAKE) --no-print-directory --jobs --output-sync=target
+# Checks run side by side: the browser and mypy leave cores idle that the tests can use.
+BESIDE := $(MAKE) --no-print-directory --jobs
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
@@ -27,7 +29,8 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms animations docs slides
+.PHONY: help lab check test test-matrix animations docs slides
+.PHONY: style lint types platforms win32 darwin fast-tests tests browser-tests
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -90,17 +93,22 @@ test-matrix: $(STAMP)
 animations: $(STAMP)
 	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
-style: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/codespell
+style: lint types $(STAMP)
 	$(BIN)/gpulab build-notebooks --check
 
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+types: $(STAMP)
+	$(BIN)/mypy
+
 # Names of the standard library that another system does not have.
-platforms: $(STAMP)
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+platforms: win32 darwin
+
+win32 darwin: $(STAMP)
+	$(BIN)/mypy --platform $@ --cache-dir .mypy_cache/$@
 
 $(LAB): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \
