@@ -25,6 +25,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watched", [False, True])
 def test_an_interrupted_load(gpu: str, *, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupted load returns its readings, with an empty queue and an ended thread."""

@@ -111,6 +111,7 @@ def test_the_magic_times_on_the_gpu_in_use() -> None:
     assert measurement.median_s > 5e-6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_a_failed_capture_leaves_the_process_working() -> None:
     """After a capture that failed in Python the next graph works."""

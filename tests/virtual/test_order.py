@@ -86,6 +86,7 @@ def test_kernels_overlap_if_there_are_multiprocessors_for_both(gpu: VirtualGpu) 
     assert overlaps[1] < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pinned", "to_device", "host_at_most_s", "rate_gb_s"),
     [
@@ -116,6 +117,7 @@ def test_copies_of_pinned_and_pageable_memory(
     assert rate_gb_s[0] < 256 * MIB / duration_ns < rate_gb_s[1]
 
 
+@pytest.mark.slow
 def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: VirtualGpu) -> None:
     """A pinned copy overlaps with a kernel; a pageable one does not."""
     overlaps = []
@@ -133,6 +135,7 @@ def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: V
     assert overlaps[1] == 0
 
 
+@pytest.mark.slow
 def test_copies_in_both_directions_run_at_once(gpu: VirtualGpu) -> None:
     """A copy to the device and one from it overlap."""
     on_host = [torch.empty(64 * MIB, pin_memory=True) for _ in range(2)]

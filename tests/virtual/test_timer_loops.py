@@ -37,6 +37,7 @@ def test_a_long_loop_that_the_timer_chose_is_cut(
     assert taken_s / 100_000 == pytest.approx(plain_s, rel=0.15 if is_held_back else 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[3_000], [1, 3_000], [1, 10, 3_000]])
 def test_a_number_that_the_program_chose_is_run(numbers: list[int]) -> None:
     """A number of loops that the program chose is run completely."""

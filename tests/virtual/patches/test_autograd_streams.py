@@ -146,6 +146,7 @@ def test_backward_on_another_thread_stays_on_the_host(gpu: VirtualGpu) -> None:
     assert on_host.grad is not None
 
 
+@pytest.mark.slow
 def test_a_limited_number_of_stream_changes_is_remembered(gpu: VirtualGpu) -> None:
     """The list of stream changes stays short, and recent operators still find their stream."""
     from gpulab.virtual import _streams as streams

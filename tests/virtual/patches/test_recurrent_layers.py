@@ -25,6 +25,7 @@ def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.
     return [*found, *(item for item in gradients if item is not None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}])
@@ -58,6 +59,7 @@ def host_us(n_steps: int, n_hidden: int) -> float:
     return taken_ns / 1e3
 
 
+@pytest.mark.slow
 def test_a_time_step_costs_four_launches_or_none() -> None:
     """A time step of a large layer costs four launches; a small layer's steps are one kernel."""
     launch_us = KERNEL_FAMILIES["recurrent cell"].launch_ns / 1e3

@@ -153,6 +153,7 @@ def test_a_second_reading_of_the_same_data_is_faster() -> None:
     assert cold > hot == again
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 10_000), st.integers(1, 132))))
 def test_streams_keep_their_order_and_work_is_never_lost(
     tasks: list[tuple[int, int, int]],
