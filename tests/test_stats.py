@@ -228,8 +228,11 @@ def test_a_confidence_that_is_reached_exactly_counts() -> None:
             tail += Fraction(math.comb(n_samples, n_ends - 1), 2**n_samples)
             if tail < 1e-3:  # where the confidence itself, near one, is a rounded number
                 continue
-            rank = _interval_rank(n_samples, float(1 - 2 * tail))
+            reached = float(1 - 2 * tail)
+            rank = _interval_rank(n_samples, reached)
             assert rank == max(n_ends - 1, 0), (n_samples, n_ends)
+            rank = _interval_rank(n_samples, reached + 1e-9)
+            assert rank == max(n_ends - 2, 0), (n_samples, n_ends)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """``virtual_gpu()``: a context manager that makes ``torch.cuda`` use a virtual GPU."""
 
+import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +15,7 @@ from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requiremen
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
@@ -105,6 +108,12 @@ class VirtualGpu:
         for gpu in self.machine.gpus:
             gpu.memory.abandon()
 
+    def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # The machine is part of reference cycles, so without this call its values would take real
+        # memory until the garbage collector runs. Nobody can enter the machine any more.
+        if hasattr(self, "machine") and not _at_exit():
+            self.abandon()
+
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
@@ -194,6 +203,7 @@ class VirtualGpu:
             abandon_captures(self.machine)
         finally:
             self._undo.close()
+        return_freed_memory()
 
 
 def _forget(gpu: VirtualGpu) -> None:

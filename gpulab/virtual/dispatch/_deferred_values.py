@@ -28,6 +28,9 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backwar
     "batch_norm_backward",
 }
 
+# Operators whose result is zeros, in a new tensor or in their first argument.
+_ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
+
 # Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
 # On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
@@ -93,6 +96,10 @@ class DeferredValues:
             self._repetition.keep()
 
     def _run(self, seed: int) -> None:
+        if self._operator.name in _ZEROING:
+            for item in [*self._changed, *(item for item in self._targets if item is not None)]:
+                item.set_to_zero()
+            return
         # Ends the computed results that use the bytes which this call changes in place.
         for item in self._changed:
             item.to_write()

@@ -57,6 +57,8 @@ from gpulab.virtual.tensors import (
 
 aten = torch.ops.aten
 
+_CPU = torch.device("cpu")
+
 OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
@@ -384,6 +386,15 @@ def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
         active().wait_for_stream(info.storage_block.gpu.stream)
 
 
+def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the zeros that autograd takes for the tangent of an argument without one."""
+    # For a Python number it asks for zeros on meta, as it takes the number's partner to be there,
+    # and its operators then accept only a tensor of the host in the number's place.
+    if not args[0]:
+        return _run_planned(func, args, {**kwargs, "device": _CPU})
+    return _run_planned(func, args, kwargs)
+
+
 def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
@@ -408,6 +419,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     pad_packed_sequence: _on_virtual(_pack_or_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
+    aten._efficientzerotensor.default: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),

@@ -109,3 +109,29 @@ def test_dual_tensors_carry_their_tangents() -> None:
         tangent = torch.autograd.forward_ad.unpack_dual(turned(dual)).tangent
         assert tangent is not None
         torch.testing.assert_close(tangent.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, _scalar: x * 2,
+        lambda x, _scalar: 1 / (x + 1),
+        lambda x, _scalar: x.mul_(3),
+        lambda x, scalar: scalar * 2 + x * scalar,
+    ],
+)
+def test_numbers_take_part_in_forward_derivatives(
+    function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> None:
+    """A number, and a tensor of one element, without a tangent of its own, as on the CPU."""
+    tangents = []
+    for device in ("cpu", "cuda"):
+        x, along = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
+        with gpulab.virtual_gpu("H200"), torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x.to(device), along.to(device))
+            result = function(dual, torch.tensor(1.5, device=device))
+            tangent = torch.autograd.forward_ad.unpack_dual(result).tangent
+            assert tangent is not None
+            assert tangent.device.type == device
+            tangents.append(tangent.tolist())
+    assert tangents[0] == tangents[1]
