@@ -636,6 +636,8 @@ def point_cloud() -> Work:
     return step
 
 
+# Networks, optimizers and training loops of other kinds than those that the costs were fitted to,
+# written before either set was recorded (docs/virtual-gpu.md).
 PROGRAMS: dict[str, Callable[[], Work]] = {
     "logistic regression by hand": logistic,
     "table, batch 512": partial(tabular, 128, 512),
