@@ -1,17 +1,22 @@
-# `make lab` opens the lessons, `make check` runs the quick checks, and `make test` runs all of
-# them. Each creates .venv if it is missing. README.md has the same steps as pip commands.
+# `make lab` opens the lessons, `make check` runs what is quick, `make test` every check; all
+# make .venv when it is needed.
+# The README has the same steps as plain pip lines.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
+# Every worker, and each process that a test starts, reads the modules' bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+# Checks run side by side: the browser and mypy leave cores idle that the tests can use.
+BESIDE := $(MAKE) --no-print-directory --jobs
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
-# default. On Linux that has gigabytes of CUDA libraries, which are useless without a GPU.
+# itself, which has gigabytes of CUDA libraries on Linux. Nobody downloads those without a GPU.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ifndef TORCH
   TORCH := $(if $(shell nvidia-smi -L 2>/dev/null),default,cpu)
@@ -24,7 +29,8 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms animations docs slides
+.PHONY: help lab check test test-matrix animations docs slides
+.PHONY: style lint types platforms win32 darwin fast-tests tests browser-tests
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -37,30 +43,39 @@ help:
 	@echo "make slides ARGS=03_events  the same for one lesson"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
-	@echo "make animations             make the films of the lessons again, on the virtual GPU"
+	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
 	@echo "                            the newest dependencies, in environments of their own"
 
 lab: $(LAB)
 	@$(BIN)/gpulab lab $(ARGS)
 
-check: style
-	$(PYTEST) -m "not slow" $(ARGS)
+# Without the notebooks' part of `style`: the tests compare each notebook with its source.
+check: $(STAMP)
+	$(BESIDE) lint types fast-tests
 
-# The browser tests run alone: beside other tests their pages miss messages now and then.
-test: style platforms
+test: $(STAMP)
 ifeq ($(ARGS),)
-	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
-	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
+	$(BESIDE) style platforms tests browser-tests
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
+
+fast-tests: $(STAMP)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+tests: $(STAMP)
+	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
+
+# One process: most of the time it waits for the browser.
+browser-tests: $(STAMP)
+	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
 	@echo "The book: build/book/index.html"
 
-# npm compares what it downloads with the registry's digest. The slides contain reveal.js.
+# npm checks what it fetches against the registry's digest. The slides take reveal.js with them.
 REVEAL := build/node_modules/reveal.js
 
 slides: $(STAMP) $(REVEAL)
@@ -69,7 +84,7 @@ slides: $(STAMP) $(REVEAL)
 $(REVEAL):
 	npm install --prefix build --no-save --ignore-scripts --no-audit --no-fund reveal.js@5.2.1
 
-# tox-uv installs torch as a dependency; UV_TORCH_BACKEND=cpu makes it take the small build.
+# What the packages need decides which build of torch: uv has its own word for the small one.
 test-matrix: $(STAMP)
 	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter cpu,$(TORCH)),UV_TORCH_BACKEND=cpu) $(BIN)/tox run $(ARGS)
@@ -78,17 +93,22 @@ test-matrix: $(STAMP)
 animations: $(STAMP)
 	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
-style: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/codespell
+style: lint types $(STAMP)
 	$(BIN)/gpulab build-notebooks --check
 
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+types: $(STAMP)
+	$(BIN)/mypy
+
 # mypy finds names of the standard library that Windows or macOS does not have.
-platforms: $(STAMP)
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+platforms: win32 darwin
+
+win32 darwin: $(STAMP)
+	$(BIN)/mypy --platform $@ --cache-dir .mypy_cache/$@
 
 $(LAB): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \

@@ -33,6 +33,8 @@ def show(name: str) -> Animation:
     """
     NameOf("animation", FILMS).check(name=name)
     page = (_FOLDER / f"{name}.html").read_text("utf-8")
+    # A film is shipped as one file, so its words are read from the text alternative of its
+    # picture.
     words = re.search('role="img" aria-label="([^"]*)"', page)
     return Animation(page, unescape(words[1]) if words else "")
 

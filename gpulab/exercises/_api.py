@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Ids begin with the number of the package, so those of lesson 08b begin with 08.
 _LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
@@ -276,6 +277,7 @@ def adopt(file: Path, folder: Path) -> int:
     contents = read(file)
     if contents.problem:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
+    # Not by copying the file: its header names another account, so it would not be used.
     own = LearnerJournal(Path(folder))
     for record in contents.records:
         own.add(record)

@@ -121,6 +121,7 @@ def lab_command(folder: Path, *, port: int, browser: bool) -> list[str]:
         "LabApp.log_level": "ERROR",
         "ServerApp.ip": LOOPBACK,
         "ServerApp.port": port,
+        # JupyterLab must not choose another port than the one whose address is printed.
         "ServerApp.port_retries": 0,
         "ServerApp.root_dir": folder.resolve(),
         "ServerApp.open_browser": browser,
@@ -145,6 +146,7 @@ def _lab_environment(token: str) -> dict[str, str]:
 
 
 def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
+    # Without a limit of time, because a slow machine may need long; Ctrl-C ends the wait.
     while server.poll() is None:
         with suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
             return

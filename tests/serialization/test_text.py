@@ -22,6 +22,7 @@ def test_a_packed_file_is_unpacked_by_its_content(tmp_path: Path) -> None:
     assert read_text(path) == "a\nb"
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: Path) -> None:
     """A file that unpacks to too much is refused, and needs at most about twice the limit."""
     path = tmp_path / "bomb.gz"

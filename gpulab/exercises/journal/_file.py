@@ -127,6 +127,8 @@ def _user() -> str:
 
 def _account(learner: str) -> str:
     """Return a hash of the current user account: a class shares its files without names."""
+    # With the learner's id in it, one account has another hash in each file: hashes of two files
+    # do not show that one person wrote both.
     return hashlib.sha256(f"{learner}:{_user()}".encode()).hexdigest()[:16]
 
 

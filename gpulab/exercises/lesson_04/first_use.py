@@ -53,9 +53,11 @@ def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
     """
     virtual = device.current().virtual
     if virtual is None:
+        # The source is passed on, because a new process cannot import a function of a notebook.
         code = f"import time, torch\n{inspect.getsource(function)}\nprint(*{function.__name__}())"
         lines = _lines_of((sys.executable, "-c", code))
         return [float(word) for line in lines for word in line.split()]
+    # This makes another virtual GPU of the same kind, on which nothing was used yet.
     device.use(virtual.spec.name)
     with device.active():
         return [float(number) for number in function()]
@@ -158,4 +160,5 @@ def _lines_of(command: Sequence[str]) -> Generator[str, None, None]:
 if __name__ == "__main__":
     for cost in one_by_one():
         sys.stdout.write(f"{json.dumps(cost)}\n")
+        # A pipe is written in blocks, so the figure would not grow before the process ends.
         sys.stdout.flush()

@@ -122,6 +122,7 @@ def traces() -> tuple[WarmUpTrace, ...]:
     """
     index = np.arange(_N)
     late = np.ones(_N)
+    # The outlier is in the second half, from which a rule takes its level.
     late[:2], late[31] = (8.0, 3.0), 20.0
     lucky = np.where(index < 8, 3.0, 1.0)  # noqa: PLR2004  # as its answer
     lucky[3] = 1.0
@@ -130,6 +131,7 @@ def traces() -> tuple[WarmUpTrace, ...]:
     chain[:5] = (1500.0, 80.0, 480.0, 350.0, 5.0)
     decay = 1 + 3 * np.exp(-index / 5)
     return (
+        # A range of right answers, because a rule may wait for several steady samples in a row.
         _trace("one slow call", 150e-6, one, 1, 10),
         _trace("five first uses", 600e-6, chain, 5, 14),
         _trace("slow decay", 2e-3, decay, 16, 35),

@@ -201,6 +201,7 @@ def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
         return timeline(lambda: bench.run(pipeline))
 
 
+# Eight steps are enough for races: each of the two slots is used again three times.
 def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
     """Return the data races of a pipeline: pairs of accesses that nothing orders.
 
@@ -233,6 +234,7 @@ class _Bench:
         self.n_steps = n_steps
         self.slots = [_slot() for _ in range(2)]
         self.copying = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+        # float64, so that the mean of equal whole numbers is exact and says which batch was read.
         self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
         self.filled: list[int] = []
         self.computed: list[int] = []
