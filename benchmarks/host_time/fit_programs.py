@@ -58,6 +58,7 @@ def mnist(batch: int) -> Work:
     x, y = torch.randn(batch, 1, 28, 28), torch.randint(10, (batch,))
 
     def loss_of() -> torch.Tensor:
+        # In each step, as loaders do it: copies from pageable memory block the host.
         data, target = x.to("cuda"), y.to("cuda")
         return functional.nll_loss(model(data), target)
 
@@ -184,6 +185,7 @@ def lstm(width: int, n_layers: int, length: int) -> Work:
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         for item in model.parameters():
             if item.grad is not None:
+                # Without an optimizer, so that the operators of a step are separate calls.
                 item.data.add_(item.grad, alpha=-0.1)
 
     return step
@@ -324,6 +326,7 @@ def reinforce() -> Work:
             choice: Any = torch.distributions.Categorical(logits=policy(x))
             action = choice.sample()
             logs.append(choice.log_prob(action))
+            # A program of this kind waits for each move, because the environment needs it.
             action.item()
         returns = torch.arange(5, 0, -1, device="cuda", dtype=torch.float32)
         returns = (returns - returns.mean()) / (returns.std() + 1e-6)
