@@ -52,6 +52,15 @@ def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
     ::
 
         gpulab.animations.make(Path("films"))
+
+    The folder must exist:
+
+    >>> from gpulab import animations
+    >>> try:
+    ...     animations.make("no-such-folder")
+    ... except OSError as error:
+    ...     print(type(error).__name__)
+    NotSavedError
     """
     PATH.check(folder=folder)
     paths = []

@@ -64,8 +64,11 @@ def export(folder: Path, labs: Iterable[str] = ()) -> tuple[str, ...]:
     --------
     >>> from pathlib import Path
     >>> from gpulab import course
-    >>> course.export(Path("my-course"), ["timing"])  # doctest: +SKIP
-    ('timing',)
+    >>> try:
+    ...     course.export(Path("my-course"), ["timming"])
+    ... except ValueError as error:
+    ...     print(str(error).partition("?")[0])
+    unknown lab 'timming'; did you mean 'timing'
     """
     chosen = tuple(lab_named(name) for name in dict.fromkeys(labs or LABS))
     require_nbgrader()

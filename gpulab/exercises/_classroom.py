@@ -186,7 +186,11 @@ def class_progress(
     --------
     >>> from pathlib import Path
     >>> from gpulab import exercises
-    >>> exercises.class_progress(Path("handed-in"), question="01.naive")  # doctest: +SKIP
+    >>> try:
+    ...     exercises.class_progress(Path("handed-in"), question="01.naive")
+    ... except InvalidOptionError as error:
+    ...     print(error)
+    handed-in is not a folder; name the one with the learners' folders
     """
     PATH.check(folder=folder)
     FLAG.check(is_revealed=is_revealed)

@@ -146,8 +146,11 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     --------
     >>> from pathlib import Path
     >>> from gpulab import lessons
-    >>> lessons.build_all(Path("notebooks"), check=True)  # doctest: +SKIP
-    ()
+    >>> try:
+    ...     lessons.build_all(Path("no-clone"), check=True)
+    ... except NotebookError as error:
+    ...     print(str(error).partition("; ")[2])
+    install gpulab from a clone: pip install -e .
     """
     folder = notebooks / "source"
     sources = {

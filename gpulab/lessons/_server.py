@@ -91,7 +91,8 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
     --------
     >>> from pathlib import Path
     >>> from gpulab import lessons
-    >>> lessons.serve(Path("."), port=8888, browser=True, say=print)  # doctest: +SKIP
+    >>> def start() -> None:  # it blocks until you stop JupyterLab
+    ...     lessons.serve(Path("."), port=8888, browser=True, say=print)
     """
     if find_spec("jupyterlab") is None:
         raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")

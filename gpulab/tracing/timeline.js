@@ -467,7 +467,7 @@ class Painter {
     for (const one of spans.series) this.drawSeries(one);
     this.drawArrows();
     // Names are drawn after the arrows, which would otherwise cross them out.
-    written.forEach((names, row) => this.drawNames(names, row));
+    for (const [row, names] of written.entries()) this.drawNames(names, row);
     for (const place of [selection.hovered, selection.selected]) if (place >= 0) this.drawFrame(place);
     context.restore();
     this.page.tellView(view, selection.selected);

@@ -251,7 +251,7 @@ class Chart {
   calls(chosen) {
     const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
     const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
-    return bars.map(({ item: [place, turn, start, end, waited, room, stuck], x, right }) => {
+    return bars.map(({ item: [place, turn, , end, waited, room, stuck], x, right }) => {
       const width = Math.max(2, right - x), { kind } = view.operations[place];
       const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
       group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${fillOf("host")}` }));
@@ -269,7 +269,7 @@ class Chart {
   }
 
   tasks(chosen) {
-    const { view, scale } = this, found = [];
+    const { view } = this, found = [];
     for (const lane of this.lanes) {
       if (lane.kind !== "stream" && lane.kind !== "engine") continue;
       const own = view.tasks.filter(task => (lane.kind === "stream" ? task[3] === lane.number : task[4] === lane.name));
@@ -281,8 +281,8 @@ class Chart {
     return found.filter(Boolean);
   }
 
-  task(lane, { item: [place, turn, kind, , , called, start, end, stuck], x, right }, chosen) {
-    const { view, scale } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
+  task(lane, { item: [place, turn, kind, , , , start, end, stuck], x, right }, chosen) {
+    const { view } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
     const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
     group.append(drawn("title", {}, `${operation.text}\n${stuck ? "can never run" : `${time(start)} to ${time(end)}`}`));
     if ((kind === "record" || kind === "wait") && !stuck) {
@@ -771,7 +771,8 @@ class Machine {
   // ------------------------------------------------ answers of Python
 
   take() {
-    const view = this.view = this.model.get("view");
+    const view = this.model.get("view");
+    this.view = view;
     if (view.answer >= this.number) this.isBusy = false;
     this.chosen = Math.max(0, Math.min(this.chosen, view.operations.length - 1));
     // A dropped operation is selected at its new place, but only once the answer contains it.

@@ -230,7 +230,7 @@ class Sketch {
     // All elements are made anew, so the focus must be given to the new element of the same point.
     const had = this.handles?.includes(document.activeElement);
     this.svg.replaceChildren(this.frame(), ...this.curves.map((curve, i) => this.line(curve, i)), this.points());
-    this.buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
+    for (const [i, button] of this.buttons.entries()) button.setAttribute("aria-pressed", i === this.active);
     this.fill();
     if (had && this.last === null) this.handles[this.chosen].focus({ preventScroll: true });
   }

@@ -29,6 +29,7 @@ def film_of(name: str) -> Film:
     return FILMS[name]()
 
 
+@pytest.mark.slow
 @each
 def test_shipped_films_are_up_to_date(name: str) -> None:
     """The shipped film is the one that the virtual GPU gives today."""

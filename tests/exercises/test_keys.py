@@ -43,6 +43,7 @@ def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
     assert "judge" not in repr(exercise(exercise_id))
 
 
+@pytest.mark.slow
 def test_completion_offers_no_key() -> None:
     """IPython completes only public names, for a question and for ``exercises``."""
     from IPython.core.completer import provisionalcompleter

@@ -177,6 +177,7 @@ NUMBERS = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [reading, writing_then_reading, lambda: flusher("read"), reading_shares(0.8, 0.8)],
@@ -193,6 +194,7 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
     assert NUMBERS.match(verdict.message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "code", "begins"),
     [
@@ -230,6 +232,7 @@ def test_the_verdict_on_a_flush_has_three_times() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("letter", "code", "begins"),
     [
@@ -279,6 +282,7 @@ def test_states_that_do_not_differ_are_not_judged(own_s: float) -> None:
     assert explain_flush(FlushTrial(10e-6, 10.4e-6, 10.8e-6, own_s)) is None
 
 
+@pytest.mark.slow
 def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
     """On an A100 the layer is smaller, so hot, clean and dirty times differ there too."""
     with gpulab.virtual_gpu("A100"):

@@ -136,6 +136,7 @@ def right_of(exercise: Exercise) -> dict[str, str]:
     return {key: str(word) for key, word in exercise.judge.right.items()}
 
 
+@pytest.mark.slow
 def test_the_three_programs_wait_for_what_the_key_says() -> None:
     """The cause of each program's longest gap is the right answer of the exercise."""
     with gpulab.virtual_gpu("H200"):
@@ -218,6 +219,7 @@ def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
     assert n_ahead == 0
 
 
+@pytest.mark.slow
 def test_the_errors_of_the_rungs_are_as_the_lesson_says() -> None:
     """For a kernel of 0.3 ms, events are within 2 % and the stopwatch is not."""
     with gpulab.virtual_gpu("H200"):

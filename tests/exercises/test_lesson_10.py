@@ -88,6 +88,7 @@ test_right, test_mistake, test_whole, test_strange = exercise_tests(
 )
 
 
+@pytest.mark.slow
 def test_the_key_is_what_the_explorer_shows() -> None:
     """The explorer names the key's farthest operations and predicts the diagnoses' times."""
     from gpulab.explorers import roofline_explorer

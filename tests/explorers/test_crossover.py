@@ -290,6 +290,7 @@ def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_page_without_widgets_has_picture_and_table(
     explorer: Explorer[CrossoverState],
 ) -> None:
@@ -301,6 +302,7 @@ def test_page_without_widgets_has_picture_and_table(
     assert "<details><summary>Data</summary><table" in shown["text/html"]
 
 
+@pytest.mark.slow
 def test_a_front_end_gets_the_widget(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +313,7 @@ def test_a_front_end_gets_the_widget(
     explorer.close()
 
 
+@pytest.mark.slow
 def test_controls_and_state_are_one(explorer: Explorer[CrossoverState]) -> None:
     """Moving a control changes the state, and changing the state moves the control."""
     widget(explorer, "size").index = 8
@@ -322,6 +325,7 @@ def test_controls_and_state_are_one(explorer: Explorer[CrossoverState]) -> None:
     explorer.close()
 
 
+@pytest.mark.slow
 def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
     """Picture, marks, words and text alternative follow each change of the state."""
     shown = picture(explorer)
@@ -341,6 +345,7 @@ def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
     explorer.close()
 
 
+@pytest.mark.slow
 def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> None:
     """The picture has as many pixels as the page's device pixel ratio needs, at most two times."""
     shown = picture(explorer)
@@ -379,6 +384,7 @@ async def until(is_done: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop runs between two steps, and the picture shows the points so far."""
     monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
@@ -430,6 +436,7 @@ def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_driven_faster_than_it_draws() -> None:
     """While the page has not shown a picture, only the last of many choices is kept."""
 
@@ -452,6 +459,7 @@ def test_driven_faster_than_it_draws() -> None:
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_close_leaves_nothing(explorer: Explorer[CrossoverState]) -> None:
     """After ``close`` no widget is registered, and points and state remain."""
     from ipywidgets import Widget
@@ -500,6 +508,7 @@ def test_other_thread_waits_for_its_turn() -> None:
     assert set(threads) == {threading.get_ident()}
 
 
+@pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverState]) -> None:
     """The second GPU has its own marker, and the words have its crossing and its speed."""
     assert len(explorer.scene.words) == 3

@@ -51,6 +51,7 @@ def test_a_reused_frame_gives_the_same_picture() -> None:
     assert np.array_equal(pixels(png), pixels(fresh.draw(Scene(plot=line(8.0), title="T")).png))
 
 
+@pytest.mark.slow
 def test_the_frame_is_drawn_again_when_it_differs() -> None:
     """Other limits or another title lead to a new frame."""
     frame = Renderer()
@@ -79,6 +80,7 @@ def test_scene_of_a_known_key_is_not_drawn() -> None:
     assert n_drawn == 4
 
 
+@pytest.mark.slow
 def test_only_the_newest_pictures_are_kept() -> None:
     """The renderer keeps the 64 newest pictures, and none after ``close``."""
     frame = Renderer(width_px=100, height_px=100)

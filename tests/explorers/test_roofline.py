@@ -87,6 +87,7 @@ def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
     assert explorer.scene.words[0] == "No operation moves about 16.0 KiB at any of its sizes."
 
 
+@pytest.mark.slow
 def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # as above
     """The roofline shows the data sheet's roof, and the measured one after a measurement."""
     explorer.choose(view=ROOFLINE)
@@ -109,6 +110,7 @@ def test_table_begins_with_the_farthest(explorer: Any) -> None:  # noqa: ANN401 
     assert explorer.scene.words[1].startswith(f"Farthest: {explorer.to_frame()['workload'][0]} n")
 
 
+@pytest.mark.slow
 def test_gpu_without_measurements() -> None:
     """A GPU without measurements has a roofline of predictions, and nothing to compare."""
     explorer = roofline_explorer(gpu="computed:A100")
@@ -174,6 +176,7 @@ def test_families_have_every_operation_once() -> None:
     assert sorted(listed) == sorted(names())
 
 
+@pytest.mark.slow
 def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN401  # as above
     """The widget groups names by family, and pressing names chooses them."""
     assert explorer.widget is not None
@@ -186,6 +189,7 @@ def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN4
     explorer.close()
 
 
+@pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa: ANN401  # as above
     """The second GPU has dash-dotted roofs and its own marker, and the words compare both."""
     explorer.choose(view=ROOFLINE, operations=("add", "matmul"), beside="computed:T4", span=2**24)

@@ -104,6 +104,7 @@ def test_a_given_source_marks_numbers_without_one() -> None:
     assert figures.source_of(frame) == "measured"
 
 
+@pytest.mark.slow
 def test_many_marks_become_pixels() -> None:
     """A plot with thousands of marks has them as an image, so that the page stays small."""
     times_s = [1e-6] * 2_500

@@ -196,6 +196,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_build_all_writes_once(source: Path) -> None:
     """A build returns the names of changed files, and a second build changes none."""
     notebooks = source.parents[1]
@@ -207,6 +208,7 @@ def test_build_all_writes_once(source: Path) -> None:
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
 
 
+@pytest.mark.slow
 def test_build_all_handles_subfolders(source: Path) -> None:
     """A case is built into its subfolder, and a case without a source is refused."""
     case = source.parent / "cases" / "01_case.py"

@@ -59,12 +59,14 @@ def test_limits_and_reasons() -> None:
     assert shade.get_label() == "the driver names: power cap"
 
 
+@pytest.mark.slow
 def test_nothing_is_shaded_without_a_reason() -> None:
     """Nothing is shaded if the driver gives no reason, or no answer."""
     for record in (replace(TRACE, readings=TRACE.readings[:1]), BLIND):
         assert not panels(record)[0].collections
 
 
+@pytest.mark.slow
 def test_a_panel_without_readings_says_why() -> None:
     """A panel without readings says so, for one missing part or for all of them."""
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))

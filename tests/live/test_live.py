@@ -97,6 +97,7 @@ def test_a_load_is_read_to_its_end() -> None:
     assert repr(trace) == str(trace)
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupt_keeps_the_readings_so_far(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +114,7 @@ def test_an_interrupt_keeps_the_readings_so_far(
     assert outputs[-1].title == f"The GPU under load, {words} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupt_that_the_work_swallows_ends_the_load(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +147,7 @@ def test_an_interrupt_before_the_first_reading_is_raised(monkeypatch: pytest.Mon
     assert shown.outputs == [[{"text/plain": note, "text/html": f"<p>{note}</p>"}]]
 
 
+@pytest.mark.slow
 @WATCHED
 def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the work is raised with the readings so far, and their picture stays."""
@@ -214,6 +217,7 @@ def test_a_load_shorter_than_its_period() -> None:
     assert _live.draw(trace).title == "The GPU under load (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_drawing_costs_no_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The readings have the same times to the nanosecond with and without a picture."""
     times = []
@@ -253,6 +257,7 @@ def test_a_virtual_load_runs_in_real_time_if_watched(
     assert waited == pytest.approx([0, 0.1, 0.2] if watched else [0, 0, 0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread draws the frames while the host launches; the caller draws the last picture."""
     drawn: list[str] = []
@@ -297,6 +302,7 @@ def test_results_are_drawn_and_returned() -> None:
     assert (str(shown), repr(shown)) == ("4 of 4 results", "4 of 4 results")
 
 
+@pytest.mark.slow
 def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measurements stay a list, whose length and source the picture uses."""
     shown = shown_in(monkeypatch, watched=False)
@@ -423,6 +429,7 @@ def test_a_series_must_be_described() -> None:
 # A ladder
 
 
+@pytest.mark.slow
 def test_a_ladder_that_is_stopped_keeps_its_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupted ladder returns the finished rungs and shows them."""
     shown = shown_in(monkeypatch, watched=True)

@@ -334,6 +334,7 @@ def test_names_from_data_are_escaped() -> None:
     assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
     """A picture of 9 inches is shown 900 pixels wide and has 1,800 pixels."""

@@ -21,7 +21,7 @@ def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
     >>> from gpulab import virtual
     >>> from gpulab.exercises import cases
     >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     len(cases.rival_matmuls())  # doctest: +SKIP
+    ...     len(cases.rival_matmuls())
     2
     """
     import torch

@@ -270,7 +270,13 @@ def _why_other(path: Path, contents: Contents) -> str:
 
 @cache
 def journal() -> LearnerJournal:
-    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only."""
+    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only.
+
+    Examples
+    --------
+    >>> journal() is journal()
+    True
+    """
     return LearnerJournal(None if jupyter_kernel() is None else Path.cwd() / way_home())
 
 
@@ -279,6 +285,11 @@ def way_home() -> str:
     """Return the relative path from a notebook to the folder of the lessons, "" or "../".
 
     The cases are in a subfolder and use the same file as the lessons.
+
+    Examples
+    --------
+    >>> way_home()  # outside Jupyter
+    ''
     """
     folder = Path.cwd()
     is_inside = not (folder / FIRST_LESSON).exists() and (folder.parent / FIRST_LESSON).exists()
