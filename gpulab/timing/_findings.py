@@ -73,6 +73,8 @@ def drifting(samples_s: Sequence[float]) -> Finding | None:
     first_low_s, first_high_s = stats.median_interval(samples_s[:n_third])
     last_low_s, last_high_s = stats.median_interval(samples_s[-n_third:])
     apart = last_low_s > first_high_s or last_high_s < first_low_s
+    # Both tests are needed: a small change can be significant and harmless, and a large one can be
+    # noise.
     if abs(change) < _DRIFT or not apart:
         return None
     return Finding(
@@ -195,6 +197,7 @@ def host_pace_s(run: RunObservations) -> float:
     work in a loop runs at the pace of the host.
     """
     host_s = run.warm_up.host_s
+    # In a graph the device launches the kernels, and work that waits includes the GPU's time.
     if run.method.clock != "events" or run.method.name == "graph" or run.warm_up.synchronizes:
         return 0.0
     return host_s if host_s and 0 < run.median_s <= _HOST_PACE * host_s else 0.0
@@ -232,6 +235,7 @@ def clock_changed(run: RunObservations) -> Finding | None:
     low_mhz, high_mhz = run.regime.lowest_mhz, run.regime.highest_mhz
     if low_mhz is None or high_mhz is None:
         return None
+    # A clock that was held down all the time did not move, and is reported all the same below.
     moved = high_mhz - low_mhz > _CLOCK_CHANGE * high_mhz
     if run.regime.reasons:
         return Finding(
@@ -300,6 +304,8 @@ def _of_samples(check: SampleCheck) -> RunCheck:
     return lambda run: check(run.samples_s)
 
 
+# In the order of printing: first what makes the number wrong, then what it does not include, then
+# the conditions it was taken under, and last how its samples scatter.
 CHECKS: tuple[RunCheck, ...] = (
     faster_than_possible,
     side_stream,
