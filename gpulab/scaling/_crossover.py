@@ -108,6 +108,7 @@ class Crossover:
         sizes = _grid(self.cpu.sizes + self.gpu.sizes)
         cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
         reach = np.hypot(cpu[1], gpu[1])
+        # The band of a line is symmetric in logarithms, so the reach is the same to both sides.
         found = find_crossing(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
         return replace(found, of="of the lines")
 
@@ -307,6 +308,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         watch,
         progress=progress,
     )
+    # Empty if the points come from a source: then the watch has measured nothing.
     cpu, without = replace(curve_of(points.cpu), waits=watch.waits), curve_of(points.bare)
     if transfers == "none":
         return Crossover(workload, dtype, transfers, cpu, without, without)
@@ -347,4 +349,5 @@ def _listed(curve: Curve) -> str:
 
 def _grid(sizes: Sequence[int]) -> list[int]:
     ends = max(1, min(sizes) // _BEYOND), max(sizes) * _BEYOND
+    # A set, because small sizes round to the same number.
     return sorted({round(size) for size in np.geomspace(*ends, _N_ON_GRID)})

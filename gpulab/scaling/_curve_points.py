@@ -202,6 +202,7 @@ def measure_curve(
             continue
         point = measure(task)
         if request.sizes is None and task.on == "cpu" and point.median_s > _SLOW_S:
+            # The first slow size still has a time; the larger ones only say why they have none.
             slow_s = point.median_s
         yield point
 

@@ -52,9 +52,8 @@ class GraphSampler(Sampler):
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
         super().__init__(work, inner_loops=inner_loops, before=before)
+        # CUDA turns other events of a capture into dependencies between nodes, which have no time.
         self.pairs: list[Pair] = [
-            # CUDA turns other events of a capture into dependencies between nodes, which have no
-            # time.
             (new_event(external=True), new_event(external=True)) for _ in range(_N_SAMPLES)
         ]
         # Captured here and not at the first sample, so that work which cannot be captured is

@@ -53,7 +53,6 @@ def read_calls(
     windows: list[tuple[int, int]] = []
     with device.active() as in_use:
         with open_source(in_use) as source:
-
             # A record does not say to which sample it belongs. The host's times around each call
             # do, through the launch that started the kernel.
             def timed_window() -> None:

@@ -167,8 +167,8 @@ class EventSampler(Sampler):
         with collector_paused():
             while len(samples_s) < n_samples:
                 batch = pairs[: n_samples - len(samples_s)]
-                # All pairs are recorded before one is read: reading waits for the GPU, and the next
-                # sample would begin with an empty queue.
+                # All pairs are recorded before one is read: reading waits for the GPU, and then
+                # the next sample would begin with an empty queue.
                 self._record(batch)
                 torch.cuda.synchronize()
                 samples_s += [elapsed_s(pair) / self._inner_loops for pair in batch]

@@ -256,6 +256,7 @@ def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> floa
     summed = min(epsilon, torch.finfo(torch.float32).eps)
     if dtype is torch.float32 and device.type == "cuda" and _allows_tf32(problem):
         epsilon = _TF32_EPSILON  # TF32 rounds the factors but not the sums
+    # The root, because rounding errors of independent terms partly cancel.
     return _N_ROUNDINGS * (epsilon + summed * math.sqrt(problem.n_terms))
 
 

@@ -75,6 +75,7 @@ def _kept(result: Tensor, x: Tensor) -> Tensor:
     n, n_dropped = dropped.numel(), int(dropped.sum())
     allowed = _N_SIGMA * (n * _DROPPED * (1 - _DROPPED)) ** 0.5
     if abs(n_dropped - n * _DROPPED) > allowed:
+        # Infinitely far from any result, so that the check fails.
         return torch.full_like(x, torch.inf)
     return torch.where(dropped, 0.0, x / (1 - _DROPPED))
 
@@ -128,6 +129,7 @@ def adam(n: int) -> Problem:
 def _adam_step(start: Tensor, gradient: Tensor) -> Callable[[], Tensor]:
     parameter = start.clone().requires_grad_()
     parameter.grad = gradient
+    # PyTorch's default form launches several kernels for one step, the fused one few.
     optimizer = torch.optim.Adam([parameter], fused=True)
 
     def work() -> Tensor:
@@ -138,6 +140,7 @@ def _adam_step(start: Tensor, gradient: Tensor) -> Callable[[], Tensor]:
 
 
 def _moved(parameter: Tensor, start: Tensor, _gradient: Tensor) -> Tensor:
+    # The step and not the parameter, in which the step would be lost beside the value.
     return parameter.detach() - start
 
 
