@@ -406,7 +406,7 @@ def elapsed_ms(work: Callable[[], object]) -> float:
 def test_watched_gpu_has_no_pauses() -> None:
     """Watching leaves no pauses, because the host stays ahead of the GPU."""
     calls = []
-    with gpulab.virtual_gpu("H200", first_use=False):
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         work = matmuls(2048)
 
         def load() -> None:

@@ -262,6 +262,7 @@ def test_console_shows_the_line_and_the_findings() -> None:
     assert printer.written == f"{TAKEN}\n{DRIFTING}\n{DRIFTING}"
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
     """A round trip through JSON or a dict gives an equal record."""
@@ -396,6 +397,7 @@ def html_of(measurement: Measurement) -> ET.Element:
     return ET.fromstring(measurement._repr_html_())
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_html_is_well_formed(measurement: Measurement) -> None:
     """The HTML is well-formed and has no script, for any texts and numbers."""
@@ -406,6 +408,7 @@ def test_html_is_well_formed(measurement: Measurement) -> None:
     assert not any(name.startswith("on") for element in root.iter() for name in element.keys())  # noqa: SIM118 # an element iterates over its children
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
     """Every bar of the drawing lies inside it."""

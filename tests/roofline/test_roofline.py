@@ -222,6 +222,7 @@ def test_a_gpu_without_a_data_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
 # Ceilings
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
 def test_the_three_roofs_are_kept_apart() -> None:
     """Measured roofs lie below the data sheet's, and those of the top clock at or above it."""

@@ -69,6 +69,7 @@ def test_the_band_includes_the_covariance() -> None:
     assert fit.together < 0
 
 
+@pytest.mark.slow
 def test_the_intervals_cover_the_true_value() -> None:
     """About 95 % of the intervals of 300 noisy lines contain the true fixed cost."""
     generator, n_right = np.random.default_rng(2), 0

@@ -77,6 +77,7 @@ def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None
     assert hot_ns < first_ns <= last_ns(h200, empty, work)
 
 
+@pytest.mark.slow
 def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
     """A one-row linear layer takes 15 to 30 % longer after a write flush than a read flush."""
     work = linear()
@@ -96,6 +97,7 @@ def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
     assert abs(between_events_ns(work) - hot_ns) <= TICK_NS
 
 
+@pytest.mark.slow
 def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
     """Each call launches one kernel and allocates nothing beyond the buffer and its sums."""
     empty = flusher()
@@ -108,6 +110,7 @@ def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
     assert torch.cuda.memory_stats()["allocation.all.allocated"] == n_allocations
 
 
+@pytest.mark.slow
 def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
     """After a read flush the cache has no dirty lines, neither of the work nor of the flush."""
     written = torch.empty(8 * MIB, device="cuda")
@@ -123,6 +126,7 @@ def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
     assert cache._dirty_bytes > L2_BYTES // 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_the_buffer_is_made_once() -> None:
     """Both kinds of flush and all later calls share one buffer."""
@@ -131,6 +135,7 @@ def test_the_buffer_is_made_once() -> None:
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_making_the_buffer_is_over_before_the_flush() -> None:
     """The kernels that fill the buffer are done when `flusher` returns, so none gets timed."""
@@ -138,6 +143,7 @@ def test_making_the_buffer_is_over_before_the_flush() -> None:
     assert torch.cuda.current_stream().query()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_forgotten_buffers_are_freed() -> None:
     """A forgotten buffer is freed with its last flusher, and the next flusher makes a new one."""
@@ -151,6 +157,7 @@ def test_forgotten_buffers_are_freed() -> None:
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
+@pytest.mark.slow
 def test_each_virtual_gpu_has_its_own_buffer() -> None:
     """Each virtual GPU gets its own buffer, which is freed together with that GPU."""
     for name in ("H200", "A100"):
@@ -162,6 +169,7 @@ def test_each_virtual_gpu_has_its_own_buffer() -> None:
     assert len(_cache_flush._buffers) == 0
 
 
+@pytest.mark.slow
 def test_each_device_has_its_own_buffer() -> None:
     """The buffer is on the device that is current when the flusher is made."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
@@ -215,6 +223,7 @@ def test_an_unknown_kind_is_refused() -> None:
     assert str(caught.value) == "unknown flush 'reed'; did you mean 'read'? Known: read, write"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_full_gpu_is_named_with_what_to_do() -> None:
     """Without memory for the buffer, the error gives its size and the cure, and a retry works."""
@@ -230,6 +239,7 @@ def test_a_full_gpu_is_named_with_what_to_do() -> None:
     flusher()()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_gpu_with_an_unknown_cache_size_gets_a_large_buffer(
     monkeypatch: pytest.MonkeyPatch,

@@ -38,11 +38,13 @@ def codes(measurement: Measurement) -> list[str]:
     return [found.code for found in measurement.findings]
 
 
+@pytest.mark.slow
 def test_sleeping_kernels_raise_no_doubt() -> None:
     """The work that the other tests are compared with has no findings."""
     assert codes(measure(lambda: sleep_us(100))) == []
 
 
+@pytest.mark.slow
 def test_work_on_a_side_stream() -> None:
     """Work on a side stream is outside the events, and the finding says how long it took."""
     side = torch.cuda.Stream()
@@ -56,6 +58,7 @@ def test_work_on_a_side_stream() -> None:
     assert 385 < int(busy_us) < 400  # less the host's way from the launch to the end of the work
 
 
+@pytest.mark.slow
 def test_side_stream_that_is_joined() -> None:
     """A side stream that starts after and is joined to the current stream is timed in full."""
     side = torch.cuda.Stream()
@@ -71,6 +74,7 @@ def test_side_stream_that_is_joined() -> None:
     assert measurement.median_s > 400e-6
 
 
+@pytest.mark.slow
 def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
     """Without a warm-up to detect waits, all samples are still marked as starved."""
 
@@ -82,6 +86,7 @@ def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
     assert finding(measurement, "starved").message.startswith("in 6 of 6 samples")
 
 
+@pytest.mark.slow
 def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
     """For a tiny kernel, plain events are launch-bound and the calibrated method is not."""
     a = torch.ones(64, 64, device="cuda")
@@ -90,6 +95,7 @@ def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
     assert codes(measure(lambda: a + a, method="events")) == ["launch-bound"]
 
 
+@pytest.mark.slow
 def test_hot_inputs() -> None:
     """Inputs of 8 MiB in the cache are read faster than from memory, and the finding says so."""
     a = torch.ones(1 << 21, device="cuda")
@@ -100,6 +106,7 @@ def test_hot_inputs() -> None:
     assert cold.median_s > 1.2 * measurement.median_s
 
 
+@pytest.mark.slow
 def test_flush_that_writes() -> None:
     """A flush by writing makes the work slower and gives a finding."""
     a = torch.ones(1 << 22, device="cuda")
@@ -128,6 +135,7 @@ def test_memory_that_grows() -> None:
     assert "5 times while samples were taken" in finding(measurement, "allocator-grew").message
 
 
+@pytest.mark.slow
 def test_zeros() -> None:
     """A matmul of zeros gives the finding zero-result, and a result with ones does not."""
     a = torch.zeros(64, 64, device="cuda")
@@ -135,6 +143,7 @@ def test_zeros() -> None:
     assert "zero-result" not in codes(measure(lambda: a + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "limit"),
     [({"flops": 1e12}, "1e+12 floating-point operations"), ({"size_bytes": 1e9}, "954 MiB")],
@@ -146,6 +155,7 @@ def test_reading_below_the_data_sheet(options: dict[str, float], limit: str) -> 
     assert limit in finding(measurement, "faster-than-roofline").message
 
 
+@pytest.mark.slow
 def test_right_counts_raise_no_doubt() -> None:
     """A large matmul with the FLOPs and bytes of the catalogue gives no finding."""
     listed = workloads.workload("matmul")
@@ -160,6 +170,7 @@ def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
     assert "faster-than-roofline" not in codes(measure(lambda: a + a, size_bytes=3e7))
 
 
+@pytest.mark.slow
 def test_work_that_runs_in_two_ways() -> None:
     """Kernels of two lengths in turn give the finding bimodal with both times."""
     n_calls = 0
@@ -173,6 +184,7 @@ def test_work_that_runs_in_two_ways() -> None:
     assert "2 clusters, around 100 µs, 130 µs" in finding(measurement, "bimodal").message
 
 
+@pytest.mark.slow
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The finding appears only if the profiler lost records."""
     per_call = _profiler.per_call
@@ -188,6 +200,7 @@ def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert message.startswith("records are missing in 1 of 10 samples")
 
 
+@pytest.mark.slow
 def test_work_that_enqueues_nothing() -> None:
     """Work that launches nothing reads zero and is not reported as a fast kernel."""
     measurement = measure(lambda: None)
@@ -195,6 +208,7 @@ def test_work_that_enqueues_nothing() -> None:
     assert codes(measurement) == ["below-resolution"]
 
 
+@pytest.mark.slow
 def test_graph_that_is_captured_inside() -> None:
     """Work that captures a graph is measured, with the finding that it waits."""
     a = torch.ones(64, device="cuda")
@@ -208,6 +222,7 @@ def test_graph_that_is_captured_inside() -> None:
     assert "synchronizes-inside" in codes(measure(work, n_samples=3, n_warmup=2))
 
 
+@pytest.mark.slow
 def test_work_that_runs_out_of_memory() -> None:
     """PyTorch's error reaches the caller, and carries the samples taken so far."""
     kept = []
@@ -221,6 +236,7 @@ def test_work_that_runs_out_of_memory() -> None:
     assert error.value.partial.stopped_by == "error"  # type: ignore[attr-defined]  # put there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", ["read", "write"])
 def test_flush_keeps_the_users_stream(flush: str) -> None:
     """A flush runs on the user's current stream, which stays current."""
@@ -249,6 +265,7 @@ def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
     assert [values.tolist() for values in seen] == [[2.0] * 4] * 4
 
 
+@pytest.mark.slow
 def test_what_the_setup_touches_is_cold_again() -> None:
     """The flush comes after the setup, so inputs touched by the setup are cold."""
     a = torch.ones(1 << 20, device="cuda")
@@ -257,6 +274,7 @@ def test_what_the_setup_touches_is_cold_again() -> None:
     assert touched.median_s == pytest.approx(plain.median_s, abs=32e-9)
 
 
+@pytest.mark.slow
 def test_inputs_are_given_in_turn() -> None:
     """Each call gets the next tuple of inputs, starting over after the last."""
     given = []

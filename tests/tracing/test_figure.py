@@ -135,6 +135,7 @@ def test_picture_reads_as_text() -> None:
     assert len(figure.frame) == len(SHOWN.spans)
 
 
+@pytest.mark.slow
 def test_thinned_picture_says_so() -> None:
     """The description says how many spans were drawn as how many bars."""
     spans = tuple(work(n, n + 0.5) for n in range(3_001))

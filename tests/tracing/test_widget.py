@@ -87,6 +87,7 @@ def test_names_are_sent_as_they_are() -> None:
     assert name in content(replace(SHOWN, spans=(work(0, 1, name=name),)))["names"]
 
 
+@pytest.mark.slow
 def test_too_many_spans_are_thinned() -> None:
     """Many spans are thinned before sending, and the note says so."""
     spans = tuple(work(n, n + 0.5) for n in range(20_001))
@@ -144,6 +145,7 @@ def test_widget_only_where_somebody_looks(
     assert shown["text/plain"] != "widget"
 
 
+@pytest.mark.slow
 def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Widgets that return data and metadata, or nothing, work as well."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
