@@ -312,9 +312,8 @@ def test_a_piece_of_a_freed_block_inherits_its_own_part() -> None:
     checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
     checker.free("old", Allocation(A, 0x1000, 4096))
     checker.allocate("new", Allocation(A, 0x1400, 1024))
-    assert (
-        checker.n_recorded == 4
-    )  # the write was cut into three pieces, and the read is in the first
+    # The write was cut into three pieces, and the read is in the first.
+    assert checker.n_recorded == 4
     checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
     assert checker.n_recorded == 4
 
