@@ -290,6 +290,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     SECONDS.check(max_time_s=max_time_s)
     NameOf("timing method", METHODS).check(method=method)
     if gpu is not None:
+        # Only for its error, which must come before minutes of measuring on the CPU.
         find_gpu(gpu)
     find_workload(workload).bytes(1, dtype)  # raises for a type that the workload does not offer
     over = None if link is None else find_link(link)
@@ -301,6 +302,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         CrossoverRequest(
             cpu=CurveRequest(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
             bare=CurveRequest(bare, asked),
+            # For a given link, the copies are computed from their bytes and not measured.
             transferring=None if transfers == "none" or over else transferring,
         ),
         source,

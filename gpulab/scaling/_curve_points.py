@@ -38,6 +38,7 @@ class CurveRequest:
 
 
 def _without_size(task: Task) -> tuple[str, ...]:
+    # Without the threads too: select_points() chooses among their numbers.
     return (task.workload, task.on, task.dtype, task.method, task.cache, task.transfers)
 
 

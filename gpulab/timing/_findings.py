@@ -45,6 +45,7 @@ def below_resolution(run: RunObservations) -> Finding | None:
     interval_s = run.median_s * run.options.inner_loops
     if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
         return None
+    # Without work on the stream the events read their floor, and subtracting it leaves about zero.
     if run.floor_s and interval_s <= 0:
         return Finding(
             "below-resolution",
@@ -102,6 +103,7 @@ def bimodal(samples_s: Sequence[float]) -> Finding | None:
 
 _HOST_PACE = 1.2  # a time of up to this many times the host's may be the host's
 _COLD_OVER_HOT = 1.05
+# The same tolerance as in gpulab.clocks (docs/clocks.md).
 _CLOCK_CHANGE = 0.03
 # How much faster than the data sheet's limit a result may be without a finding: data sheets
 # round, and the clock may boost a little higher.
@@ -152,6 +154,7 @@ def synchronizes_inside(run: RunObservations) -> Finding | None:
 
 def starved(run: RunObservations) -> Finding | None:
     """Return a finding if the host could not get ahead of the GPU."""
+    # Work that waits always starves the GPU, and has a finding of its own.
     if not run.n_starved or run.warm_up.synchronizes:
         return None
     return Finding(
@@ -165,6 +168,7 @@ def starved(run: RunObservations) -> Finding | None:
 
 def naive_launch_only(run: RunObservations) -> Finding | None:
     """Return a finding if the method was ``"naive"``, which times the launch alone."""
+    # If the work itself waits for the GPU, even the naive method includes the GPU's time.
     if run.method.name != "naive" or run.warm_up.synchronizes:
         return None
     return Finding(

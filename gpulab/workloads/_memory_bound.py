@@ -104,6 +104,7 @@ def transposed_copy(n: int) -> Problem:
 
 
 def _transposed_copy(x: Tensor) -> Tensor:
+    # t() alone changes only the strides, and moves nothing.
     return x.t().contiguous()
 
 
@@ -127,6 +128,7 @@ def adam(n: int) -> Problem:
 
 
 def _adam_step(start: Tensor, gradient: Tensor) -> Callable[[], Tensor]:
+    # A copy: the optimizer writes into its parameter, and _moved() needs the start.
     parameter = start.clone().requires_grad_()
     parameter.grad = gradient
     # PyTorch's default form launches several kernels for one step, the fused one few.
@@ -199,6 +201,7 @@ def scatter_add(n: int) -> Problem:
         n_flops=n * _TABLE_COLUMNS,
         n_elements=3 * n * _TABLE_COLUMNS,
         n_indices=n * _TABLE_COLUMNS,
+        # Random places get one addition on average, and hardly ever more than 16.
         n_terms=16,
     )
 
