@@ -74,6 +74,7 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
+zero_tangent: Any = torch.ops.aten._efficientzerotensor.default
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private

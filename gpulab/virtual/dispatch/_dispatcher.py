@@ -19,6 +19,7 @@ from gpulab.torch_private import (
     read_scalar,
     results_of,
     to_copy,
+    zero_tangent,
 )
 from gpulab.virtual._generators import generator_in, require_host, without_generator
 from gpulab.virtual.dispatch._copies import (
@@ -410,7 +411,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     pad_packed_sequence: _on_virtual(_pack_or_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
-    aten._efficientzerotensor.default: _zero_tangent,
+    zero_tangent: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),
