@@ -153,6 +153,7 @@ class Campaign:
         in_notebook: bool = False,
     ) -> Outcome:
         outcome = Outcome(name)
+        # A seed for each program, so that a new program does not change the moments of the others.
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
         if self.is_beyond_repair:
             return outcome

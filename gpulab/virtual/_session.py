@@ -21,7 +21,8 @@ from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
-_MOST_GPUS = 120  # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS
+# PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS.
+_MOST_GPUS = 120
 _N_GPUS = Requirement(
     f"a whole number from 1 to {_MOST_GPUS}, the most that PyTorch supports",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
@@ -139,6 +140,7 @@ class VirtualGpu:
             raise
 
     def _leave(self) -> None:
+        # An entry that was cut off has a depth of 0 but is in the stack, and can be left.
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
@@ -156,7 +158,8 @@ class VirtualGpu:
     def _install(self) -> None:
         other = entered()
         if other is not None and not other.entered:
-            other.__exit__(None, None, None)  # an error interrupted its beginning or its end
+            # An error interrupted its beginning or its end, so the rest of the end is done now.
+            other.__exit__(None, None, None)
             other = entered()
         if other is not None:
             raise VirtualGpuError(
@@ -168,7 +171,8 @@ class VirtualGpu:
         try:
             # Callbacks run in reverse order, and each is added before its action, so that an error
             # between the two is undone as well.
-            undo.callback(let_go, self)  # the last one: after it Ctrl-C has its usual effect
+            # The last one to run: after it Ctrl-C has its usual effect.
+            undo.callback(let_go, self)
             hold(self)
             undo.callback(leave, self.machine)
             enter(self.machine)
@@ -188,7 +192,8 @@ class VirtualGpu:
             # A depth of 0 in the stack shows the next entry that this one was interrupted.
             undo.callback(setattr, self, "_depth", 0)
             self._depth = 1
-        except BaseException:  # undoes the steps that were done before the error
+        except BaseException:
+            # Undoes the steps that were done before the error.
             undo.close()
             raise
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # findings are of no interest here
 def test_nothing_is_left_behind(kind: str) -> None:
-    """Contexts are whole, and the same GPU gives what one gives that nothing has struck."""
+    """After interrupts, contexts are closed and the GPU computes as an undisturbed one does."""
     campaign = Campaign(kind=kind)
     outcomes = [
         campaign.boundaries("virtual_gpu", step=401),
@@ -35,7 +35,7 @@ def test_nothing_is_left_behind(kind: str) -> None:
 def test_what_a_strike_has_left_is_put_back_before_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A program that leaves names, settings, handlers or a stream fails once, and not forever."""
+    """A fault that leaves names, settings, handlers or a stream does not fail the next trial."""
     n_runs = 0
 
     def leave_much() -> None:

@@ -406,7 +406,7 @@ def elapsed_ms(work: Callable[[], object]) -> float:
 def test_watched_gpu_has_no_pauses() -> None:
     """Work of 25 µs follows upon work of 25 µs, because the host is ahead of the GPU."""
     calls = []
-    with gpulab.virtual_gpu("H200", first_use=False):
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         work = products(2048)
 
         def load() -> None:

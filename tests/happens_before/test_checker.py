@@ -396,6 +396,7 @@ def test_host_memory_that_is_gone_is_forgotten() -> None:
     assert checker.hazards == ()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_program() -> None:
     """Ten thousand operations of every sort leave as little as ten."""
     kept = []

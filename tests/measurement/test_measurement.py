@@ -262,6 +262,7 @@ def test_console_shows_the_line_and_the_findings() -> None:
     assert printer.written == f"{TAKEN}\n{DRIFTING}\n{DRIFTING}"
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
     """JSON text and dict of any record give an equal record back, to the last digit."""
@@ -396,6 +397,7 @@ def html_of(measurement: Measurement) -> ET.Element:
     return ET.fromstring(measurement._repr_html_())
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_html_is_well_formed(measurement: Measurement) -> None:
     """With any texts and numbers, the representation is XML without a script."""
@@ -406,6 +408,7 @@ def test_html_is_well_formed(measurement: Measurement) -> None:
     assert not any(name.startswith("on") for element in root.iter() for name in element.keys())  # noqa: SIM118 # an element iterates over its children
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
     """No bar and no number of the drawing lies outside it, and none is nan or inf."""

@@ -84,6 +84,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text("utf-8").splitlines()
 
 
+@pytest.mark.slow
 def test_all_that_is_shipped_loads_and_is_small() -> None:
     """Each file is a recording of a real GPU under its name, and together they are below 2 MB."""
     packed = sorted(PACKED.glob("*")) if PACKED.is_dir() else []
@@ -466,6 +467,7 @@ def test_an_empty_recording_is_not_compared() -> None:
         _recording.compare(recording(), recording(point()))
 
 
+@pytest.mark.slow
 def test_a_recording_shows_no_points() -> None:
     """A notebook that shows one says what it is, not thousands of points."""
     shown = repr(_recording.load("h200-sxm-2026-11"))
@@ -528,6 +530,7 @@ def test_a_name_may_have_any_character(tmp_path: Path, name: str) -> None:
     assert _recording.load(path).points[0].device_name == name
 
 
+@pytest.mark.slow
 def test_a_small_archive_that_unpacks_to_a_gigabyte_is_refused(tmp_path: Path) -> None:
     """It is read to the limit and no further."""
     path = tmp_path / "bomb.jsonl.gz"

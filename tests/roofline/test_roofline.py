@@ -222,6 +222,7 @@ def test_a_gpu_in_use_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None
 # Ceilings.
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
 def test_the_three_roofs_are_kept_apart() -> None:
     """Measured ones lie below the data sheet's, those of the highest clocks at or above it."""

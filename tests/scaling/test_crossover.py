@@ -180,6 +180,7 @@ def test_a_gpu_without_known_link_asks_for_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_data_sheet_gpu_is_computed_beside_given_cpu_times() -> None:
     """The virtual GPU of the name runs at the sizes that the CPU has times for."""
     found = crossover("add", source=ALL, gpu="T4", progress=False)
@@ -237,6 +238,7 @@ def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
         assert curve.low_s == pytest.approx([point.low_s for point in taken], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_computed_link_agrees_with_the_copies_of_the_virtual_gpu() -> None:
     """What is computed for the GPU's own link is near what a measurement reads.
 

@@ -69,6 +69,7 @@ def test_the_band_minds_that_both_errors_go_together() -> None:
     assert fit.together < 0
 
 
+@pytest.mark.slow
 def test_the_intervals_hold_what_they_say() -> None:
     """For 300 noisy lines, about 95 % of the intervals contain the true fixed cost."""
     generator, n_right = np.random.default_rng(2), 0

@@ -12,6 +12,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import gpulab
 from gpulab import device, recordings, survey
 from gpulab.cli import record as command
 from gpulab.clocks import _read
@@ -205,6 +206,7 @@ def test_a_crash_keeps_what_there_is(
     assert len(record(out, sections=["catalogue"], quick=True, progress=False).points) == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_bytes", [600, 60_000])
 def test_a_full_disk_loses_nothing(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, n_bytes: int
@@ -421,6 +423,7 @@ def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
     assert not taken
 
 
+@pytest.mark.slow
 def test_points_are_really_taken(out: Path) -> None:
     """On the virtual GPU and on this CPU, with what the catalogue offers."""
     found = record(out, sections=["catalogue", "crossover"], quick=True, progress=False)
@@ -431,6 +434,7 @@ def test_points_are_really_taken(out: Path) -> None:
     assert list(table["ratio"]) == [1.0] * 46
 
 
+@pytest.mark.slow
 def test_copies_are_read_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pinned copy comes back at once and has a time of its own; a pageable one waits."""
     monkeypatch.setattr(_transfers, "_SIZES", (4 << 20,))
@@ -460,13 +464,14 @@ def test_programs_show_what_overlaps() -> None:
             for name, work in variants
         }
 
-    with device.active():
+    with gpulab.virtual_gpu("H200", max_value_elements=0):
         copy, batches = total_s("copy and compute", 4), total_s("batches", 2)
     alone_s = copy["copy alone"] + copy["compute alone"]
     assert copy["two streams"] < 0.7 * alone_s < 0.95 * alone_s < copy["one stream"]
     assert batches["two buffers, pinned"] < 0.9 * batches["one stream, pinned"]
 
 
+@pytest.mark.slow
 def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each variant has its row."""
 
@@ -490,6 +495,7 @@ def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
     assert row["n_samples"] >= 10
 
 
+@pytest.mark.slow
 def test_clocks_fall_under_load_and_rise_after() -> None:
     """The rows are a story in time: load by load, each with the time after it."""
     with device.active():
@@ -503,6 +509,7 @@ def test_clocks_fall_under_load_and_rise_after() -> None:
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
 
+@pytest.mark.slow
 def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON knows no nan."""
     powers_w = itertools.cycle([None, 400.0])

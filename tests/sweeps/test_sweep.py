@@ -61,6 +61,7 @@ def times(found: Sweep) -> dict[str, float]:
 # One point
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "cache"), [("calibrated", "cold"), ("calibrated", "hot"), ("synchronized", "hot")]
 )

@@ -77,6 +77,7 @@ def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None
     assert hot_ns < first_ns <= last_ns(h200, empty, work)
 
 
+@pytest.mark.slow
 def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
     """A linear layer on one row takes a fifth longer than after a read flush, as on an H200."""
     work = linear()
@@ -96,6 +97,7 @@ def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
     assert abs(between_events_ns(work) - hot_ns) <= TICK_NS
 
 
+@pytest.mark.slow
 def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
     """Each call adds one kernel, and no memory but the buffer and its sums."""
     empty = flusher()
@@ -108,6 +110,7 @@ def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
     assert torch.cuda.memory_stats()["allocation.all.allocated"] == n_allocations
 
 
+@pytest.mark.slow
 def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
     """After it the cache has no dirty lines, of the timed work or of the flush."""
     written = torch.empty(8 * MIB, device="cuda")
@@ -123,6 +126,7 @@ def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
     assert cache._dirty_bytes > L2_BYTES // 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_the_buffer_is_made_once() -> None:
     """Both kinds and all later calls share it."""
@@ -131,6 +135,7 @@ def test_the_buffer_is_made_once() -> None:
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_making_the_buffer_is_over_before_the_flush() -> None:
     """Nothing of it is left in the queue to fall into a timed part."""
@@ -138,6 +143,7 @@ def test_making_the_buffer_is_over_before_the_flush() -> None:
     assert torch.cuda.current_stream().query()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_forgotten_buffers_are_freed() -> None:
     """As soon as no flusher uses them any more; the next one makes a new buffer."""
@@ -151,6 +157,7 @@ def test_forgotten_buffers_are_freed() -> None:
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
+@pytest.mark.slow
 def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
     """A buffer does not keep a virtual GPU alive that is not used any more."""
     for name in ("H200", "A100"):
@@ -162,6 +169,7 @@ def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
     assert len(_cache_flush._buffers) == 0
 
 
+@pytest.mark.slow
 def test_each_device_has_its_own_buffer() -> None:
     """The buffer is on the device that is current when the flusher is made."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
@@ -215,6 +223,7 @@ def test_an_unknown_kind_is_refused() -> None:
     assert str(caught.value) == "unknown flush 'reed'; did you mean 'read'? Known: read, write"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_full_gpu_is_named_with_what_to_do() -> None:
     """The size that was wanted is in the message, and nothing is kept."""
@@ -230,6 +239,7 @@ def test_a_full_gpu_is_named_with_what_to_do() -> None:
     flusher()()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_gpu_that_does_not_tell_its_cache_is_given_a_large_one(
     monkeypatch: pytest.MonkeyPatch,

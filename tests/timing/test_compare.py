@@ -39,6 +39,7 @@ def test_ratio_is_that_of_the_kernels() -> None:
     assert found.first.method == "calibrated"
 
 
+@pytest.mark.slow
 def test_no_difference_is_an_answer() -> None:
     """The same work twice is not called different."""
     found = compare(lambda: kernel(100), lambda: kernel(100))
@@ -51,6 +52,7 @@ def test_less_is_less() -> None:
     assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
 
 
+@pytest.mark.slow
 def test_drift_falls_on_both_alike() -> None:
     """While every kernel grows by half, the ratio of equal work stays one."""
     n_calls = 0
@@ -84,6 +86,7 @@ def test_number_of_pairs_is_a_choice() -> None:
     assert found.second.stopped_by == "n_samples"
 
 
+@pytest.mark.slow
 def test_time_limit() -> None:
     """Two lengths in turn have no precise ratio."""
     n_calls = 0
@@ -98,6 +101,7 @@ def test_time_limit() -> None:
     assert found.first.n_samples == found.second.n_samples
 
 
+@pytest.mark.slow
 def test_interrupt_keeps_whole_pairs() -> None:
     """What only one of the two had is dropped; both stay as long as each other."""
     n_calls = 0
@@ -114,6 +118,7 @@ def test_interrupt_keeps_whole_pairs() -> None:
     assert found.first.stopped_by == "interrupt"
 
 
+@pytest.mark.slow
 def test_interrupt_before_the_first_pair_is_raised() -> None:
     """There is nothing to keep."""
 

@@ -48,6 +48,7 @@ def test_kernels_of_a_graph_follow_closely() -> None:
     assert second_ns == pytest.approx(per_call_ns, abs=TICK_NS)
 
 
+@pytest.mark.slow
 def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
     """A cold sample is longer than a hot one by the memory's time, not by the flush's."""
     a = torch.ones(1 << 20, device="cuda")

@@ -38,11 +38,13 @@ def codes(measurement: Measurement) -> list[str]:
     return [found.code for found in measurement.findings]
 
 
+@pytest.mark.slow
 def test_sleeping_kernels_raise_no_doubt() -> None:
     """The work that the others are compared with."""
     assert codes(measure(lambda: sleep_us(100))) == []
 
 
+@pytest.mark.slow
 def test_work_on_a_side_stream() -> None:
     """The events bracket nothing of it, and the device is busy afterwards."""
     side = torch.cuda.Stream()
@@ -56,6 +58,7 @@ def test_work_on_a_side_stream() -> None:
     assert 385 < int(busy_us) < 400  # less the host's way from the launch to the end of the work
 
 
+@pytest.mark.slow
 def test_side_stream_that_is_joined() -> None:
     """What begins and ends with the current stream is in the reading."""
     side = torch.cuda.Stream()
@@ -71,6 +74,7 @@ def test_side_stream_that_is_joined() -> None:
     assert measurement.median_s > 400e-6
 
 
+@pytest.mark.slow
 def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
     """Nobody looked whether it waits, and still no sample is called the GPU's own."""
 
@@ -82,6 +86,7 @@ def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
     assert finding(measurement, "starved").message.startswith("in 6 of 6 samples")
 
 
+@pytest.mark.slow
 def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
     """The GPU is done before Python has launched the next call."""
     a = torch.ones(64, 64, device="cuda")
@@ -90,6 +95,7 @@ def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
     assert codes(measure(lambda: a + a, method="events")) == ["launch-bound"]
 
 
+@pytest.mark.slow
 def test_hot_inputs() -> None:
     """Eight megabytes in the cache are read in less time than from memory."""
     a = torch.ones(1 << 21, device="cuda")
@@ -100,6 +106,7 @@ def test_hot_inputs() -> None:
     assert cold.median_s > 1.2 * measurement.median_s
 
 
+@pytest.mark.slow
 def test_flush_that_writes() -> None:
     """It costs the work time, and is named."""
     a = torch.ones(1 << 22, device="cuda")
@@ -128,6 +135,7 @@ def test_memory_that_grows() -> None:
     assert "5 times while samples were taken" in finding(measurement, "allocator-grew").message
 
 
+@pytest.mark.slow
 def test_zeros() -> None:
     """A product of zeros is zero, and its power is not that of real data."""
     a = torch.zeros(64, 64, device="cuda")
@@ -135,6 +143,7 @@ def test_zeros() -> None:
     assert "zero-result" not in codes(measure(lambda: a + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "limit"),
     [({"flops": 1e12}, "1e+12 floating-point operations"), ({"size_bytes": 1e9}, "954 MiB")],
@@ -146,6 +155,7 @@ def test_reading_below_the_data_sheet(options: dict[str, float], limit: str) -> 
     assert limit in finding(measurement, "faster-than-roofline").message
 
 
+@pytest.mark.slow
 def test_right_counts_raise_no_doubt() -> None:
     """A large product with the FLOPs and bytes of the catalogue is possible."""
     listed = workloads.workload("matmul")
@@ -160,6 +170,7 @@ def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
     assert "faster-than-roofline" not in codes(measure(lambda: a + a, size_bytes=3e7))
 
 
+@pytest.mark.slow
 def test_work_that_runs_in_two_ways() -> None:
     """Two lengths in turn are two clusters."""
     n_calls = 0
@@ -173,6 +184,7 @@ def test_work_that_runs_in_two_ways() -> None:
     assert "2 clusters, around 100 µs, 130 µs" in finding(measurement, "bimodal").message
 
 
+@pytest.mark.slow
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The finding distinguishes a profiler that loses records from one that does not."""
     per_call = _profiler.per_call
@@ -188,6 +200,7 @@ def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert message.startswith("records are missing in 1 of 10 samples")
 
 
+@pytest.mark.slow
 def test_work_that_enqueues_nothing() -> None:
     """Nothing takes no time, and is not called a fast kernel."""
     measurement = measure(lambda: None)
@@ -195,6 +208,7 @@ def test_work_that_enqueues_nothing() -> None:
     assert codes(measurement) == ["below-resolution"]
 
 
+@pytest.mark.slow
 def test_graph_that_is_captured_inside() -> None:
     """Capturing waits for the device; the work is measured all the same."""
     a = torch.ones(64, device="cuda")
@@ -208,6 +222,7 @@ def test_graph_that_is_captured_inside() -> None:
     assert "synchronizes-inside" in codes(measure(work, n_samples=3, n_warmup=2))
 
 
+@pytest.mark.slow
 def test_work_that_runs_out_of_memory() -> None:
     """PyTorch's error arrives, with the samples until then."""
     kept = []
@@ -221,6 +236,7 @@ def test_work_that_runs_out_of_memory() -> None:
     assert error.value.partial.stopped_by == "error"  # type: ignore[attr-defined]  # put there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", ["read", "write"])
 def test_flush_keeps_the_users_stream(flush: str) -> None:
     """A flush goes to the stream that is current, like the work."""
@@ -249,6 +265,7 @@ def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
     assert [values.tolist() for values in seen] == [[2.0] * 4] * 4
 
 
+@pytest.mark.slow
 def test_what_the_setup_touches_is_cold_again() -> None:
     """The cache is flushed after the setup, not before it."""
     a = torch.ones(1 << 20, device="cuda")
@@ -257,6 +274,7 @@ def test_what_the_setup_touches_is_cold_again() -> None:
     assert touched.median_s == pytest.approx(plain.median_s, abs=32e-9)
 
 
+@pytest.mark.slow
 def test_inputs_are_given_in_turn() -> None:
     """Each call gets the next tuple, and the first again after the last."""
     given = []

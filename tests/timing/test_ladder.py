@@ -97,6 +97,7 @@ def test_ladder_is_saved_whole(addition: Ladder) -> None:
     assert Ladder.from_json(addition.to_json()) == addition
 
 
+@pytest.mark.slow
 def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
     """Title with the source, an axis with its unit, and a description."""
     html = draw_ladder(addition)._repr_html_()
@@ -105,6 +106,7 @@ def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
     assert "time per call (µs)" in html
 
 
+@pytest.mark.slow
 def test_rung_that_cannot_be_climbed_says_why() -> None:
     """A graph cannot contain a wait: that method has no time, and the others have."""
     x = torch.ones(4, device="cuda")
@@ -143,6 +145,7 @@ def test_figure_of_nothing_is_refused() -> None:
     assert str(error.value) == "no rung was timed; there is nothing to draw"
 
 
+@pytest.mark.slow
 def test_a_ladder_grows_by_a_rung_a_time() -> None:
     """Every rung is judged as soon as it is there, and the last ladder is the whole."""
     a = torch.ones(1 << 20, device="cuda")

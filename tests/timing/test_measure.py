@@ -166,6 +166,7 @@ def test_default_is_warm_calibrated_events_until_precise() -> None:
     assert measurement.findings == ()
 
 
+@pytest.mark.slow
 def test_samples_are_taken_until_the_interval_is_narrow() -> None:
     """A half width of 1.5 % after ten samples is not enough: the rarer length must drop out."""
     measurement = measure(Work(lambda n: 1_030 if n % 3 == 0 else 1_000), n_warmup=0)
@@ -191,6 +192,7 @@ def test_one_tick_of_the_events_is_precise_enough() -> None:
     assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_precision_is_a_choice() -> None:
     """A wider interval is reached with the first ten samples."""
     work = Work(lambda n: 110 if n % 3 == 0 else 100)
@@ -246,6 +248,7 @@ def test_interrupt_loses_no_more_than_a_tenth_of_a_second() -> None:
     assert measurement.n_samples == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_warmup", [0, 4])
 def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
     """Ctrl-C in the first call, of warm-up or sample, is raised to the caller."""
@@ -254,6 +257,7 @@ def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failing", "when"),
     [
@@ -293,6 +297,7 @@ def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
     assert side.query()
 
 
+@pytest.mark.slow
 def test_single_sample_is_named_in_the_note() -> None:
     """Where one sample is taken at a time, the note names it."""
     work = Work(lambda n: 200_000 if n < 3 else 1 // 0)
@@ -306,6 +311,7 @@ def test_single_sample_is_named_in_the_note() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_samples_before_an_error_are_kept() -> None:
     """They hang on the error as a measurement that says what stopped it."""
     work = Work(lambda n: 1 // 0 if n == 25 else 100 + 100 * (n % 2))
@@ -316,6 +322,7 @@ def test_samples_before_an_error_are_kept() -> None:
     assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
 
 
+@pytest.mark.slow
 def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
     """Where events stand in for work that waits, nothing is taken off what was kept, either."""
     x = torch.ones(4, device="cuda")
@@ -334,6 +341,7 @@ def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
     assert (partial.method, partial.floor_s, partial.stopped_by) == ("events", 0.0, "error")
 
 
+@pytest.mark.slow
 def test_error_without_samples_keeps_nothing() -> None:
     """There is no measurement without a sample."""
     with pytest.raises(ZeroDivisionError) as error:
@@ -341,6 +349,7 @@ def test_error_without_samples_keeps_nothing() -> None:
     assert not hasattr(error.value, "partial")
 
 
+@pytest.mark.slow
 def test_settings_that_the_work_changes_are_put_back() -> None:
     """The choice of deterministic algorithms and cuDNN's flags are the user's."""
 
@@ -354,6 +363,7 @@ def test_settings_that_the_work_changes_are_put_back() -> None:
     assert not torch.backends.cudnn.benchmark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_warmup", [0, 1])
 def test_stream_left_open(n_warmup: int) -> None:
     """Work that leaves its own stream current is refused, and the first one is put back."""
@@ -383,6 +393,7 @@ def test_work_that_waits_is_measured_and_told(method: str) -> None:
     assert measurement.n_samples == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["saturated", "calibrated"])
 def test_events_stand_in_where_the_work_waits(method: str) -> None:
     """No sleep puts the host ahead of a wait, so nothing is subtracted and the record says so."""
@@ -398,6 +409,7 @@ def test_naive_is_called_a_launch() -> None:
     assert codes(measure(kernel, method="naive")) == ["naive-launch-only"]
 
 
+@pytest.mark.slow
 def test_small_work_is_called_launch_bound() -> None:
     """A multiplication of 64 x 64 is over before the next launch is ready."""
     a = torch.ones(64, 64, device="cuda")
@@ -409,6 +421,7 @@ def test_drift_is_told() -> None:
     assert codes(measure(Work(lambda n: 100 + n), n_samples=40, n_warmup=2)) == ["drifting"]
 
 
+@pytest.mark.slow
 def test_too_few_samples_are_told() -> None:
     """Five samples have no 95 % interval."""
     assert codes(measure(kernel, n_samples=5)) == ["too-few-samples"]
@@ -590,6 +603,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
     assert bar.monitor is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "more_us", "stopped_by"),
     [
@@ -628,6 +642,7 @@ def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
     assert work.n_calls == 12
 
 
+@pytest.mark.slow
 def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
     """The finding's time is that of a measurement on a cold cache."""
     x = torch.ones(1 << 21, device="cuda")

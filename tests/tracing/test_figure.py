@@ -135,6 +135,7 @@ def test_picture_reads_as_text() -> None:
     assert len(figure.frame) == len(SHOWN.spans)
 
 
+@pytest.mark.slow
 def test_thinned_picture_says_so() -> None:
     """The note of the drawing is part of the description."""
     spans = tuple(work(n, n + 0.5) for n in range(3_001))

@@ -87,6 +87,7 @@ def test_names_are_sent_as_they_are() -> None:
     assert name in content(replace(SHOWN, spans=(work(0, 1, name=name),)))["names"]
 
 
+@pytest.mark.slow
 def test_too_many_spans_are_thinned() -> None:
     """Spans are thinned before they are sent, and the widget shows it."""
     spans = tuple(work(n, n + 0.5) for n in range(20_001))
@@ -144,6 +145,7 @@ def test_widget_only_where_somebody_looks(
     assert shown["text/plain"] != "widget"
 
 
+@pytest.mark.slow
 def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With metadata or without, and with nothing where there is no connection."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)

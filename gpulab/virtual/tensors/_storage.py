@@ -105,6 +105,7 @@ class TensorLayout:
         reach = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
         span = reach + 1 if self.n_elements else 0
         self.span_bytes = span * dtype.itemsize
+        # An expanded tensor repeats its elements, and one with gaps skips bytes of its span.
         self.size_bytes = min(self.n_elements, span) * dtype.itemsize
 
 
@@ -175,6 +176,7 @@ class Values:
             return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
         whole = self._buffer.as_type(layout.dtype)
+        # ``as_strided`` counts from the start of the buffer, which contains other blocks, too.
         values = whole.as_strided(layout.sizes, layout.strides, first)
         self._viewed = layout, offset, values
         return values
@@ -182,6 +184,7 @@ class Values:
     def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
         """Return the same tensor for writing; computed results that use these bytes end."""
         results = self._buffer.results
+        # Most buffers have no results, and every write of every kernel comes through here.
         if results:
             first = self._offset_bytes + offset * layout.dtype.itemsize
             results.forget(first, first + layout.span_bytes)
@@ -263,7 +266,8 @@ class HostBuffer:
 
 def _pages(size_bytes: int) -> mmap.mmap:
     """Return zeroed memory that a forked process does not share."""
-    if sys.platform == "win32":  # Windows has no fork and no flags
+    # Windows has no fork and no flags.
+    if sys.platform == "win32":
         return mmap.mmap(-1, size_bytes)
     return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
@@ -319,9 +323,11 @@ class Storage:
         self.gpu = gpu
         self.counted_bytes = 0
         self.identity = next(_identities)
+        # Of ``record_stream``. A tuple, because nearly all storages share the empty one.
         self.streams: tuple[SimulatedStream, ...] = ()
         try:
             self.block = machine.allocate(gpu, size_bytes)
+        # Programs catch torch's class, e.g. to try a smaller batch. As on CUDA it has no cause.
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address
