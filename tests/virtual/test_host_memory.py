@@ -118,6 +118,21 @@ def test_leaving_keeps_the_memory_of_a_kernel_that_waits() -> None:
 
 
 @needs_linux
+def test_a_large_call_gives_freed_memory_back() -> None:
+    """Its temporary tensors do not stay with the C library until the end of a long cell."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.ones(N // 4, device="cuda")
+        torch.exp(x).sum().item()  # imports what it needs
+        pieces = [torch.ones(25_000) for _ in range(800)]
+        del pieces[:-1]
+        before = resident_bytes()
+        torch.exp_(x)
+        torch.cuda.synchronize()
+        assert before - resident_bytes() > 48 * MIB
+    assert len(pieces) == 1
+
+
+@needs_linux
 def test_leaving_gives_freed_memory_back() -> None:
     """What PyTorch has freed in small pieces goes back to the system at the end of the context."""
     gpu = gpulab.virtual_gpu("H200", first_use=False)
