@@ -63,12 +63,16 @@ NASTY = {
     "mathtext": r"$\frac{1}{$ and $x$",
     "markup": "<script>a</script>&\"'<!-- ]]>",
 }
-# Each kind of harm at least once without the tests that are marked slow.
-_QUICK = {"ANSI", "high surrogate", "mathtext", "markup"}
-TEXTS = [
-    pytest.param(text, id=name, marks=() if name in _QUICK else pytest.mark.slow)
-    for name, text in NASTY.items()
-]
+
+
+def texts(*quick: str) -> list[Any]:
+    """Return all texts as parameters, of which only some are for the fast tests."""
+    return [
+        pytest.param(text, id=name, marks=() if name in quick else pytest.mark.slow)
+        for name, text in NASTY.items()
+    ]
+
+
 # Everything that a terminal or a page obeys, and what no file can hold; a newline may be ours.
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
@@ -326,7 +330,7 @@ def test_whatever_shows_itself_is_tried() -> None:
     assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("ANSI", "high surrogate", "markup"))
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
     """Every rendering of every record can be written, and has nothing that a reader obeys."""
@@ -374,7 +378,7 @@ def test_every_plot_is_tried() -> None:
     assert drawn <= set(PLOTTED)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("mathtext"))
 @pytest.mark.parametrize("name", PLOTTED)
 def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
     """Names are no formulas, have no character without a sign, and the SVG is well-formed."""

@@ -42,6 +42,7 @@ def test_links_to_services_need_a_repository() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_lesson_that_was_run_is_taken_until_anything_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

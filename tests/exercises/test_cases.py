@@ -119,6 +119,7 @@ def functions_of(number: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_the_solution_is_right(number: str) -> None:
     """The mended program of the notebook is right for works that it has not seen."""
@@ -128,7 +129,12 @@ def test_the_solution_is_right(number: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "name", "code"),
-    [(number, name, code) for number, known in MISTAKES.items() for name, code in known.items()],
+    [
+        # Each program of case 02 flushes the cache of a virtual GPU in every sample.
+        pytest.param(number, name, code, marks=pytest.mark.slow if number == "02" else ())
+        for number, known in MISTAKES.items()
+        for name, code in known.items()
+    ],
 )
 def test_each_mistake_has_its_name(number: str, name: str, code: str) -> None:
     """A program with a typical mistake gets its diagnosis, in a whole sentence."""
@@ -138,6 +144,7 @@ def test_each_mistake_has_its_name(number: str, name: str, code: str) -> None:
     assert verdict.message.endswith(".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_the_posted_program_is_the_one_that_is_diagnosed(number: str) -> None:
     """What the notebook shows is recognised, although the judge has a program of its own."""
@@ -159,6 +166,7 @@ def _raises(*_given: object) -> object:
     raise ValueError(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_what_is_no_answer(number: str) -> None:
     """Nothing yet is no mistake; nonsense is one, and never an error of the judge."""

@@ -121,6 +121,7 @@ def test_a_drawing_is_kept_and_comes_back(folder: Path) -> None:
     assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")
 
 
+@pytest.mark.slow
 def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page sends is put inside the axes; the picture without a kernel is new."""
     shown = shown_in(monkeypatch, watched=True)

@@ -20,6 +20,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
+@pytest.mark.slow
 def test_a_virtual_gpu_is_made_for_them() -> None:
     """Each first use is slower than the second, and the GPU in use keeps time and tensors."""
     with gpulab.virtual_gpu("A100") as mine:

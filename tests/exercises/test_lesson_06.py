@@ -407,6 +407,7 @@ def test_a_staircase_in_one_call_says_its_ends() -> None:
     assert "hot: 1 on the left, 2 on the right.\ncold: 2 on the left, 2 on the right." in shown
 
 
+@pytest.mark.slow
 def test_a_live_staircase_keeps_its_rows() -> None:
     """It shows what per_megabyte measured, one row a work."""
     with gpulab.virtual_gpu("H200"):

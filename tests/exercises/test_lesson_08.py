@@ -566,6 +566,7 @@ def test_only_what_is_slow_and_nothing_else_is_tried_again(
     assert runs == [pipeline] * n_runs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run that overlaps well, but on wrong data, does not make a pipeline right."""
@@ -578,6 +579,7 @@ def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPa
     assert verdict.message.startswith("3 of 40 steps computed on wrong data")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict names its overlap, and not that of the last one."""

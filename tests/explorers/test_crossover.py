@@ -109,6 +109,7 @@ def test_link_counts_with_transfers_only(explorer: Explorer[CrossoverState]) -> 
     assert explorer.state.link is None
 
 
+@pytest.mark.slow
 def test_axes_stay_while_link_and_threads_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """The axes do not move with a slider, and contain all that it can show."""
     from matplotlib.figure import Figure
@@ -152,6 +153,7 @@ def test_recording_of_ones_own_is_read_once_until_it_changes(
     assert loaded == [path, path]
 
 
+@pytest.mark.slow
 def test_virtual_gpu_against_a_cpu() -> None:
     """A data sheet gives the GPU's side; its title says so, and the words that it is mixed."""
     explorer = crossover_explorer("add", gpu="computed:A100", cpu="here", points=points("add"))

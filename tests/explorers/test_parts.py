@@ -43,6 +43,7 @@ def pixels(png: bytes) -> Any:  # noqa: ANN401  # numpy's own
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), dtype=int)
 
 
+@pytest.mark.slow
 def test_kept_frame_gives_the_same_picture() -> None:
     """Drawing on kept pixels and drawing afresh give the same to the pixel."""
     kept, fresh = Renderer(), Renderer()

@@ -181,6 +181,7 @@ def test_settings_that_the_load_changes_are_put_back() -> None:
     assert torch.cuda.current_stream() == before
 
 
+@pytest.mark.slow
 @WATCHED
 def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -322,6 +323,7 @@ def test_the_record_is_gathered_as_asked() -> None:
     assert str(made) == "3 results"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupted_series_keeps_what_came(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -385,6 +387,7 @@ def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
     assert str(made) == "stopped by the Stop button after 3 results"
 
 
+@pytest.mark.slow
 def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes through with what came before, and the picture of that stays."""
     shown = shown_in(monkeypatch, watched=True)

@@ -328,6 +328,7 @@ def test_any_function_of_record_and_axes_can_be_drawn() -> None:
     assert figure.description == f"Plot: Mine (virtual T4). {rows} Rises."
 
 
+@pytest.mark.slow
 def test_pages_take_no_markup_from_data() -> None:
     """Names from data are text, in the description and in the table."""
     figure = plots.draw(plots.scaling, SIZES, title="<b>", alt="<i>", source=CARD)
@@ -355,6 +356,7 @@ def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
     assert figure.title == f"{title} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_long_tables_are_cut_and_say_so() -> None:
     """The first hundred rows are shown; the frame keeps all."""
     times_s = [1e-6] * (MAX_TABLE_ROWS + 900)

@@ -71,6 +71,7 @@ def test_pinned_versions_are_allowed(name: str, python: str) -> None:
         assert requirement.specifier.contains(pinned[package]), package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", PATCH_RELEASES)
 def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
     """As far as they are installed here; pip refuses a pin that needs a newer patch release."""

@@ -29,6 +29,7 @@ def h200() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_ratio_is_that_of_the_kernels() -> None:
     """Three times the cycles take three times as long, and the verdict names both."""
     found = compare(lambda: kernel(100), lambda: kernel(300), labels=("short", "long"))
@@ -47,6 +48,7 @@ def test_no_difference_is_an_answer() -> None:
     assert found.verdict() == "no difference seen: second / first = 1.000 [1.000, 1.000]"
 
 
+@pytest.mark.slow
 def test_less_is_less() -> None:
     """The direction of the verdict follows the interval."""
     assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
@@ -67,6 +69,7 @@ def test_drift_falls_on_both_alike() -> None:
     assert found.ratio == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_samples_are_taken_in_turns_that_swap() -> None:
     """A b b a, five at a time: neither is always the one that comes second."""
     calls = []
@@ -79,6 +82,7 @@ def test_samples_are_taken_in_turns_that_swap() -> None:
     assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
 
 
+@pytest.mark.slow
 def test_number_of_pairs_is_a_choice() -> None:
     """It need not be a multiple of a turn."""
     found = compare(lambda: kernel(10), lambda: kernel(10), n_warmup=0, n_samples=7)
