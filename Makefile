@@ -104,7 +104,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# Names of the standard library that another system does not have.
+# mypy finds names of the standard library that Windows or macOS does not have.
 platforms: win32 darwin
 
 win32 darwin: $(STAMP)

@@ -104,6 +104,8 @@ def values_of(source: Path) -> dict[str, Any]:
 
 def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
     """Add the values of one run to the saved ones; measured values become recorded ones."""
+    # In the file a time that was measured on a real GPU is one "recorded", as other machines will
+    # read it.
     world = "virtual" if found["source"] == "virtual" else "recorded"
     for name, value in found["values"].items():
         claims.setdefault(name, {})[world] = {"value": value, "device_name": found["name"]}

@@ -93,6 +93,14 @@ def local(
         gpulab.use("H200")
         with gpulab.cluster.local(2) as executor:
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
+
+    Arguments are checked when the block begins:
+
+    >>> with local(dashboard_port=70_000):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: dashboard_port=70000; it must be from 1 to 65535, e.g. 8787
     """
     COUNT.or_none.check(n_workers=n_workers)
     if dashboard_port is not None and (

@@ -127,7 +127,16 @@ def _keep_owner_and_mode(part: Path, old: os.stat_result) -> None:
 
 
 class GrowingFile:
-    """A file that only this process writes to, line by line; :func:`growing` opens one."""
+    """A file that only this process writes to, line by line; :func:`growing` opens one.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
+    ...     file.append("half a line")
+    ...     file.cut(4)
+    ...     isinstance(file, GrowingFile), file.read()
+    (True, b'half')
+    """
 
     def __init__(self, path: FilePath, handle: int) -> None:
         self.path = Path(path)
@@ -384,6 +393,11 @@ def state_folder() -> Path:
     ------
     NotSavedError
         If no such folder can be created.
+
+    Examples
+    --------
+    >>> state_folder().is_dir()
+    True
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     usual = platformdirs.user_state_path("gpulab", appauthor=False)

@@ -289,6 +289,18 @@ def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
     ------
     InvalidOptionError
         If one is not; the message has its name, its value and what it must be.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     n_bytes: int
+    >>> check_fields(Point(4))
+    >>> check_fields(Point("four"))
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: n_bytes='four'; it must be a whole number
     """
     kind: Any = type(record)
     for name, requirement in _requirements(kind):
@@ -306,6 +318,15 @@ def check_not_negative(record: object, *names: str) -> None:
     ------
     InvalidOptionError
         If one is below 0.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_not_negative(SimpleNamespace(duration_s=0.0), "duration_s")
+    >>> check_not_negative(SimpleNamespace(duration_s=-1.0), "duration_s")
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: duration_s=-1.0; it must be a finite number, 0 or more
     """
     for name in names:
         value = getattr(record, name)

@@ -51,6 +51,13 @@ def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
     """Make the checker forget pinned memory as soon as it is freed.
 
     Its address may be used again at once, and old accesses would look like races with new ones.
+
+    Examples
+    --------
+    >>> checker, x = Checker(), torch.zeros(4)
+    >>> forget_when_freed(checker, x)
+    >>> x.untyped_storage().watched_by is checker
+    True
     """
     storage = tensor.untyped_storage()
     if getattr(storage, "watched_by", None) is not checker:  # one finalizer per buffer
@@ -74,6 +81,13 @@ def check_host_operation(
         The operator; its schema says which arguments it writes to.
     args, kwargs
         Its arguments.
+
+    Examples
+    --------
+    >>> checker, x = Checker(), torch.zeros(4)
+    >>> check_host_operation(checker, torch.ops.aten.add_.Tensor, (x, 1), {})
+    >>> checker.hazards
+    ()
     """
     for position, argument in enumerate(arguments_of(func)):
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)

@@ -27,7 +27,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 
 loopback.refuse_others()
-# Imported modules and collected tests live until the end: the collector need not look at them.
+# Imported modules and collected tests live until the end, so the garbage collector can skip them.
 gc.disable()
 gc.set_threshold(10_000, 50, 20)
 

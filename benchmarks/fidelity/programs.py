@@ -95,6 +95,7 @@ def transformer_training(*, autocast: bool) -> Work:
     ).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     words = torch.randint(_CLASSES, (16, 128), device="cuda")
+    # Made once: drawing new inputs in each step would add kernels that are no part of training.
     targets = torch.randint(_CLASSES, (16 * 128,), device="cuda")
 
     def loss_of() -> torch.Tensor:
@@ -172,6 +173,7 @@ def double_buffer() -> Work:
             torch.cuda.current_stream().wait_event(filled)
             _ = buffer @ weight @ weight
             free[i % 2] = torch.cuda.current_stream().record_event()
+        # The first copies of the next step must not overwrite what this step still reads.
         copying.wait_stream(torch.cuda.current_stream())
 
     return step
@@ -220,6 +222,7 @@ def allocations(*, emptied: bool) -> Work:
     """Allocate twenty tensors of different sizes and drop them, with or without the cache."""
 
     def step() -> None:
+        # From 1 to 20 MiB, which takes the small and the large blocks of PyTorch's allocator.
         held = [torch.empty((1 + i) << 18, device="cuda") for i in range(20)]
         held.clear()
         if emptied:

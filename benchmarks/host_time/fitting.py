@@ -49,6 +49,8 @@ EXPECTED = {
     "parameter zeroed": (300, 100),
     "grad mode": (1_300, 400),
     "autocast": (8_000, 2_000),
+    # The programs of the blind set never change streams, so the fit must not move this cost far
+    # from that of a single call, 5.2 µs (docs/virtual-gpu.md).
     "set stream": (5_000, 500),
     "operator of the host": (4_000, 1_500),
     "loader batch": (40_000, 40_000),
@@ -122,6 +124,8 @@ def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
     wanted_ns, spread_ns = np.array([EXPECTED[name] for name in names], dtype=float).T
     found = wanted_ns
     for _ in range(_N_TURNS):
+        # Iteratively reweighted least squares: each turn weighs the programs by the errors of the
+        # last one.
         errors = (base + counts @ found / _NS_PER_US) / there - 1
         weights = 1 / np.sqrt(np.maximum(np.abs(errors) / _USUAL_ERROR, 1.0)) / there
         ties = _TIE / spread_ns
@@ -166,6 +170,8 @@ def _counting(counts: Counter[str]) -> Iterator[None]:
 
     def count(self: Host, what: str, n: int = 1) -> None:
         if not self.is_free:
+            # Not while the host is free of charge: what the simulation does for itself is no cost
+            # of the program.
             counts[what] += n
         charge(self, what, n)
 

@@ -72,6 +72,7 @@ class Kernel:
 @asynccontextmanager
 async def kernel(folder: str) -> AsyncIterator[Kernel]:
     """Yield a kernel that runs in a folder, and end it after the block."""
+    # nbclient needs a notebook to start a kernel; `run` replaces it.
     first = solved(lessons()[0])
     client = NotebookClient(first, timeout=None, resources={"metadata": {"path": folder}})
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -99,6 +100,7 @@ async def _run_kernels(n: int, lesson: Path) -> None:
         results = await asyncio.gather(*(_run_one(opened, folder, lesson) for _ in range(n)))
         duration_s = time.perf_counter() - start_s
         needed_mib = before_mib - psutil.virtual_memory().available / MIB
+        # While all kernels exist: shared memory is divided among them, as it is in a class.
         memories = [kernel.memory for kernel, _, _ in results]
     errors = [error for _, error, _ in results if error]
     times_s = [time_s for _, _, time_s in results]

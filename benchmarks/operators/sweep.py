@@ -55,6 +55,7 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     todo = [(info, dtype) for info in chosen for dtype in dtypes]
     running: dict[Connection, Running] = {}
     found: list[Outcome] = []
+    # Many processes run at once; with more threads each they would disturb each other.
     torch.set_num_threads(1)
     with tqdm(total=len(todo), unit=" calls") as bar:
         while todo or running:

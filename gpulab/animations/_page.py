@@ -119,6 +119,7 @@ def _style(film: Film) -> str:
             f"@keyframes {name}{{0%{{opacity:{int(start <= 0)}}}{start:.3f}%{{opacity:1}}"
             f"{end:.3f}%{{opacity:{last}}}100%{{opacity:{last}}}}}"
             f"{own} .notes p:nth-child({place + 1})"
+            # step-end: a note appears at once at its moment and does not fade in.
             f"{{animation:{name} {whole_s:g}s step-end infinite}}"
         )
     still = (

@@ -84,13 +84,14 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     --------
     On a machine where you have the right to do so:
 
-    >>> import torch, gpulab
-    >>> a = torch.ones(4096, 4096, device="cuda")  # doctest: +SKIP
-    >>> with gpulab.clocks.lock(1500):  # doctest: +SKIP
-    ...     print(gpulab.measure(lambda: a @ a))
+    ::
+
+        with gpulab.clocks.lock(1500):
+            print(gpulab.measure(lambda: a @ a))
 
     A virtual GPU refuses, as most machines do:
 
+    >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     try:
     ...         with gpulab.clocks.lock(1500):

@@ -11,6 +11,8 @@ from gpulab.course._question import Lab, LabQuestion
 STUB = "...  # your answer"
 _SCHEMA = 3  # version of nbgrader's metadata
 _KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# If nbgrader executes the cells without the course's configuration, this line makes each of them
+# fail. Without it, every answer would get full marks.
 _HIDDEN = """### BEGIN HIDDEN TESTS
 raise RuntimeError("this cell is judged outside the notebook: use the course's nbgrader_config.py")
 ### END HIDDEN TESTS"""

@@ -66,6 +66,7 @@ def numbers(value: object) -> list[float] | None:
 def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
     """Try ``tail(work, n_calls)`` in five situations."""
     usual = float(draw.number(300, 700, 20))
+    # Rare enough that the median does not change, and often enough to be in 4 * every calls.
     every = draw.number(6, 8)
     rare = [3 * usual if i % every == every - 1 else usual for i in range(200)]
     situations = {
@@ -106,6 +107,7 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     import torch
 
     facts: Facts = {}
+    # A second GPU with another L2, where a flush of a fixed size leaves data behind.
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
@@ -180,6 +182,7 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
     n_bytes, usual_us = draw.number(10, 16) * 2**20, float(draw.number(200, 400))
     for name in ("cold", "only the work", "short"):
         with _gpu():
+            # Twice the H200's L2 of 60 MiB, in elements of 4 bytes.
             buffer = torch.zeros(2 * 60 * 2**18, device="cuda")
             work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
             if name == "short":

@@ -55,11 +55,10 @@ def use(gpu: str = "auto") -> Device:
 
     Examples
     --------
-    In a notebook:
-
     >>> import gpulab
-    >>> gpulab.use("H200")  # doctest: +SKIP
+    >>> print(gpulab.use("H200"))
     NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
+    >>> _ = gpulab.use("auto")  # back to the default
     """
     chosen = session.switch(gpu)
     # Only the script itself is __main__: a library that calls use() gives its users no warning.

@@ -11,7 +11,7 @@ from gpulab.units import format_time
 _WIDTH, _LEFT, _RIGHT = 960, 110, 12
 _AXIS, _ROW, _BAR = 26, 34, 22
 _READING_LEFT, _READING_RIGHT, _READING_ROW = 150, 400, 22
-_CHARACTER = 7.5
+_CHARACTER = 7.5  # width in pixels, estimated: text cannot be measured without a browser
 _MOST_BARS = 600  # a picture of a long loop would make the notebook large
 _MICRO = 1e-6
 _N_TICKS = 5
@@ -119,6 +119,8 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
     if not values:
         return
     truth_us = readings[0].truth_us
+    # A bar ends at three times the truth; otherwise one far reading would make all others too
+    # short to compare.
     most_us = min(max(*values, truth_us), 3 * truth_us)
     scale = (_READING_RIGHT - _READING_LEFT) / most_us
     for row, reading in enumerate(readings):

@@ -197,6 +197,7 @@ def marks(look: Look, source: str) -> dict[str, Any]:
         "color": look.colour,
         "marker": look.marker,
         "linestyle": sign.dashes,
+        # Paper and not "none", or the line would be seen through the marker.
         "markerfacecolor": look.colour if sign.is_filled else PAPER,
         "markeredgecolor": look.colour,
     }
@@ -546,6 +547,7 @@ def _is_series(line: "Line2D") -> bool:
 def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
     """Return the position of a line's last point, as shares of the axes."""
     points = np.column_stack([np.asarray(line.get_xdata()), np.asarray(line.get_ydata())])
+    # The last point in x: rows of a frame may be in any order.
     last = points[np.lexsort((points[:, 1], points[:, 0]))[-1]]
     x, y = ax.transAxes.inverted().transform(line.get_transform().transform(last))
     return float(x), float(y)
@@ -555,6 +557,7 @@ def _apart(heights: Sequence[float], step: float) -> list[float]:
     """Return ascending heights moved to be at least ``step`` apart and at most 1."""
     if not heights:
         return []
+    # First move upwards; then push what is above 1 down again, beginning at the top.
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + step) if placed else height)

@@ -63,6 +63,7 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
         raise InvalidOptionError("no rung was timed; there is nothing to draw")
     scale, unit = unit_of([measurement.median_s for _, measurement in timed])
     for cache in _CACHES:
+        # A set, because rungs with the same state of the cache share one time of the records.
         referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
         for referee_s in referees_s - {None}:
             ax.axvline(

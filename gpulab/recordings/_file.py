@@ -72,6 +72,14 @@ def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
 
         contents = read(Path("my-gpu.jsonl"))
         contents.sections["transfers"][0]
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my-gpu.jsonl"
+    ...     _ = path.write_text(sealed({"gpu": "NVIDIA H200"}, []))
+    ...     contents = read(path)
+    >>> contents.sealed, contents.provenance["gpu"]
+    (True, 'NVIDIA H200')
     """
     PATH.check(path=path)
     FLAG.check(unfinished=unfinished)

@@ -221,6 +221,16 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     ::
 
         recordings.save(recordings.load("my-gpu.jsonl"), "my-gpu.jsonl.gz", digits=6)
+
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gpulab import recordings
+    >>> whole = recordings.load("h200-sxm-2026-11")
+    >>> part = replace(whole, points=whole.points[:3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = recordings.save(part, Path(folder) / "part.jsonl")
+    ...     len(recordings.load(path).points)
+    3
     """
     RECORDING.check(recording=recording)
     PATH.check(path=path)

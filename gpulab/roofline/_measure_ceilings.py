@@ -52,9 +52,16 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
 
     Examples
     --------
+    ::
+
+        with gpulab.virtual_gpu("H200"):
+            print(gpulab.roofline.measure_ceilings())
+
     >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):  # doctest: +SKIP
-    ...     print(gpulab.roofline.measure_ceilings())
+    >>> gpulab.roofline.measure_ceilings(max_time_s=0)
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: max_time_s=0; it must be a number of seconds above 0
     """
     SECONDS.check(max_time_s=max_time_s)
     FLAG.check(progress=progress)

@@ -81,8 +81,20 @@ def record(
 
     Examples
     --------
-    >>> import gpulab
-    >>> gpulab.survey.record("my-gpu.jsonl", quick=True)  # doctest: +SKIP
+    ::
+
+        survey.record("my-gpu.jsonl", quick=True)
+
+    A misspelt section is refused before anything is measured:
+
+    >>> import tempfile
+    >>> from gpulab import survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         survey.record(f"{folder}/a.jsonl", sections=["clock"])
+    ...     except ValueError as error:
+    ...         print(str(error).partition("?")[0])
+    unknown section 'clock'; did you mean 'clocks'
     """
     PATH.check(out=out)
     FLAG.check(progress=progress)

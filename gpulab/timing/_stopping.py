@@ -107,7 +107,7 @@ def take_in_turns(
     ----------
     turns
         For each run, a function that takes the given number of samples. Two runs take turns in
-        the order a b b a a b b a, so that a steady drift affects both equally.
+        the order abba abba, so that a steady drift affects both equally.
     rule
         When to stop.
     judged

@@ -29,7 +29,7 @@ def test_wrong_answers_are_wrong() -> None:
 
 
 def test_a_verdict_that_does_not_fit_is_a_fault() -> None:
-    """Wrong called right, right called wrong, a stack and an empty output are all named."""
+    """A verdict is a fault if it is wrong, empty or a traceback, and all faults are listed."""
     verdicts = (
         ("right", "✗ Not yet. No."),
         ("wrong: a", "✓ Right. Yes."),

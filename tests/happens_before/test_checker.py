@@ -229,6 +229,15 @@ def test_one_missing_wait_is_one_hazard() -> None:
     assert places(checker) == [("train.py:1", "train.py:2"), ("train.py:3", "train.py:4")]
 
 
+def test_a_missing_wait_counts_as_made() -> None:
+    """After a hazard the stream may use the memory in another way, without a second report."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write(1)], ("train.py", 1))
+    checker.launch(B, "mul", [read(1)], ("train.py", 2))
+    checker.launch(B, "add_", [write(1)], ("train.py", 3))
+    assert places(checker) == [("train.py:1", "train.py:2")]
+
+
 def test_a_read_does_not_hide_the_write_before_it() -> None:
     """An ordered read after a write is no hazard for other reads, but the write still is."""
     checker = Checker()
@@ -285,6 +294,15 @@ def test_freed_memory_that_is_past_is_not_kept() -> None:
         checker.allocate("next", Allocation(B, 0x1000_0000, 1024))
         checker.host_wait_stream(A)
     assert checker.n_recorded < 100
+
+
+def test_freed_memory_that_is_past_is_not_counted() -> None:
+    """Nothing is recorded of a tensor that is gone after the host has waited for it."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
+    checker.host_wait_stream(A)
+    checker.free("old", Allocation(A, 0x1000, 4096))
+    assert checker.n_recorded == 0
 
 
 def test_a_piece_of_a_freed_block_takes_its_own_part_along() -> None:

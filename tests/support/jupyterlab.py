@@ -50,7 +50,9 @@ CLOSE = """async () => {
         panel.dispose();
     }
 }"""
-LIGHT = "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
+GO_LIGHT = (
+    "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
+)
 ALL_HAVE_RUN = """() => {
     const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
     const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
@@ -171,7 +173,7 @@ class Lab:
     def _close(self) -> None:
         self.page.evaluate(CLOSE)
         if self.page.evaluate("document.body.dataset.jpThemeLight") == "false":
-            self.page.evaluate(LIGHT)
+            self.page.evaluate(GO_LIGHT)
             self.page.wait_for_function(
                 "document.body.dataset.jpThemeLight === 'true'", polling=100
             )
@@ -220,7 +222,7 @@ def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
     """Wait until a text is light: a theme's style sheet may load after its name is set."""
     from playwright.sync_api import expect
 
-    # It looks for the text again each time: one that the page has replaced has no style.
+    # expect() looks for the text again each time, because the page may replace it meanwhile.
     expect(text).to_have_css(property_name, LIGHT_INK, timeout=RUN_TIMEOUT_MS)
 
 

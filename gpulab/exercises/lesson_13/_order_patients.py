@@ -16,6 +16,7 @@ Double = Callable[["Tensor"], "Tensor"]
 _BUSY_CYCLES = 4_000_000
 
 
+# For programs in which a wrong value has only one likely cause.
 def _any_value(_trial: MendedTrial) -> bool:
     return True
 
@@ -229,6 +230,7 @@ ENDLESS = Exercise(
             ),
         ),
         show=repr,
+        # How often it is launched depends on how fast the host asks.
         tolerance=0.3,
         errors=(
             (

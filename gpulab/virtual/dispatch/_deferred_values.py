@@ -28,6 +28,9 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backwar
     "batch_norm_backward",
 }
 
+# Operators whose result is zeros, in a new tensor or in their first argument.
+_ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
+
 # Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
 # On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
@@ -61,6 +64,7 @@ class DeferredValues:
             args, kwargs = without_generator(operator.func, args, kwargs)
         self._operator = operator
         self._is_complex = has_complex(args)
+        # References, because a pending kernel must not keep memory that the program has dropped.
         self._args = [_to_references(arg) for arg in args]
         self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
         # The values are computed on the CPU, whatever device the call names.
@@ -80,7 +84,8 @@ class DeferredValues:
         if not self._may_repeat:
             self._run(seed)
             return
-        if self._repetition is None:  # made once: a graph launches the same call many times
+        # Made once, because a graph launches the same call many times.
+        if self._repetition is None:
             written = [*self._changed, *(item for item in self._targets if item is not None)]
             self._repetition = repetition_of(self._operator, self._args, self._kwargs, written)
         if self._repetition is None:
@@ -91,6 +96,10 @@ class DeferredValues:
             self._repetition.keep()
 
     def _run(self, seed: int) -> None:
+        if self._operator.name in _ZEROING:
+            for item in [*self._changed, *(item for item in self._targets if item is not None)]:
+                item.set_to_zero()
+            return
         # Ends the computed results that use the bytes which this call changes in place.
         for item in self._changed:
             item.to_write()
@@ -141,7 +150,8 @@ class DeferredValues:
             given = {name: arg for name, arg in kwargs.items() if name not in names}
             out = self._operator.func.overloadpacket(*args, **given)
             for name, computed in zip(names, out, strict=True):
-                if computed.numel():  # CPU kernels return empty statistics in eval mode
+                # CPU kernels return empty statistics in evaluation.
+                if computed.numel():
                     _copy(kwargs[name], computed)
             return out
         # The outputs get new tensors: the virtual tensors of a segment share one CPU storage, and
