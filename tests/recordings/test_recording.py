@@ -475,6 +475,7 @@ def test_a_recording_shows_no_points() -> None:
     assert len(shown) < 500
 
 
+@pytest.mark.slow
 def test_the_shipped_recording_is_of_an_h200() -> None:
     """The shipped recording is of an H200, with every workload on both sides."""
     frame = _recording.load("h200-sxm-2026-11").frame()

@@ -202,6 +202,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert roofline.predict("add", 1 << 10, "float32", "T4").duration_s < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
 def test_a_gpu_without_a_data_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU without a data sheet has measured roofs only, and the error says so."""

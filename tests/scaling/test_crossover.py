@@ -223,6 +223,7 @@ def test_the_gpu_in_use_is_measured_without_a_source(monkeypatch: pytest.MonkeyP
     assert [t.transfers for t in asked] == ["none", "none"]
 
 
+@pytest.mark.slow
 def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
     """The curves have exactly the times of single tasks."""
     sizes = [2**10, 2**16, 2**22]

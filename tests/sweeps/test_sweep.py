@@ -341,6 +341,7 @@ def forked(n_workers: int = 2) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("fork"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize("make", [forked, lambda: ThreadPoolExecutor(2)], ids=["fork", "threads"])
 def test_executors_find_the_same(make: Callable[[], Executor]) -> None:

@@ -68,6 +68,7 @@ def one_thread() -> AbstractContextManager[Executor]:
     return ThreadPoolExecutor(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [nullcontext, one_thread], ids=["here", "threads"])
 @pytest.mark.parametrize("n_points", [0, 1, 3])
 def test_a_full_disk_loses_nothing(

@@ -68,6 +68,7 @@ def between_events_ns(work: Callable[[], object]) -> int:
     return round(start.elapsed_time(end) * 1e6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None:
     """After a flush, a kernel takes as long as its first run on an empty cache."""
@@ -85,6 +86,7 @@ def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
     assert 1.15 * clean_ns < dirty_ns < 1.3 * clean_ns
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
@@ -180,6 +182,7 @@ def test_each_device_has_its_own_buffer() -> None:
         assert sizes == [BUFFER_BYTES + SUMS_BYTES] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
     """The default stream stays empty while a side stream is flushed."""
@@ -191,6 +194,7 @@ def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
     assert torch.cuda.default_stream().query()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_a_flush_can_be_captured(kind: str) -> None:
@@ -204,6 +208,7 @@ def test_a_flush_can_be_captured(kind: str) -> None:
     assert between_events_ns(work) > hot_ns + TICK_NS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_flush_is_no_part_of_a_gradient() -> None:
     """Both kinds work with and without inference mode, and are not recorded by autograd."""

@@ -29,6 +29,7 @@ def h200() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_ratio_is_that_of_the_kernels() -> None:
     """A kernel with three times the cycles has a ratio of 3, and the verdict names both labels."""
     found = compare(lambda: kernel(100), lambda: kernel(300), labels=("short", "long"))
@@ -47,6 +48,7 @@ def test_no_difference_is_an_answer() -> None:
     assert found.verdict() == "no difference seen: second / first = 1.000 [1.000, 1.000]"
 
 
+@pytest.mark.slow
 def test_verdict_says_which_takes_less() -> None:
     """When the second work is faster, the verdict says that it takes less."""
     assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
@@ -67,6 +69,7 @@ def test_drift_falls_on_both_alike() -> None:
     assert found.ratio == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_samples_are_taken_in_turns_that_swap() -> None:
     """Batches of five go a, b, b, a, so that neither work always runs second."""
     calls = []
@@ -79,6 +82,7 @@ def test_samples_are_taken_in_turns_that_swap() -> None:
     assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
 
 
+@pytest.mark.slow
 def test_number_of_pairs_is_a_choice() -> None:
     """`n_samples` need not be a multiple of the batch size."""
     found = compare(lambda: kernel(10), lambda: kernel(10), n_warmup=0, n_samples=7)

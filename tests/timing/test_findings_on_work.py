@@ -128,6 +128,7 @@ def test_clock_that_falls() -> None:
     assert measurement.flagged == (0,)
 
 
+@pytest.mark.slow
 def test_memory_that_grows() -> None:
     """Results that are kept force a cudaMalloc in each sample, and the finding counts them."""
     kept = []
@@ -164,6 +165,7 @@ def test_right_counts_raise_no_doubt() -> None:
     assert "faster-than-roofline" not in codes(measurement)
 
 
+@pytest.mark.slow
 def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
     """Bytes that fit into the L2 cache may come from there, so they set no limit."""
     a = torch.ones(64, 64, device="cuda")

@@ -57,6 +57,7 @@ def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
     assert [record.n_warmup > 0 for record in records] == [False] * 3 + [True] * 9
 
 
+@pytest.mark.slow
 def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
     """Calibrated times match the records within half a tick; simpler ones do not."""
     rungs = by_name(addition)

@@ -145,6 +145,7 @@ def test_graph_is_captured_once() -> None:
     assert work.n_calls == 10 * 3
 
 
+@pytest.mark.slow
 def test_single_shot_is_one_call() -> None:
     """With one sample and no warm-up, the work runs exactly once."""
     work = Work()
@@ -154,6 +155,7 @@ def test_single_shot_is_one_call() -> None:
     assert codes(measurement) == ["too-few-samples"]
 
 
+@pytest.mark.slow
 def test_default_is_warm_calibrated_events_until_precise() -> None:
     """By default a steady kernel needs ten samples and is read within half a tick."""
     measurement = measure(Work(lambda n: 5_000 if n < 4 else 100))
@@ -176,6 +178,7 @@ def test_samples_are_taken_until_the_interval_is_narrow() -> None:
     assert (high_s - low_s) / 2 <= 0.01 * measurement.median_s
 
 
+@pytest.mark.slow
 def test_precision_is_half_the_width() -> None:
     """`precision` limits half the width: ±0.75 % counts as within 1 %."""
     measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
@@ -209,6 +212,7 @@ def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
     assert 0.05 <= h200.now_s - start_s < 0.08
 
 
+@pytest.mark.slow
 def test_slow_work_is_not_sampled_ten_times() -> None:
     """The time limit applies before the tenth sample: work of 0.5 s is sampled twice."""
     measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
@@ -217,6 +221,7 @@ def test_slow_work_is_not_sampled_ten_times() -> None:
     assert codes(measurement) == ["too-few-samples"]
 
 
+@pytest.mark.slow
 def test_asked_for_samples_are_taken_whatever_the_time() -> None:
     """Neither the time limit nor the precision changes a given `n_samples`."""
     measurement = measure(Work(lambda _: 50_000), n_samples=12, n_warmup=1, max_time_s=0.1)
@@ -376,6 +381,7 @@ def test_stream_left_open(n_warmup: int) -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
+@pytest.mark.slow
 def test_measures_on_the_current_stream() -> None:
     """Inside a stream's context the events go to that stream, which stays current."""
     side = torch.cuda.Stream()
@@ -384,6 +390,7 @@ def test_measures_on_the_current_stream() -> None:
         assert torch.cuda.current_stream() == side
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
 def test_work_that_waits_is_measured_with_a_finding(method: str) -> None:
     """Work with ``.item()`` is measured by every method, and gets a finding."""
@@ -416,6 +423,7 @@ def test_small_work_is_called_launch_bound() -> None:
     assert "; launch-bound: " in str(measure(lambda: a @ a))
 
 
+@pytest.mark.slow
 def test_drift_is_a_finding() -> None:
     """Kernels that slow down by a third during sampling give the finding drifting."""
     assert codes(measure(Work(lambda n: 100 + n), n_samples=40, n_warmup=2)) == ["drifting"]
@@ -549,6 +557,7 @@ def test_work_runs_on_the_device_in_use(monkeypatch: pytest.MonkeyPatch) -> None
     assert log == ["entered", "work", "work", "left"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("progress", [True, False])
 def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> None:
     """`progress` switches the bar on or off, and the bar knows the total."""
@@ -565,6 +574,7 @@ def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progre
     assert (options["total"], options["disable"]) == (7, not progress)
 
 
+@pytest.mark.slow
 def test_progress_is_silent_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     """A quick measurement writes nothing, with progress on or off."""
     measure(kernel, progress=True)
@@ -652,6 +662,7 @@ def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
     assert float(said_us) == pytest.approx(cold.median_s * 1e6, rel=0.01)
 
 
+@pytest.mark.slow
 def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory allocated for the floor after the samples gives no finding about them."""
     n_allocations = 0
@@ -667,6 +678,7 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
     assert n_allocations == 2
 
 
+@pytest.mark.slow
 def test_samples_that_would_take_hours_are_refused_after_the_warm_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -103,6 +103,7 @@ def test_every_column_is_read_by_the_script() -> None:
         assert re.search(rf"\b(?:drawing\.|this\.shown\.|[{{,] ?){name}\b", script), name
 
 
+@pytest.mark.slow
 def test_picture_and_text_are_always_there() -> None:
     """Without widgets, a page shows the picture and a terminal shows the text."""
     shown = SHOWN._repr_mimebundle_()
@@ -119,6 +120,7 @@ def test_empty_timeline_says_so() -> None:
     assert shown == {"text/plain": text, "text/html": f"<p>{text}</p>"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "has_widget"),
     [
