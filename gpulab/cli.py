@@ -15,6 +15,7 @@ import click
 from gpulab._version import __version__
 from gpulab.errors import GpulabError, NotebookError
 from gpulab.foreign_text import visible
+from gpulab.units import counted
 
 
 def _echo(text: object) -> None:
@@ -70,8 +71,8 @@ def record(  # noqa: PLR0913 # one for each option
     _echo(recording)
     missing = recording.section("left_out")
     if len(missing):
-        counted = missing["reason"].value_counts()
-        _echo("left out: " + "; ".join(f"{n:,}: {why}" for why, n in counted.items()))
+        reasons = missing["reason"].value_counts()
+        _echo("left out: " + "; ".join(f"{n:,}: {why}" for why, n in reasons.items()))
         _echo(f"go on with the same command, or take it as it is: {out}")
 
 
@@ -238,7 +239,7 @@ def progress(  # noqa: PLR0913 # one for each option
         return
     place = folder or _folder_with_progress()
     if adopt is not None:
-        _echo(f"{exercises.adopt(adopt, place)} records added")
+        _echo(f"{counted(exercises.adopt(adopt, place), 'record')} added")
     if reset is not None:
         exercises.reset(reset, folder=place)
         _echo("it counts as new from here on; what was kept stays in the file")

@@ -252,16 +252,23 @@ class Card(Saved):
 
     @property
     def _summary(self) -> str:
-        ours = _text(_median(abs(each.measured_error or 0) for each in self.entries))
+        errors = [
+            abs(each.measured_error) for each in self.entries if each.measured_error is not None
+        ]
+        ours = (
+            f"gpulab.measure: median {_text(median(errors))}."
+            if errors
+            else "gpulab.measure: no reading."
+        )
         if math.isnan(self.median_error):
-            return f"It gave no reading of the hidden works. gpulab.measure is off by {ours}."
+            return f"It gave no reading of the hidden works. {ours}"
         worst = max(
             (each for each in self.entries if each.error is not None),
             key=lambda each: abs(each.error or 0),
         )
         return (
             f"Median error of the hidden works {_text(self.median_error)}; the worst of all is "
-            f"{worst.work}, {_signed(worst.error)}. gpulab.measure: median {ours}."
+            f"{worst.work}, {_signed(worst.error)}. {ours}"
         )
 
     @property

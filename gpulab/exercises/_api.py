@@ -249,6 +249,7 @@ def adopt(file: Path, folder: Path) -> int:
     """Copy the records of another progress file of yours into a folder; return their number.
 
     Use it if you worked on another computer: gpulab takes its file for that of another learner.
+    Records that the folder has already, after your last reset, are not copied again.
 
     Parameters
     ----------
@@ -279,9 +280,18 @@ def adopt(file: Path, folder: Path) -> int:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
     # Not by copying the file: its header names another account, so it would not be used.
     own = LearnerJournal(Path(folder))
-    for record in contents.records:
+    # What you have reset since then may come back: only records after the reset are known.
+    before = own.records
+    resets = (
+        number
+        for number, one in enumerate(before, 1)
+        if isinstance(one, Reset) and one not in contents.records
+    )
+    known = before[max(resets, default=0) :]
+    new = [record for record in contents.records if record not in known]
+    for record in new:
         own.add(record)
-    return len(contents.records)
+    return len(new)
 
 
 def _journal_in(folder: Path) -> LearnerJournal:

@@ -26,6 +26,8 @@ from gpulab.units import counted, format_time
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
 # 1, 3, 10, 30: about equally wide on a logarithmic scale, and round numbers to read aloud.
+# Guesses beyond these limits count in the outermost range.
+_SMALLEST, _LARGEST, _MOST_PERCENT = 1e-12, 1e15, 1_000.0
 _STEPS = (1.0, 3.0)  # edges of the ranges in each power of ten
 _BAR = 30  # characters of the longest bar
 _TIMES = ("s", "ms", "µs", "us", "ns")
@@ -261,11 +263,12 @@ def _question(name: str, kept: Sequence[KeptPrediction]) -> ClassQuestion:
 def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
     """Return how often each answer was given; many different numbers are put into ranges."""
     choices = Counter(guess.choice for guess in guesses if guess.choice)
-    numbers = sorted(guess.number for guess in guesses if guess.number is not None)
+    given = [guess.number for guess in guesses if guess.number is not None]
     unit = next((guess.unit for guess in guesses if guess.number is not None), "")
-    if len(set(numbers)) <= _MOST_VALUES:
-        counted = Counter(_written(number, unit) for number in numbers)
+    if len(set(given)) <= _MOST_VALUES:
+        counted = Counter(_written(number, unit) for number in sorted(given))
         return (*choices.most_common(), *counted.items())
+    numbers = sorted(_within_limits(number, unit) for number in given)
     ranges = list(pairwise(_edges(numbers, unit)))
     parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
     while parts and not parts[-1][2]:  # empty ranges at the end say nothing
@@ -274,15 +277,24 @@ def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
     return (*choices.most_common(), *zip(texts, (n for *_, n in parts), strict=True))
 
 
+def _within_limits(number: float, unit: str) -> float:
+    """Return a guess, or the limit that it exceeds: one guess of 1e300 would add 600 ranges."""
+    if unit == "%":
+        return min(max(number, -_MOST_PERCENT), _MOST_PERCENT)
+    size = min(max(abs(number), _SMALLEST), _LARGEST)
+    return math.copysign(size, number) if number else 0.0
+
+
 def _edges(numbers: Sequence[float], unit: str) -> list[float]:
     """Return the edges of ranges: tens of percentage points, else 1, 3, 10, 30 ..."""
     if unit == "%":
-        return [10.0 * step for step in range(int(numbers[-1] // 10) + 2)]
+        first, last = (int(number // 10) for number in (numbers[0], numbers[-1]))
+        return [10.0 * step for step in range(min(first, 0), last + 2)]
+    edges = [numbers[0], 0.0] if numbers[0] < 0 else [0.0] if not numbers[0] else []
     above = [number for number in numbers if number > 0]
-    edges = [0.0] if numbers[0] <= 0 else []
     if not above:
-        return [0.0, 1.0]
-    steps = [step * 10.0**power for power in range(-12, 16) for step in _STEPS]
+        return [*edges, 1.0]
+    steps = [step * 10.0**power for power in range(-12, 17) for step in _STEPS]
     first = max(i for i, step in enumerate(steps) if step <= above[0])
     last = min(i for i, step in enumerate(steps) if step > above[-1])
     return [*edges, *steps[first : last + 1]]

@@ -283,9 +283,20 @@ def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
     other.write_text(other.read_text().replace('"account": "', '"account": "0'))
     assert not read(other).is_own
     assert exercises.adopt(other, folder) == len(ALL)
+    assert exercises.adopt(other, folder) == 0
     assert LearnerJournal(folder).records == ALL
     with pytest.raises(InvalidOptionError, match=r"none\.jsonl cannot be read"):
         exercises.adopt(folder / "none.jsonl", folder)
+
+
+def test_no_number_of_other_learners_makes_their_files_yours(folder: Path) -> None:
+    """In a folder with a hundred files of other learners you get a file of your own."""
+    other = fill(folder).read_text().replace('"account": "', '"account": "0')
+    for name in ("gpulab-progress", *(f"gpulab-progress-{number}" for number in range(2, 101))):
+        (folder / f"{name}.jsonl").write_text(other)
+    LearnerJournal(folder).add(FIRST)
+    assert LearnerJournal(folder).records == (FIRST,)
+    assert (folder / "gpulab-progress-101.jsonl").exists()
 
 
 def test_the_error_of_the_disk_is_one_of_gpulab() -> None:

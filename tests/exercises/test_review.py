@@ -164,6 +164,21 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     assert "It was no. 7 of 12 were right." in told.page()
 
 
+@pytest.mark.parametrize("unit", ["%", "µs", "times"])
+@pytest.mark.parametrize("strange", [1e300, -1e300, -3.0, 0.0, 5e-324])
+def test_a_senseless_guess_is_counted_with_the_others(
+    tmp_path: Path, unit: str, strange: float
+) -> None:
+    """A guess of any number is in one of the ranges, of which there are fewer than 400."""
+    for number, guess in enumerate([*range(1, 10), strange]):
+        own = tmp_path / f"student-{number}"
+        own.mkdir()
+        LearnerJournal(own).add(Guess("01.naive", AT, float(guess), unit=unit, question="?"))
+    (question,) = exercises.class_progress(tmp_path).questions
+    assert sum(n for _, n in question.counts) == 10
+    assert len(question.counts) < 400
+
+
 def test_an_unusable_class_folder_is_refused(tmp_path: Path) -> None:
     """A folder without files, a missing folder and an unknown question get a message."""
     with pytest.raises(InvalidOptionError, match="has no file gpulab-progress"):
@@ -193,9 +208,9 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     assert "did you mean '08b'?" in run(own, "--reset", "8b").output
     assert run(own, "--reset", "01").exit_code == 0
     assert list(predictions_of(LearnerJournal(own).records)) == ["04.first"]
-    assert (
-        "5 records" in run(own, "--adopt", tmp_path / "student-6" / "gpulab-progress.jsonl").output
-    )
+    other = tmp_path / "student-6" / "gpulab-progress.jsonl"
+    assert "5 records added" in run(own, "--adopt", other).output  # the reset ones, too
+    assert "0 records added" in run(own, "--adopt", other).output
     nothing = run(tmp_path)
     assert nothing.exit_code == 1
     assert "has no predictions or answers of yours; name the folder" in nothing.output

@@ -2,6 +2,7 @@
 
 import getpass
 import hashlib
+import itertools
 import json
 import secrets
 import sys
@@ -23,7 +24,6 @@ from gpulab.widgets import jupyter_kernel
 SCHEMA = "gpulab.progress/1"
 FILE_NAME = "gpulab-progress.jsonl"
 _NAMES = "gpulab-progress*.jsonl"
-_MOST_FILES = 100  # progress files in one folder, those of other learners and damaged ones too
 # Two notebooks of a folder may write at the same moment; each needs a few milliseconds.
 _N_TRIES, _TRY_EVERY_S = 100, 0.02
 
@@ -240,12 +240,13 @@ class LearnerJournal:
             if not contents.problem and contents.is_own:
                 return path, contents
             others.append(_why_other(path, contents))
-        return path, Contents()
+        raise AssertionError  # the names never end
 
     @staticmethod
     def _names(folder: Path) -> Iterator[Path]:
         yield folder / FILE_NAME
-        for number in range(2, _MOST_FILES):
+        # Without an end: the last name of a range would be taken even if another learner has it.
+        for number in itertools.count(2):
             yield folder / f"{Path(FILE_NAME).stem}-{number}.jsonl"
 
     def _say(self, text: str) -> None:

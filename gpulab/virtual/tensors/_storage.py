@@ -23,8 +23,6 @@ _LARGEST_SHARED_BYTES = 1 << 30
 # Named in every call that makes a host tensor, because the program may set another default device.
 _CPU = torch.device("cpu")
 _identities = count(1)
-# Only Linux promises zeros in a page that it has got back.
-_ZEROES_PAGES = sys.platform == "linux"
 _PAGE_BYTES = mmap.PAGESIZE
 _WORTH_RETURNING_BYTES = 1 << 20  # below, writing zeros is faster than asking the system
 
@@ -258,9 +256,11 @@ class HostBuffer:
         self.storage()
         whole = range(-(-first // _PAGE_BYTES) * _PAGE_BYTES, end // _PAGE_BYTES * _PAGE_BYTES)
         edges: tuple[range, ...] = (range(first, end),)
-        if len(whole) >= _WORTH_RETURNING_BYTES and self._pages is not None and _ZEROES_PAGES:
-            self._pages.madvise(mmap.MADV_DONTNEED, whole.start, len(whole))
-            edges = range(first, whole.start), range(whole.stop, end)
+        # Only Linux promises zeros in a page that it has got back.
+        if sys.platform == "linux" and self._pages is not None:
+            if len(whole) >= _WORTH_RETURNING_BYTES:
+                self._pages.madvise(mmap.MADV_DONTNEED, whole.start, len(whole))
+                edges = range(first, whole.start), range(whole.stop, end)
         for edge in edges:
             self.as_type(torch.uint8)[edge.start : edge.stop].zero_()
 
