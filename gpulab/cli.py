@@ -90,6 +90,7 @@ class FriendlyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command, or raise a usage error with the nearest name."""
         name = args[0]
+        # An unknown option is left to click, whose own message about options is good.
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             known = self.list_commands(ctx)
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -173,6 +174,7 @@ def lab(*, folder: Path, no_browser: bool, port: int | None) -> None:
     _say_copies(folder, lessons.copy_lessons(folder))
     try:
         lessons.serve(folder, port=port, browser=not no_browser, say=_say_address)
+    # Ctrl-C is how a user stops JupyterLab, so it is no error.
     except KeyboardInterrupt:
         _echo("JupyterLab has stopped.")
 
@@ -257,6 +259,7 @@ def _show_or_write(shown: object, page: Callable[[], str], html: Path | None) ->
 
 def _folder_with_progress() -> Path:
     lessons = Path("gpulab-lessons")
+    # The command may be called beside the folder of lessons or inside it.
     is_here = any(Path().glob("gpulab-progress*.jsonl")) or not lessons.is_dir()
     return Path() if is_here else lessons
 

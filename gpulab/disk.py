@@ -77,6 +77,7 @@ def write_whole(path: FilePath, content: bytes) -> None:
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
+    # A rename onto a link would replace the link, and not the file that it points to.
     target = Path(os.path.realpath(path))
     try:
         _replace(target, content, _status_to_keep(target))
@@ -111,6 +112,7 @@ def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
             stream.flush()
             os.fsync(stream.fileno())  # some file systems report a full disk or quota only here
         if old is not None:
+            # Before the rename, so that the file never has its name with the wrong owner or mode.
             _keep_owner_and_mode(part, old)
         part.replace(target)
     except BaseException:
@@ -260,6 +262,8 @@ def growing(out: FilePath) -> Iterator[GrowingFile]:
     try:
         _check_out(out)
         exists = path.exists()
+        # O_APPEND: read() moves the position of the handle, and each write must still go to the
+        # end.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _OPEN_FLAGS, 0o666)
     except OSError as error:
         raise not_saved(out, error) from error
@@ -341,6 +345,7 @@ def _note_of(handle: int) -> Path | None:
     """Return where a note says who writes to an open file; None if there is no folder for it."""
     status = os.fstat(handle)
     with suppress(NotSavedError):
+        # By device and inode, because one file may have several names.
         return state_folder() / f"writer-{status.st_dev:x}-{status.st_ino:x}.json"
     return None
 

@@ -107,6 +107,7 @@ class UnknownNameError(GpulabError, ValueError):
         names = sorted(known)
         near = (
             difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            # difflib raises for anything else, and the user should see our error.
             if isinstance(name, str)
             else []
         )

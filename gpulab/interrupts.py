@@ -131,6 +131,7 @@ def in_step(frame: FrameType | None) -> bool:
     packages = tuple(_packages)
     while frame is not None:
         code = id(frame.f_code)
+        # Before the steps: a package may be a step as a whole and contain an opening.
         if code in _openings:
             return False
         if code in _steps or str(frame.f_globals.get("__name__")).startswith(packages):
@@ -209,6 +210,7 @@ def _wrap_handlers(context: object) -> None:
     _open.add(id(context))
     for number in _SIGNALS:
         handler = _signal.getsignal(number)
+        # Not callable are SIG_DFL and SIG_IGN, and handlers that C code has set (None).
         if callable(handler) and type(handler) is not _Waiting:
             _signal.signal(number, _Waiting(handler))
 
@@ -296,6 +298,8 @@ class Undo:
         """Run every action even if others fail, and then raise the first error."""
         try:
             while self._actions:
+                # Removed only after it has run, so that an action which a MemoryError stopped runs
+                # once more.
                 self._actions[-1]()
                 self._actions.pop()
         except BaseException:

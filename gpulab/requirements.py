@@ -251,6 +251,7 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
         raise InvalidOptionError(
             f"{name}={shown(values)}; it must be a list, each item {part.wanted}"
         )
+    # Read once and returned: a generator would be empty for the caller after the check.
     items = tuple(values)
     for index, item in enumerate(items):
         if not part.accepts(item):
@@ -276,6 +277,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
+        # A value that the test below refuses, so that both mistakes have one message.
         found = np.array(math.nan)
     if found.ndim != 1 or np.isnan(found).any():
         raise InvalidOptionError(f"{name}={shown(values)}; it must be a list of numbers, none nan")
@@ -349,6 +351,7 @@ def _of_annotation(annotation: Any) -> Requirement | None:  # noqa: ANN401  # as
         return _SIMPLE[annotation]
     if isinstance(annotation, UnionType):
         parts = [part for part in annotation.__args__ if part is not NoneType]
+        # A union of several types has no single sentence, so it is not checked here.
         inner = _of_annotation(parts[0]) if len(parts) == 1 else None
         return None if inner is None else inner.or_none
     if isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple:

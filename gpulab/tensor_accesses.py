@@ -44,6 +44,7 @@ def host_memory(tensor: torch.Tensor) -> tuple[str, int]:
     >>> host_memory(x) == host_memory(x[2:])
     True
     """
+    # The address of the storage and not of the tensor, which differs from view to view.
     return "host", tensor.untyped_storage().data_ptr()
 
 
@@ -62,6 +63,7 @@ def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
     storage = tensor.untyped_storage()
     if getattr(storage, "watched_by", None) is not checker:  # one finalizer per buffer
         storage.watched_by = checker  # type: ignore[attr-defined] # our mark on torch's object
+        # At the end of the process nobody reads the checker any more.
         weakref.finalize(storage, checker.forget, host_memory(tensor)).atexit = False
 
 

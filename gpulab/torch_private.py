@@ -25,10 +25,12 @@ variable_functions: Any = torch._VF
 tensor_utils: Any = torch._utils
 disable_dispatch: Any = torch._C._DisableTorchDispatch
 disabled_torch_function: Any = torch._C._disabled_torch_function_impl
+# For the virtual tensor: torch.Tensor has no public way to make a tensor without memory.
 make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = C_nn._parse_to
+# See kernels_never_compiled().
 disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
@@ -42,6 +44,7 @@ exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 lazy_keys: Any = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative"))
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
 has_backend_fallback: Any = torch._C._dispatch_has_backend_fallback
+# For pickle, torch.save and copy.deepcopy: the functions that torch itself names in its files.
 untyped_dtypes: Any = torch.storage._new_dtypes
 tensor_metadata: Any = torch._utils.get_tensor_metadata
 set_tensor_metadata: Any = torch._utils.set_tensor_metadata
@@ -52,11 +55,15 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
+# The virtual clock charges the host for each call of the next two.
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
 DeviceContext: Any = torch.utils._device.DeviceContext
+# TorchScript: its modules are recognized by their class, and it calls operators by a table of its
+# own.
 ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]
 script_operators: Any = torch.jit._builtins._get_builtin_table
+# The next two serve torch.set_default_device and `with torch.device(...)`.
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 CheckpointHooks: Any = torch.utils.checkpoint._checkpoint_hook
@@ -76,6 +83,7 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
+efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
@@ -146,6 +154,8 @@ def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # tor
             above.append(top)
         for entered in reversed(above):
             modes._push_mode(entered)
+    # torch sets these flags when a mode is entered, and resets them in the __exit__ that has
+    # failed.
     vars(modes).update(flags)
     # New in torch 2.12: C++ keeps a copy of this flag.
     set_copy = getattr(modes, "set_is_in_mode_without_ignore_compile_internals", None)

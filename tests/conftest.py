@@ -32,9 +32,21 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
+# An example in a docstring cannot be marked where it stands. These take a second or more.
+SLOW_EXAMPLES = {
+    "gpulab.cards._card.Card",
+    "gpulab.cards._run.card",
+    "gpulab.plots._roofline.roofline",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks decide what runs
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run lessons first and look at the book last: it takes the lessons that were run."""
+    """Run lessons first and the book last, which reuses them; mark the slow examples."""
     items.sort(key=_turn)
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
 
 
 def _turn(item: pytest.Item) -> int:

@@ -63,12 +63,16 @@ NASTY = {
     "mathtext": r"$\frac{1}{$ and $x$",
     "markup": "<script>a</script>&\"'<!-- ]]>",
 }
-# Each kind of harm at least once without the tests that are marked slow.
-_QUICK = {"ANSI", "high surrogate", "mathtext", "markup"}
-TEXTS = [
-    pytest.param(text, id=name, marks=() if name in _QUICK else pytest.mark.slow)
-    for name, text in NASTY.items()
-]
+
+
+def texts(*quick: str) -> list[Any]:
+    """Return all texts as parameters, of which only some are for the fast tests."""
+    return [
+        pytest.param(text, id=name, marks=() if name in quick else pytest.mark.slow)
+        for name, text in NASTY.items()
+    ]
+
+
 # Characters that a terminal or a page obeys, or that no file can contain. A newline is left out:
 # it may be from us.
 OBEYED = re.compile(
@@ -327,7 +331,7 @@ def test_whatever_shows_itself_is_tried() -> None:
     assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("ANSI", "high surrogate", "markup"))
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
     """Every text that a record shows can be written to a file, and no terminal obeys it."""
@@ -375,7 +379,7 @@ def test_every_plot_is_tried() -> None:
     assert drawn <= set(PLOTTED)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("mathtext"))
 @pytest.mark.parametrize("name", PLOTTED)
 def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
     """A name is drawn as text and not as a formula, and the SVG is well-formed and harmless."""

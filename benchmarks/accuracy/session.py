@@ -55,6 +55,7 @@ def run(  # noqa: PLR0913 # each is an option of the command
         results = Results(out, _opened(not_run))
         results.content["tools"] = _described([*known, *own_process])
         later_s = _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
+        # The cases come first and may take all the time but what the later parts need.
         in_time = Deadline(deadline.left_s - (0 if virtual else later_s))
         if worker is not None:
             worker.wait_until_ready()

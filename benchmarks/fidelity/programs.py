@@ -254,6 +254,8 @@ def programs() -> list[Program]:
     ways = ((True, "to the device"), (False, "to the host"))
     kinds = ((True, "pinned"), (False, "pageable"))
     return [
+        # Pairs that differ in one thing, so that the model is tested on what that costs: a read of
+        # the loss, autocast, a graph, streams, pinned memory, waits, the allocator's cache.
         Program("MLP training", mlp_training),
         Program("MLP training, loss read each step", partial(mlp_training, reads_loss=True)),
         Program("transformer training", partial(transformer_training, autocast=False), 5),

@@ -114,6 +114,8 @@ class Campaign:
         self._names = condition.names()
         first = {place: index for index, place in reversed([*enumerate(count.places)])}
         last = {place: index for index, place in enumerate(count.places)}
+        # A loop runs the same instruction many times; its first and its last time are where it
+        # differs.
         chosen = sorted({*first.values(), *last.values()})
         if self.kind == "memory":
             chosen = [index for index in chosen if can_fail(count.places[index])]

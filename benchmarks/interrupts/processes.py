@@ -81,6 +81,7 @@ def strike_in_processes(plan: Plan) -> tuple[list[Outcome], list[str]]:
 def _strike(sender: Connection, plan: Plan, seed: int) -> None:
     """Interrupt all targets in a new process, and send the outcome of each."""
     warnings.simplefilter("ignore")  # measurements warn of the tracer
+    # All threads of all processes together, so that they do not wait for cores.
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // plan.n_processes))
     end_s = time.monotonic() + plan.duration_s
     campaign = Campaign(kind=plan.kind, device=plan.device)
@@ -89,6 +90,7 @@ def _strike(sender: Connection, plan: Plan, seed: int) -> None:
     for index, name in enumerate(plan.names):
         strike = campaign.notebook_points if name in notebook else campaign.points
         now_s = time.monotonic()
+        # What a quick target leaves is shared among the targets after it.
         campaign.end_s = now_s + (end_s - now_s) / (len(plan.names) - index)
         sender.send(strike(name, n, seed))
     if campaign.is_beyond_repair:

@@ -58,7 +58,8 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     found: list[Outcome] = []
     # Many processes run at once; with more threads each they would disturb each other.
     torch.set_num_threads(1)
-    _load_virtual_gpu()
+    with gpulab.virtual_gpu("H200"):  # its modules are imported here, once for all processes
+        torch.manual_seed(0)
     with tqdm(total=len(todo), unit=" calls") as bar:
         while todo or running:
             while todo and len(running) < n_workers:
@@ -75,12 +76,6 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
             if out is not None:
                 out.write_text(json.dumps([asdict(outcome) for outcome in found]), "utf-8")
     return found
-
-
-def _load_virtual_gpu() -> None:
-    # Its modules and data take a second to load. The processes inherit them.
-    with gpulab.virtual_gpu("H200"):
-        torch.ones(2, device="cuda").add_(1).sum().item()
 
 
 def _start(info: "OpInfo", dtype: str, n_samples: int) -> tuple[Connection, Running]:

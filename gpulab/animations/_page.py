@@ -128,6 +128,7 @@ def _style(film: Film) -> str:
         "{own} .notes p:last-child{{opacity:1}}"
     )
     rules += [
+        # Check boxes and :has, because a page without a kernel may run no script.
         f"{own}:has(.pause:checked) *{{animation-play-state:paused!important}}",
         still.format(own=f"{own}:has(.still:checked)"),
         f"@media print{{{still.format(own=own)}}}",
@@ -178,6 +179,7 @@ def _round_times(length_s: float) -> Iterator[float]:
 
 def _strip(film: Film, strip: Strip) -> str:
     x, end = _x(film, strip.start_s), _x(film, strip.end_s)
+    # A narrower strip could not be seen.
     y, width = _y(film, strip.lane) + (_ROW - _BAR) / 2, round(max(end - x, 1.5), 2)
     drawn = (
         f'<rect x="{x}" y="{y}" width="{width}" height="{_BAR}" '

@@ -49,6 +49,7 @@ def source_notebook(lab: Lab, token: str, keys: Mapping[str, Key]) -> Notebook:
     for question in lab.questions:
         cells += _cells_of(lab, question, keys[question.name])
     for number, cell in enumerate(cells):
+        # nbformat gives random ids; with these, a second export writes the same file.
         described = cell.metadata.get("nbgrader", {})
         cell.id = described.get("grade_id", f"{lab.name}-{number}")
     metadata = {"kernelspec": _KERNELSPEC, "language_info": {"name": "python"}}

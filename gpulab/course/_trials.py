@@ -72,6 +72,7 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
     situations = {
         "steady": _in_turn([], usual),
         "backlog": _in_turn([], usual),
+        # Fewer than the ten that the question allows, so that leaving out ten is enough.
         "first calls": _in_turn([20 * usual] * 6, usual),
         "largest": _in_turn(rare, usual),
         "short": _in_turn([], 20.0),
@@ -117,6 +118,7 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
             except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
                 return dict.fromkeys(("H200", "another", "host"), _raised(error))
             fact = "H200" if name == "H200" else "another"
+            # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
             facts[fact] = _after_flush(watch, made, l2_bytes, draw.number(20, 30))
             facts["host"] = _host_time(watch, made)
     return facts
@@ -147,6 +149,7 @@ def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> ob
 def _layer(n_bytes: int) -> Work:
     import torch
 
+    # A row has 8192 bytes; their number is a multiple of 64, which needs no kernel for odd sizes.
     weight = torch.randn(n_bytes // 8192 // 64 * 64, 4096, device="cuda", dtype=torch.half)
     row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
     return lambda: torch.nn.functional.linear(row, weight)
@@ -162,6 +165,7 @@ def _host_time(watch: Watch, flush: object) -> object:
     import torch
 
     torch.cuda.synchronize()
+    # So long that a flush which waits for the GPU shows, however slow the host is.
     _spin(100_000.0)()
     start_s = time.perf_counter()
     try:
@@ -199,6 +203,7 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
 
     facts: Facts = {}
     work = _spin(float(draw.number(300, 600)))
+    # The other stream is busy for so long that a function which waits for it is clearly slower.
     for name, own_us, other_us in (("idle", 0, 0), ("queue", 5_000, 0), ("others", 0, 200_000)):
         with _gpu():
             stream, other = _stream(), _stream()
@@ -235,6 +240,7 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
         facts["values"] = problem or [bench.n_right()]
     with _gpu():
         bench = _PipelineBench(cycles)
+        # In a run of its own, because the race detector slows the launches.
         facts["time"] = bench.run(watch, function) or [bench.duration_s]
     return facts
 

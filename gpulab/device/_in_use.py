@@ -86,6 +86,7 @@ def current() -> Device:
     'Tesla T4'
     """
     by_hand = entered()
+    # A notebook's own GPU is entered in every cell; only another one was entered by hand.
     if by_hand is not None and by_hand is not session.virtual:
         return as_device(by_hand, "its context was entered")
     return session.choose()
@@ -108,6 +109,7 @@ def active() -> Iterator[Device]:
     'NVIDIA H200'
     """
     device = current()
+    # Entering a virtual GPU again is free and only counts, so no test for that is needed.
     with device.virtual or nullcontext():
         yield device
 
@@ -147,6 +149,7 @@ def doctor() -> Report:
     >>> str(gpulab.doctor()).splitlines()[0].split()[0]
     'Python'
     """
+    # Inside a virtual GPU, the report would describe that one instead of the machine.
     with outside():
         obstacle = _probe.cuda_obstacle()
         return _diagnostics.examine(

@@ -275,6 +275,7 @@ class Explorer(Generic[State]):
         before, steps = self._job, self._model.steps(self._state)
         # A stopped job is continued; a complete one is measured again.
         is_rest = before is not None and before.steps == steps and not before.is_complete
+        # Before the job is replaced, because `found` includes what that job has measured.
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,

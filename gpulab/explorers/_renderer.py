@@ -153,6 +153,7 @@ class Renderer:
     def draw(self, scene: Scene) -> RenderedPicture:
         """Return the picture of a scene; only what has changed is drawn."""
         kept = self._pictures.get(scene.key)
+        # A scene without a key may show anything, so its picture is never used again.
         if kept is None or scene.key is None:
             kept = self._pictures[scene.key] = self._draw(scene)
             if len(self._pictures) > _N_KEPT:

@@ -176,6 +176,7 @@ class RooflineModel:
 
     def scene(self, state: RooflineState, found: Sequence[Measured]) -> Scene:
         """Return all sizes of the chosen operations, with markers at those of the chosen span."""
+        # The length stands for measured ceilings, which are not among the points and have no hash.
         key = (replace(state, span=None), points_among(found), len(found))
         if self._still is None or self._still[0] != key:
             self._still = (key, *self._drawn(key[0], found))
@@ -451,6 +452,7 @@ def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
 
 def _is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
     """Return for each row whether it is its workload's nearest one to ``span`` bytes."""
+    # Without a span every row is near, as the last line says, and 1 only avoids dividing by None.
     off = (rows["size_bytes"].astype(float) / (span or 1)).map(math.log).abs()
     best = off.groupby(rows["workload"]).idxmin()
     near = rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()

@@ -51,6 +51,7 @@ def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
         for size in work.sizes
         for row in _prediction(work.name, size, dtype, gpu, cache)
     ]
+    # Predictions have no measured time, but the figure expects the columns of measured points.
     return pd.DataFrame(rows).reindex(columns=columns)
 
 

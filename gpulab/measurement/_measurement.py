@@ -167,6 +167,7 @@ class Measurement(Saved):
         outside it, and so may the median under other conditions.
         """
         low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
+        # Without it the ends stay exactly two of the samples, without any rounding.
         if not self.floor_error_s:
             return low_s, high_s
         # Independent errors add as squares. The floor was subtracted once per timed interval, so

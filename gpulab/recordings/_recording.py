@@ -305,6 +305,7 @@ def _shipped(name: str) -> Recording:
 def _shipped_files() -> dict[str, Any]:
     # files() and not a path: a package may be inside a zip archive.
     folder = files("gpulab").joinpath("data", "recordings")
+    # A package built without recordings has no such folder.
     entries = folder.iterdir() if folder.is_dir() else itertools.chain()
     return {
         entry.name.removesuffix(_SUFFIX): entry

@@ -110,6 +110,7 @@ def _peaks(timed: MedianTimer) -> tuple[str, dict[str, float]]:
 
 def _side(timed: MedianTimer, dtype: str) -> int:
     least = _SIDES[-1]
+    # The smallest is always timed; the times of the others follow from it, as n cubed.
     took_s = timed(workload("matmul").make(least, dtype), "cold")
     return next(
         side for side in _SIDES if took_s * (side / least) ** 3 <= _LONGEST_S or side == least
@@ -131,6 +132,7 @@ def _n_copied() -> int:
     _, total_bytes = torch.cuda.mem_get_info()
     # A share of the total memory, not of the free: the result must not depend on other tensors.
     room = total_bytes // _COPY_SHARE // _ITEM_BYTES
+    # A power of two, so that all GPUs with enough memory copy the same amount.
     return int(min(_COPY_ELEMENTS, 1 << (room.bit_length() - 1)))
 
 

@@ -88,6 +88,7 @@ class StoppingRule:
         """Return whether the median's interval is narrow enough, or need not be narrower."""
         low, high = stats.median_interval(values)
         enough = 2 * max(self.precision * median(values), self.resolution)
+        # More samples never separate two neighbouring ticks of the clock.
         if self.coarsest_tick:
             enough = max(enough, min(stats.tick(values), self.coarsest_tick))
         return high - low <= enough

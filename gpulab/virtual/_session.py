@@ -203,6 +203,9 @@ class VirtualGpu:
             abandon_captures(self.machine)
         finally:
             self._undo.close()
+        for gpu in self.machine.gpus:
+            if not gpu.device.n_pending:
+                gpu.memory.drop_unused_values()
         return_freed_memory()
 
 

@@ -37,6 +37,7 @@ def test_shipped_films_are_up_to_date(name: str) -> None:
     assert page_of(film_of(name)) == shown.page, "the film is old: make animations"
 
 
+@pytest.mark.slow
 def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``make`` writes a file for each film, with the shipped page."""
     monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
@@ -44,6 +45,7 @@ def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.Mon
     assert path.read_text("utf-8") == animations.show("queue").page
 
 
+@pytest.mark.slow
 @each
 def test_films_are_short_and_small(name: str) -> None:
     """A film takes at most a minute and 500 kB."""

@@ -42,6 +42,7 @@ def test_changes_of_a_line(code: str, changes: list[str], tmp_path: Path) -> Non
         assert ast.unparse(tree) != ast.unparse(ast.parse(code))
 
 
+@pytest.mark.slow
 def test_equivalent_mutants_exist() -> None:
     """Each mutant that is listed as equivalent exists, so no entry is about an old line."""
     mutants = {

@@ -42,6 +42,7 @@ def test_links_to_services_need_a_repository() -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_executed_lesson_is_reused_until_something_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def functions_of(number: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_the_solution_is_right(number: str) -> None:
     """The notebook's mended program passes on the judge's own works."""
@@ -128,7 +129,12 @@ def test_the_solution_is_right(number: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "name", "code"),
-    [(number, name, code) for number, known in MISTAKES.items() for name, code in known.items()],
+    [
+        # Each program of case 02 flushes the cache of a virtual GPU in every sample.
+        pytest.param(number, name, code, marks=pytest.mark.slow if number == "02" else ())
+        for number, known in MISTAKES.items()
+        for name, code in known.items()
+    ],
 )
 def test_each_mistake_gets_its_diagnosis(number: str, name: str, code: str) -> None:
     """A program with a typical mistake gets its diagnosis, in complete sentences."""
@@ -138,6 +144,7 @@ def test_each_mistake_gets_its_diagnosis(number: str, name: str, code: str) -> N
     assert verdict.message.endswith(".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_the_posted_program_is_diagnosed(number: str) -> None:
     """The program in the notebook gets the diagnosis of the judge's copy of it."""
@@ -159,6 +166,7 @@ def _raises(*_given: object) -> object:
     raise ValueError(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_stubs_are_open_and_nonsense_is_wrong(number: str) -> None:
     """A stub counts as not answered, nonsense as wrong, and neither makes the judge raise."""

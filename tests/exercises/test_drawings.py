@@ -121,6 +121,7 @@ def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
     assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")
 
 
+@pytest.mark.slow
 def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values that the page sends are limited to the axes, and the saved picture is redrawn."""
     shown = shown_in(monkeypatch, watched=True)

@@ -20,6 +20,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
+@pytest.mark.slow
 def test_first_uses_run_on_a_virtual_gpu_of_their_own() -> None:
     """First uses are slower than second ones; the GPU in use keeps its time and tensors."""
     with gpulab.virtual_gpu("A100") as mine:

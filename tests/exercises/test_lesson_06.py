@@ -407,6 +407,7 @@ def test_a_staircase_describes_its_ends() -> None:
     assert "hot: 1 on the left, 2 on the right.\ncold: 2 on the left, 2 on the right." in shown
 
 
+@pytest.mark.slow
 def test_a_live_staircase_has_a_frame() -> None:
     """The frame of a live staircase has one row for each work."""
     with gpulab.virtual_gpu("H200"):

@@ -566,6 +566,7 @@ def test_only_a_slow_pipeline_is_tried_again(
     assert runs == [pipeline] * n_runs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeated run that overlaps but computes on wrong data gets the diagnosis of its data."""
@@ -578,6 +579,7 @@ def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPa
     assert verdict.message.startswith("3 of 40 steps computed on wrong data")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the largest overlap of the three tries, not the last one."""

@@ -109,6 +109,7 @@ def test_a_link_can_be_chosen_only_with_transfers(explorer: Explorer[CrossoverSt
     assert explorer.state.link is None
 
 
+@pytest.mark.slow
 def test_axes_stay_while_link_and_threads_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """The axes have the same limits for every link and number of threads."""
     from matplotlib.figure import Figure
@@ -152,6 +153,7 @@ def test_a_learners_own_recording_is_read_once_until_it_changes(
     assert loaded == [path, path]
 
 
+@pytest.mark.slow
 def test_virtual_gpu_against_a_cpu() -> None:
     """A GPU computed from its data sheet is labelled as virtual, and the words warn of the mix."""
     explorer = crossover_explorer("add", gpu="computed:A100", cpu="here", points=points("add"))

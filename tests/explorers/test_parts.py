@@ -43,6 +43,7 @@ def pixels(png: bytes) -> Any:  # noqa: ANN401  # numpy's own
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), dtype=int)
 
 
+@pytest.mark.slow
 def test_a_reused_frame_gives_the_same_picture() -> None:
     """Drawing on the saved pixels of the axes gives the same picture as drawing everything."""
     kept, fresh = Renderer(), Renderer()

@@ -38,6 +38,7 @@ def explorer() -> Any:  # noqa: ANN401  # the state's type is private
     return roofline_explorer(gpu="here", found=KNOWN)
 
 
+@pytest.mark.slow
 def test_points_are_predicted_against_measured(explorer: Any) -> None:  # noqa: ANN401  # as above
     """A point's x is its prediction and y its measurement, in the unit of the axes."""
     explorer.choose(operations="add", span=2**24)
@@ -231,6 +232,7 @@ def test_second_gpu_measured_too(explorer: Any, tmp_path: Path) -> None:  # noqa
     assert explorer.scene.words == before.words
 
 
+@pytest.mark.slow
 def test_a_second_gpu_without_points_is_not_drawn(explorer: Any) -> None:  # noqa: ANN401  # as above
     """The words say why the second GPU is not drawn, and the first one's points stay."""
     before = explorer.scene

@@ -98,6 +98,7 @@ def test_side_streams_are_not_fenced_by_the_default_stream() -> None:
     assert all(start.elapsed_time(end) > 0 for start, end in product(*events))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_the_magic_times_on_the_gpu_in_use() -> None:
     """``%cudatime`` times one line on the GPU in use."""
@@ -128,6 +129,7 @@ def test_a_failed_capture_leaves_the_process_working() -> None:
     assert len(take_samples("graph", lambda: x.add_(1), n_samples=2)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_records_of_the_work_leave_the_process_working() -> None:
     """After measurements with activity records, graphs and PyTorch's profiler still work."""

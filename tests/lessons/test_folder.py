@@ -234,6 +234,7 @@ def test_build_all_without_sources(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_notebook_without_a_source(source: Path) -> None:
     """A notebook without a source is refused, because it would be shipped unchecked."""
     (source.parents[1] / "09_old.ipynb").touch()

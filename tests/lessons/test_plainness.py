@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.lessons import CASES, SOURCES
 MOST_CELLS, MOST_MINUTES, LEAST_SHARE = 60, 45, 0.5
 
 Rule = Callable[[LessonText], list[str]]
+text_of = cache(LessonText)  # read once for all rules
 
 
 def form(lesson: LessonText) -> list[str]:
@@ -128,7 +130,7 @@ CASE_RULES: tuple[Rule, ...] = (
 @pytest.mark.parametrize("rule", CASE_RULES, ids=lambda rule: rule.__name__)
 def test_cases_are_plain(rule: Rule, source: Path) -> None:
     """Every case follows the rules of lessons and is short."""
-    wrong = rule(LessonText(source))
+    wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 
 
@@ -136,7 +138,7 @@ def test_cases_are_plain(rule: Rule, source: Path) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_lessons_are_plain(rule: Rule, source: Path) -> None:
     """Every lesson follows every rule."""
-    wrong = rule(LessonText(source))
+    wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 
 

@@ -36,6 +36,7 @@ def panels(record: live.Trace) -> list[Axes]:
     return canvas.axes
 
 
+@pytest.mark.slow
 def test_panels() -> None:
     """Clock, power, temperature and utilization share one axis of time, each with its unit."""
     axes = panels(TRACE)
@@ -49,6 +50,7 @@ def test_panels() -> None:
     assert {ax.get_xlabel() for ax in axes} == {"time since the first reading (s)"}
 
 
+@pytest.mark.slow
 def test_limits_and_reasons() -> None:
     """The highest clock and the power limit are lines; times with a reason are shaded."""
     clock, power, temperature, _ = panels(TRACE)

@@ -181,6 +181,7 @@ def test_settings_that_the_work_changes_are_restored() -> None:
     assert torch.cuda.current_stream() == before
 
 
+@pytest.mark.slow
 @WATCHED
 def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -322,6 +323,7 @@ def test_the_record_is_made_by_gather() -> None:
     assert str(made) == "3 results"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupted_series_keeps_what_came(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
@@ -385,6 +387,7 @@ def test_the_button_ends_a_series_after_the_running_result() -> None:
     assert str(made) == "stopped by the Stop button after 3 results"
 
 
+@pytest.mark.slow
 def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error is raised with the results so far, and their picture stays."""
     shown = shown_in(monkeypatch, watched=True)

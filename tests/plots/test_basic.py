@@ -326,6 +326,7 @@ def test_any_function_of_record_and_axes_can_be_drawn() -> None:
     assert figure.description == f"Plot: Mine (virtual T4). {rows} Rises."
 
 
+@pytest.mark.slow
 def test_names_from_data_are_escaped() -> None:
     """Markup in data, title and caption is escaped."""
     figure = plots.draw(plots.scaling, SIZES, title="<b>", alt="<i>", source=CARD)
@@ -353,6 +354,7 @@ def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
     assert figure.title == f"{title} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_long_tables_are_cut_and_say_so() -> None:
     """The page shows the first hundred rows, and the frame has all."""
     times_s = [1e-6] * (MAX_TABLE_ROWS + 900)

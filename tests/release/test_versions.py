@@ -71,6 +71,7 @@ def test_pinned_versions_are_allowed(name: str, python: str) -> None:
         assert requirement.specifier.contains(pinned[package]), package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", PATCH_RELEASES)
 def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
     """No pinned version that is installed here needs a newer patch release of Python."""

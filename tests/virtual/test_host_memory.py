@@ -86,6 +86,53 @@ def test_a_virtual_gpu_that_is_dropped_frees_its_memory() -> None:
 
 
 @needs_linux
+def test_leaving_frees_the_values_that_no_tensor_uses() -> None:
+    """The allocator keeps the device memory, but in the next cell nobody reads the old bytes."""
+    gpu = gpulab.virtual_gpu("H200", first_use=False)
+    with gpu:
+        kept, dropped = (torch.full((N,), value, device="cuda") for value in (2.0, 3.0))
+        assert (kept.sum().item(), dropped.sum().item()) == (2.0 * N, 3.0 * N)
+        reserved = torch.cuda.memory_reserved()
+        del dropped
+        before = resident_bytes()
+    assert before - resident_bytes() > 48 * MIB
+    with gpu:
+        assert torch.cuda.memory_reserved() == reserved
+        assert kept.sum().item() == 2.0 * N
+
+
+def test_leaving_keeps_the_memory_of_a_kernel_that_waits() -> None:
+    """It still writes to the next owner of memory that the program dropped too early."""
+    gpu = gpulab.virtual_gpu("H200", first_use=False)
+    with gpu:
+        dropped = torch.zeros(N, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda._sleep(1_000_000_000)
+            dropped.fill_(9)
+        del dropped
+    with gpu:
+        owner = torch.ones(N, device="cuda")
+        torch.cuda.synchronize()
+        assert owner.sum().item() == 9.0 * N
+
+
+@needs_linux
+def test_a_large_call_gives_freed_memory_back() -> None:
+    """Its temporary tensors do not stay with the C library until the end of a long cell."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.ones(N // 4, device="cuda")
+        torch.exp(x).sum().item()  # imports what it needs
+        pieces = [torch.ones(25_000) for _ in range(800)]
+        del pieces[:-1]
+        before = resident_bytes()
+        torch.exp_(x)
+        torch.cuda.synchronize()
+        assert before - resident_bytes() > 48 * MIB
+    assert len(pieces) == 1
+
+
+@needs_linux
 def test_leaving_gives_freed_memory_back() -> None:
     """What PyTorch has freed in small pieces goes back to the system at the end of the context."""
     gpu = gpulab.virtual_gpu("H200", first_use=False)

@@ -288,6 +288,7 @@ def test_reading_a_value_waits_for_the_device(wait: str) -> None:
     assert elapsed_s(getattr(x, wait)) > 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_pinned_copies_return_and_pageable_ones_wait() -> None:
     """A copy of 64 MB returns at once from pinned memory, and takes milliseconds from pageable."""

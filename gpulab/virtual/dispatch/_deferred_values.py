@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
+from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
@@ -33,6 +34,9 @@ _ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
 
 # Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
+# A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
+# the C library until the end of the cell, a notebook would need hundreds of megabytes more.
+_LARGE_S = 1e-3
 # On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
 # such statistics through out=, so these operators run without out=, and the results are copied.
 _STATISTICS_WIDER = {"native_batch_norm"}
@@ -47,7 +51,7 @@ class DeferredValues:
     """
 
     __slots__ = (
-        *("_args", "_changed", "_is_complex", "_kwargs", "_may_repeat"),
+        *("_args", "_changed", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
         *("_operator", "_repetition", "_targets"),
     )
 
@@ -76,6 +80,7 @@ class DeferredValues:
             for item, by in zip(results, plan.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
+        self._is_large = plan.host_s >= _LARGE_S
         self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S and not operator.is_random
         self._repetition: Repetition | None = None
 
@@ -115,6 +120,8 @@ class DeferredValues:
             raise
         finally:
             del guard
+        if self._is_large:
+            return_freed_memory()
 
     def _compute(self, seed: int) -> None:
         if self._operator.is_random:

@@ -12,6 +12,7 @@ from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
     check_errors,
     conj_view,
+    efficient_zero_tensor,
     in_derivative,
     neg_view,
     pack_padded_sequence,
@@ -419,7 +420,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     pad_packed_sequence: _on_virtual(_pack_or_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
-    aten._efficientzerotensor.default: _zero_tangent,
+    efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),

@@ -138,7 +138,8 @@ class Values:
     """The bytes of a storage in host memory, which is allocated on first use.
 
     The bytes belong to the allocator's block, as on a GPU: a block that is used again contains
-    its old bytes, and a kernel that still runs writes into the block's next owner. A pending
+    its old bytes, and a kernel that still runs writes into the block's next owner. Only the end of
+    a context, such as that of a cell, frees the bytes of segments that no tensor uses. A pending
     kernel refers to the values and not to the storage, so the device memory is free as soon as
     the program drops its tensors.
 

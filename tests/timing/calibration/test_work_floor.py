@@ -254,6 +254,7 @@ def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
     assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     """They hang on the error, which says when it came."""
@@ -393,6 +394,7 @@ def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert not calibration.can_record()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
     """The floor after a cache flush is another one than with a hot cache."""
@@ -437,6 +439,7 @@ def test_the_floor_of_the_device_is_read_before_and_behind(
     assert found.floor_method == "timer"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, str]]) -> None:
     """One that stands in is at hand, as a rule from before, and there it ends."""
@@ -445,6 +448,7 @@ def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, s
     assert found.floor_method == "work"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_what_stands_in_is_brought_up_to_date(
     monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
@@ -510,6 +514,7 @@ def test_samples_behind_the_records_have_the_last_clock() -> None:
     assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_how_the_floor_was_found_is_told() -> None:
     """A virtual GPU's floor comes from its model; without a floor the text is empty."""

@@ -100,6 +100,7 @@ def test_forward_derivatives_are_those_of_the_cpu(
             torch.testing.assert_close(mine.cpu(), theirs)
 
 
+@pytest.mark.slow
 def test_dual_tensors_carry_their_tangents() -> None:
     """A dual tensor on the GPU has the CPU's tangent."""
     x, along = torch.rand(4, 4), torch.rand(4, 4)

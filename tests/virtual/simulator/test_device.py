@@ -95,6 +95,20 @@ def test_a_kernel_gets_multiprocessors_that_become_free() -> None:
     assert times[1] == (0, 10 * US + (10 * US - done_ns))
 
 
+def test_work_is_counted_once_when_the_shares_change_twice() -> None:
+    """A kernel that gets more multiprocessors twice ends when all of its work is done."""
+    device = SimulatedDevice(H200)
+    sides = [device.add_stream() for _ in range(2)]
+    times = run(
+        device,
+        kernel(device.streams[0], 10 * US, 66),
+        kernel(sides[0], 20 * US, 33),
+        kernel(sides[1], 20 * US, 132),
+    )
+    # A quarter of the multiprocessors for 10 µs, three quarters for 10 µs, then all of them.
+    assert times[2] == (0, 20 * US + 10 * US)
+
+
 def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
     """Copies in opposite directions overlap; two in one direction do not."""
     device = SimulatedDevice(H200)

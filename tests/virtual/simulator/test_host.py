@@ -2,6 +2,7 @@
 
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, StreamTask
+from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._task import FixedDuration
@@ -110,3 +111,14 @@ def test_host_work_takes_time_by_its_bytes() -> None:
     host = make_host()
     host.run(lambda: None, size_bytes=20_000_000)
     assert host.now_ns == 1_000_000 + COSTS.host_operation_ns
+
+
+def test_giving_memory_back_takes_time_by_its_size() -> None:
+    """A cudaFree takes 300 ns more for each mebibyte."""
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    took_ns = []
+    for n_mib in (64, 256):
+        before_ns = machine.host.now_ns
+        machine.device_free(machine.gpu, n_mib << 20)
+        took_ns.append(machine.host.now_ns - before_ns)
+    assert took_ns[1] - took_ns[0] == (256 - 64) * 300

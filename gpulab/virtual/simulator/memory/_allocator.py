@@ -215,6 +215,13 @@ class Allocator:
         call the values would stay in real memory, too.
         """
         self._is_abandoned = True
+        self.drop_unused_values()
+
+    def drop_unused_values(self) -> None:
+        """Free the real memory of segments that no tensor uses; they stay reserved.
+
+        Call it while no kernel is pending: one that still runs may write into the next owner.
+        """
         for segment in self.reserve.segments:
             if all(block.is_free for block in segment.blocks()):
                 segment.payload = None
