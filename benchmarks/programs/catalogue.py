@@ -66,9 +66,6 @@ _COMMITS = {
     "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
     "uoguelph-mlrg/Cutout": "287f934ea5fa00d4345c2cccecf3552e2b1c33e3",
     "kentaroy47/vision-transformers-cifar10": "5bb83d36018b314c3020558541015bb01bce15bc",
-    "hoya012/automatic-mixed-precision-tutorials-pytorch": (
-        "53f785ee07f5f09078014f7817b87487ea497eb2"
-    ),
     "pytorch/benchmark": "0e83c440a51cd63464fee34724d01b7c814ce39b",
 }
 
@@ -410,13 +407,6 @@ PROGRAMS = (
         "--net mlpmixer --bs 8 --n_epochs 1 --nowandb",
     ),
     _p(
-        "AMP tutorial, ResNet-18",
-        "hoya012/automatic-mixed-precision-tutorials-pytorch",
-        "main.py",
-        "--amp --pretrained 0 --batch_size 4 --num_workers 0 --epochs 1 --checkpoint_name here",
-        data="folders",
-    ),
-    _p(
         "Neural ODE on MNIST",
         "rtqichen/torchdiffeq",
         "examples/odenet_mnist.py",
@@ -441,12 +431,6 @@ PROGRAMS = (
         "eriklindernoren/PyTorch-GAN",
         "implementations/ebgan/ebgan.py",
         "--n_epochs 1 --batch_size 16 --n_cpu 0",
-    ),
-    _p(
-        "Data loader bench",
-        "stas00/ml-engineering",
-        "training/performance/benchmarks/dataloader/num-workers-bench.py",
-        "",
     ),
     _p(
         "TorchBench, lennard_jones",

@@ -141,20 +141,6 @@ def _pictures_and_masks() -> None:
         Image.fromarray(mask).save(f"data/masks/{i}.png")
 
 
-def _folders_of_pictures() -> None:
-    """Write pictures in one folder for each class, as ImageFolder reads them."""
-    from PIL import Image
-
-    draw = np.random.default_rng(0)
-    for part in ("seg_train/seg_train", "seg_test/seg_test"):
-        for kind in range(6):
-            folder = Path("data", part, str(kind))
-            folder.mkdir(parents=True)
-            for i in range(10):
-                picture = draw.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-                Image.fromarray(picture).save(folder / f"{i}.png")
-
-
 def _citations() -> None:
     """Write a small citation graph in the format of Cora."""
     draw = np.random.default_rng(0)
@@ -183,6 +169,5 @@ _WRITERS = {
     "corpus": _corpus,
     "tokens": _tokens,
     "pictures": _pictures_and_masks,
-    "folders": _folders_of_pictures,
     "citations": _citations,
 }
