@@ -15,6 +15,7 @@ import torch._compile
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
+import torch.utils.checkpoint
 from torch.utils.flop_counter import flop_registry
 
 # mypy knows none of these names, hence ``Any``.
@@ -65,6 +66,7 @@ script_operators: Any = torch.jit._builtins._get_builtin_table
 # The next two serve torch.set_default_device and `with torch.device(...)`.
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
+CheckpointHooks: Any = torch.utils.checkpoint._checkpoint_hook
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
 nested_from_mask_left_aligned: Any = torch._nested_tensor_from_mask_left_aligned

@@ -64,6 +64,8 @@ _COMMITS = {
     "milesial/Pytorch-UNet": "21d7850f2af30a9695bbeea75f3136aa538cfc4a",
     "stas00/ml-engineering": "744d01e18b79512572f64a6bbd8b5f4a725203a7",
     "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
+    "uoguelph-mlrg/Cutout": "287f934ea5fa00d4345c2cccecf3552e2b1c33e3",
+    "kentaroy47/vision-transformers-cifar10": "5bb83d36018b314c3020558541015bb01bce15bc",
     "pytorch/benchmark": "0e83c440a51cd63464fee34724d01b7c814ce39b",
 }
 
@@ -386,6 +388,50 @@ PROGRAMS = (
     _p("GPU MODE, lecture 1", "gpu-mode/lectures", "lecture_001/pytorch_square.py", ""),
     _p("GPU MODE, profiler", "gpu-mode/lectures", "lecture_001/pt_profiler.py", ""),
     _p("GPU MODE, DDP", "gpu-mode/lectures", "lecture_017/ddp_simple.py", ""),
+    _p(
+        "CIFAR-10, Cutout",
+        "uoguelph-mlrg/Cutout",
+        "train.py",
+        "--batch_size 8 --epochs 1 --cutout",
+    ),
+    _p(
+        "CIFAR-10, vision transformer with AMP",
+        "kentaroy47/vision-transformers-cifar10",
+        "train_cifar10.py",
+        "--net vit_small --bs 8 --n_epochs 1 --nowandb",
+    ),
+    _p(
+        "CIFAR-10, MLP mixer with AMP",
+        "kentaroy47/vision-transformers-cifar10",
+        "train_cifar10.py",
+        "--net mlpmixer --bs 8 --n_epochs 1 --nowandb",
+    ),
+    _p(
+        "Neural ODE on MNIST",
+        "rtqichen/torchdiffeq",
+        "examples/odenet_mnist.py",
+        "--nepochs 1 --batch_size 4 --test_batch_size 50 --save here",
+        parents=(1,),
+    ),
+    _p(
+        "Latent ODE",
+        "rtqichen/torchdiffeq",
+        "examples/latent_ode.py",
+        "--niters 3",
+        parents=(1,),
+    ),
+    _p(
+        "PyTorch-GAN, lsgan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/lsgan/lsgan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, ebgan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/ebgan/ebgan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
     _p(
         "TorchBench, lennard_jones",
         "pytorch/benchmark",

@@ -91,13 +91,19 @@ class _Observed:
         self.losses: list[float] = []
         self.n_steps = 0
         self.draws_on_device = False
+        self.scale = 1.0
         self._steps = steps
 
     def note_loss(self, loss: torch.Tensor) -> None:
         # Reading a value would end a capture with an error that the program alone does not have.
         is_captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
         if loss.numel() == 1 and not is_captured:
-            self.losses.append(float(loss.detach().float().reshape(()).cpu()))
+            value = float(loss.detach().float().reshape(()).cpu())
+            self.losses.append(value / self.scale)
+
+    def note_scale(self, scaler: torch.amp.GradScaler) -> None:
+        # The loss is scaled on the virtual GPU, but not on the CPU.
+        self.scale = scaler.get_scale()
 
     def note_step(self, *_: object) -> None:
         self.n_steps += 1
@@ -113,7 +119,14 @@ def _run(program: Program, path: Path, found: _Observed) -> None:
         found.note_loss(self)
         backward(self, *args, **kwargs)  # type: ignore[arg-type] # passed on
 
+    scale = torch.amp.GradScaler.scale
+
+    def noted_scale(self: torch.amp.GradScaler, *args: object) -> object:
+        found.note_scale(self)
+        return scale(self, *args)  # type: ignore[call-overload] # passed on
+
     torch.Tensor.backward = noted  # type: ignore[method-assign] # watched from outside
+    torch.amp.GradScaler.scale = noted_scale  # type: ignore[method-assign,assignment] # as above
     hook = register_optimizer_step_post_hook(found.note_step)
     here = Path.cwd() / path.name
     on_cpu = () if torch.cuda.is_available() else program.on_cpu
@@ -124,6 +137,7 @@ def _run(program: Program, path: Path, found: _Observed) -> None:
     finally:
         hook.remove()
         torch.Tensor.backward = backward  # type: ignore[method-assign] # as above
+        torch.amp.GradScaler.scale = scale  # type: ignore[method-assign] # as above
         found.draws_on_device = _has_drawn()
 
 

@@ -47,7 +47,8 @@ def install() -> None:
 
 def prepare(data: str) -> None:
     """Write the files that a program expects in its working directory."""
-    Path("results").mkdir()
+    for name in ("results", "logs", "checkpoints"):
+        Path(name).mkdir(exist_ok=True)  # the repository may have one
     if data:
         _WRITERS[data]()
 

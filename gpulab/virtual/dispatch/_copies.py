@@ -4,7 +4,7 @@ import math
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -107,11 +107,13 @@ def to_device(
     return target
 
 
-def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tensor:
+def to_host(
+    source: VirtualTensor, dtype: torch.dtype | None = None, *, non_blocking: bool = False
+) -> torch.Tensor:
     """Return a copy of a virtual tensor in host memory; missing values become ``nan``."""
     key = source.layout_key
     # empty_like gives a dense layout with the same order of dimensions, as PyTorch's cpu() does.
-    shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device="meta")
+    shape = torch.empty_strided(key.sizes, key.strides, dtype=dtype or key.dtype, device="meta")
     with without_symbols():
         target = torch.empty_like(shape, device="cpu")
     if non_blocking:
@@ -149,12 +151,20 @@ def copy_in(
 
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
-    """Copy a virtual tensor into host memory."""
+    """Copy a virtual tensor into host memory.
+
+    As in PyTorch, the GPU converts the type for a copy that does not block, and otherwise the
+    host, so that the copy needs no memory on the GPU.
+    """
+    converts = target.dtype != source.dtype
+    if converts and non_blocking:
+        source = cast("VirtualTensor", source.to(target.dtype))
     on_device = reference(source)
-    pinned = is_pinned(target)
+    # The host converts from pageable memory.
+    pinned = is_pinned(target) and (non_blocking or not converts)
     if not source.has_values:
         # Raises or warns now, on the line of the program that copies.
-        _stand_in(source)
+        _stand_in(source, target.dtype)
     # With values switched off nobody looks at the result, and filling it with nan would take
     # longer than the rest of the copy.
     may_look = active().limits.max_elements > 0
@@ -172,6 +182,9 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))
     _launch(task, accesses, waits=not (pinned and non_blocking))
+    if converts and not non_blocking:
+        # The task above has converted the values; here is the time that the host takes for it.
+        active().host.run(lambda: None, size_bytes=source.layout_key.size_bytes)
 
 
 def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
@@ -208,7 +221,7 @@ def read_item(source: VirtualTensor) -> Any:
     # through pinned memory, so this counts as pinned.
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
     if on_device.values.missing is not None:
-        return _stand_in(source)
+        return _stand_in(source, source.dtype)
     return on_device.view().item()
 
 
@@ -244,15 +257,16 @@ def require_values(tensor: VirtualTensor, where: str = "") -> None:
         raise NoValuesError(f"{where}: {reason}" if where else reason)
 
 
-def _stand_in(tensor: VirtualTensor) -> float:
+def _stand_in(tensor: VirtualTensor, dtype: torch.dtype) -> float:
     """Return nan for a value that was not computed, with one warning for each virtual machine.
 
     Raises
     ------
     NoValuesError
-        If the type is not a floating point type, because integers have no nan.
+        If ``dtype``, the type in which the value is read, is not a floating point type, because
+        integers have no nan.
     """
-    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+    if not (dtype.is_floating_point or dtype.is_complex):
         require_values(tensor)
     machine, missing = active(), tensor.storage_block.values.missing
     # A user who switched values off (max_elements is 0) expects nan and needs no warning.

@@ -269,6 +269,9 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(source, VirtualTensor):
         if not isinstance(target, VirtualTensor):
             return _run_planned(func, args, kwargs)
+        if non_blocking and source.dtype != target.dtype:
+            on_gpu = _as_it_is(source.expand(target.shape).contiguous(), target.storage_block.gpu)
+            return _run_planned(func, (target, on_gpu), {})
         # A conversion makes a new host tensor, which is pageable.
         pinned = is_pinned(source) and source.dtype == target.dtype
         mark_written(active(), target)
@@ -313,21 +316,38 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         is_gradient = device is not None and device.type == "meta" and in_derivative()
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
-            options = {"dtype": dtype, "device": META, "memory_format": memory_format}
-            with without_symbols():
-                like = aten.empty_like(source, **options)
+            if non_blocking and dtype != source.dtype:
+                on_gpu = _as_it_is(source, gpu, memory_format)
+                return _run_planned(func, (on_gpu,), {"dtype": dtype})
             same = _converted(source, dtype)
-            return to_device(same, gpu, layout_of(like), non_blocking=non_blocking)
+            return _as_it_is(same, gpu, memory_format, non_blocking=non_blocking)
         return _run_planned(func, args, kwargs)
     options = {"dtype": dtype, "memory_format": memory_format}
     if device is None or device.type == "meta":
         return _run_planned(func, (source,), options)
     if device.type == "cuda":
         return _to_gpu(func, source, gpu_of([], device, func, args), options)
-    if dtype != source.dtype or memory_format not in {None, torch.preserve_format}:
-        # As in PyTorch: the GPU converts the type first, then the result is copied.
+    if memory_format not in {None, torch.preserve_format}:
+        options["dtype"] = source.dtype
         source = _run_planned(func, (source,), options)
-    return to_host(source, non_blocking=non_blocking)
+    return to_host(source, dtype, non_blocking=non_blocking)
+
+
+def _as_it_is(
+    source: torch.Tensor,
+    gpu: SimulatedGpu,
+    memory_format: torch.memory_format | None = None,
+    *,
+    non_blocking: bool = True,
+) -> VirtualTensor:
+    """Return a copy of a host tensor on a GPU with the same type.
+
+    As in PyTorch, the GPU converts the type afterwards if the copy does not block. So a program
+    that changes pinned memory before the copy has run copies the new values here, too.
+    """
+    with without_symbols():
+        like = aten.empty_like(source, device=META, memory_format=memory_format)
+    return to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
 
 
 def _converted(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -22,6 +22,7 @@ from gpulab.virtual.dispatch._plans import (
     PlainResult,
     ViewResult,
 )
+from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.kernels import libraries_used
 from gpulab.virtual.simulator import (
@@ -117,6 +118,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     for tensor in changed:
         if missing is None or not _is_flag(call, tensor):
             mark_written(machine, tensor, missing)
+        elif not tensor.has_values:  # values are switched off, and the flag has none yet
+            tensor.storage_block.set_missing(None)
+            reference(tensor).set_to_zero()
     # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)

@@ -14,11 +14,15 @@ _NORM_TENSOR_NS = 2_200
 _FUSED_NS = 28_000
 # A read from memory takes as long as this many additions of a loss's inner loop.
 _STEPS_A_ROW = 65
-# PyTorch has three softmax kernels: a warp keeps a short row in registers, a block keeps a longer
-# one in shared memory, and the longest rows are read again from memory. A block has 48 KiB of
-# shared memory unless it asks for more.
+# PyTorch's softmax kernels (aten/src/ATen/native/cuda/SoftMax.cu): a warp keeps a short row in
+# registers, and a block of 1,024 threads a longer one, with at most 9 elements a thread. A still
+# longer row is kept in shared memory if it fits and consists of whole vectors of 16 bytes. A block
+# has 48 KiB unless it asks for more, and its 32 warps need 4 bytes each. Other rows are read again
+# from memory.
 _WARP_ROW = 1_024
-_SHARED_ROW_BYTES = 48 * 1024
+_REGISTER_ROW = 9 * 1_024
+_SHARED_ROW_BYTES = 48 * 1024 - 32 * 4
+_VECTOR_BYTES = 16
 # A block of a foreach kernel processes this many elements of one tensor.
 _CHUNK = 65_536
 # Pointers to tensors are arguments of the kernel, which limits the tensors of one foreach launch.
@@ -35,7 +39,9 @@ def _softmax(call: OperatorCall) -> KernelWork:
     n_rows = source.n_elements // max(1, length)
     if length <= _WARP_ROW:
         return call.work("softmax", n_rows=n_rows)
-    if length * 4 <= _SHARED_ROW_BYTES:
+    row_bytes = length * source.dtype.itemsize
+    is_shared = row_bytes < _SHARED_ROW_BYTES and row_bytes % _VECTOR_BYTES == 0
+    if length <= _REGISTER_ROW or is_shared:
         return call.work("softmax in shared memory", n_rows=n_rows)
     return call.work("softmax of long rows", n_rows=n_rows)
 

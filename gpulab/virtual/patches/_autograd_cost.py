@@ -1,20 +1,26 @@
-"""Charge the host time of autograd's engine in ``backward()``, without that of its operators."""
+"""Charge the host time of autograd: its engine in ``backward()``, and hooks for saved tensors."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 
 from gpulab.interrupts import opening
-from gpulab.torch_private import engine_run_backward
+from gpulab.torch_private import CheckpointHooks, engine_run_backward
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.simulator import Machine, is_owner
 
+# What torch.utils.checkpoint adds to a function of one operator that runs twice, less what other
+# costs contain. Timed in a loop, on the CPU of a machine without a GPU.
+_CHECKPOINT_NS = 150_000
+
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacement of the function that starts autograd's engine.
+    """Return the replacements for what starts autograd's engine, and for hooks of saved tensors.
 
-    It spends the whole host time before the first gradient is launched, not between launches.
+    The engine spends its whole host time before the first gradient is launched, not between
+    launches.
 
     Parameters
     ----------
@@ -24,6 +30,22 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         The layers that a library runs as a whole; each counts as one node.
     """
     run_backward = engine_run_backward
+    set_hooks = saved_tensors_hooks.__init__
+
+    def charged(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(saved: Any) -> Any:
+            if is_owner():
+                machine.host.charge("hook")
+            return hook(saved)
+
+        return call
+
+    def init(
+        self: Any, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
+    ) -> None:
+        if isinstance(self, CheckpointHooks) and is_owner():
+            machine.host.spend(_CHECKPOINT_NS)
+        set_hooks(self, charged(pack_hook), charged(unpack_hook))
 
     @opening  # Ctrl-C may interrupt here, because hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +66,10 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             host.n_backward -= 1
             layers.end_pass()
 
-    return [(torch.autograd, {"_engine_run_backward": run})]
+    return [
+        (torch.autograd, {"_engine_run_backward": run}),
+        (saved_tensors_hooks, {"__init__": init}),
+    ]
 
 
 def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:

@@ -284,7 +284,7 @@ def _accelerator(machine: Machine) -> dict[str, Any]:
 
 def _cuda_functions(machine: Machine) -> dict[str, Any]:
     major, minor = machine.spec.compute_capability
-    shown = device_properties(machine.spec)
+    shown = [device_properties(machine.spec, index) for index in range(len(machine.gpus))]
     devices = _devices(machine)
     return {
         "_initialized": True,
@@ -295,7 +295,7 @@ def _cuda_functions(machine: Machine) -> dict[str, Any]:
         "device_count": lambda: len(machine.gpus),
         "_exchange_device": devices["_cuda_exchangeDevice"],
         "_maybe_exchange_device": devices["_cuda_exchangeDevice"],
-        "_get_device_properties": lambda _index: shown,
+        "_get_device_properties": lambda index: shown[index],
         "get_arch_list": lambda: [f"sm_{major}{minor}"],
         "is_bf16_supported": lambda **_emulated: major >= 8,  # noqa: PLR2004 # since Ampere
         "is_tf32_supported": lambda: major >= 8,  # noqa: PLR2004 # since Ampere

@@ -18,7 +18,7 @@ _RESERVED_BYTES = 1024
 class DeviceUuid:
     """The UUID of a GPU: a text, and ``bytes`` as numbers from 0 to 255, as in PyTorch."""
 
-    text: str = "00000000-0000-0000-0000-000000000000"
+    text: str
 
     @property
     def bytes(self) -> list[int]:
@@ -39,6 +39,7 @@ class DeviceProperties:
     total_memory: int
     multi_processor_count: int
     L2_cache_size: int
+    uuid: DeviceUuid
     clock_rate: int
     memory_clock_rate: int
     max_threads_per_multi_processor: int
@@ -55,7 +56,6 @@ class DeviceProperties:
     pci_device_id: int = 0
     pci_domain_id: int = 0
     gcnArchName: str = ""  # noqa: N815 # torch's name
-    uuid: DeviceUuid = DeviceUuid()
 
     def __str__(self) -> str:
         return (
@@ -69,8 +69,19 @@ class DeviceProperties:
     __repr__ = __str__
 
 
-def device_properties(spec: GpuSpec) -> DeviceProperties:
-    """Return the properties of the GPU with this data sheet.
+def uuid_of(index: int) -> DeviceUuid:
+    """Return the UUID of a GPU: the same in every run, so that two runs print the same.
+
+    Examples
+    --------
+    >>> str(uuid_of(1))
+    '00000000-0000-0000-0000-000000000001'
+    """
+    return DeviceUuid(f"00000000-0000-0000-0000-{index:012d}")
+
+
+def device_properties(spec: GpuSpec, index: int = 0) -> DeviceProperties:
+    """Return the properties of the GPU with this data sheet and index.
 
     Examples
     --------
@@ -88,6 +99,7 @@ def device_properties(spec: GpuSpec) -> DeviceProperties:
         total_memory=spec.memory_bytes,
         multi_processor_count=spec.n_sms,
         L2_cache_size=spec.l2_bytes,
+        uuid=uuid_of(index),
         # PyTorch's clock rates are in kHz.
         clock_rate=spec.boost_clock_mhz * 1000,
         memory_clock_rate=spec.memory_clock_mhz * 1000,

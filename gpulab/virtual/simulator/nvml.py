@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu
+from gpulab.virtual.simulator._properties import uuid_of
 from gpulab.virtual.simulator._thermal import (
     CLOCK_STEP_MHZ,
     LEAST_LIMIT_SHARE,
@@ -211,8 +212,7 @@ class _SimulatedNvml:
 
 
 def _uuid(index: int) -> str:
-    # The same in every run, so that two runs of a program print the same.
-    return f"GPU-00000000-0000-0000-0000-{index:012d}"
+    return f"GPU-{uuid_of(index)}"
 
 
 def _bus_id(index: int) -> str:

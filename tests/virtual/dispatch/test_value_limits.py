@@ -146,6 +146,18 @@ def test_a_scaled_step_is_taken_when_gradients_have_no_values(*, fused: bool) ->
     assert not layer.weight.has_values
 
 
+def test_a_scaled_step_is_taken_where_values_are_switched_off() -> None:
+    """Without any values a scaler takes its step, too, so that the step takes its time."""
+    with gpulab.virtual_gpu("H200", max_value_elements=0):
+        layer = nn.Linear(4, 4, device="cuda")
+        optimizer = torch.optim.SGD(layer.parameters(), 0.1, momentum=0.9)
+        scaler = torch.amp.GradScaler("cuda")
+        scaler.scale(layer(torch.ones(2, 4, device="cuda")).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert "momentum_buffer" in optimizer.state[layer.weight]
+
+
 @pytest.mark.parametrize("budget", [0, -0.05, math.nan, "0.05", None])
 def test_a_wrong_budget_is_refused(budget: object) -> None:
     """A budget that is not a positive number is refused, with advice to switch values off."""

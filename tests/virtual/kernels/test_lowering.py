@@ -41,6 +41,9 @@ def work(func: object, *args: object, **kwargs: object) -> KernelWork:
     return lower(func, args, kwargs, out, layouts)
 
 
+HALF = torch.float16
+
+
 def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Return a tensor without values."""
     return torch.empty(sizes, dtype=dtype, device=META)
@@ -68,6 +71,20 @@ def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
         ),
         (
             lambda: work(aten._softmax.default, empty(2, 1 << 16), -1, *PLAIN),
+            "softmax of long rows",
+        ),
+        # A row of halves needs half the shared memory, and whole vectors of 16 bytes. The last
+        # two lengths were recorded on an H200.
+        (
+            lambda: work(aten._softmax.default, empty(2, 16_384, dtype=HALF), -1, *PLAIN),
+            "softmax in shared memory",
+        ),
+        (
+            lambda: work(aten._softmax.default, empty(88, 17_097, dtype=HALF), -1, *PLAIN),
+            "softmax of long rows",
+        ),
+        (
+            lambda: work(aten._softmax.default, empty(205, 11_846), -1, *PLAIN),
             "softmax of long rows",
         ),
         (lambda: work(aten.cumsum.default, empty(64, 64), 1), "scan"),

@@ -1,9 +1,10 @@
 """A backward pass takes host time by its nodes and leaves, and its results are PyTorch's."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import gpulab
 from gpulab.virtual.patches._autograd_cost import nodes_behind
@@ -64,6 +65,36 @@ def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
         before_ns = gpu.machine.host.now_ns
         torch.zeros(2, device="cuda")
         assert gpu.machine.host.now_ns - before_ns == plain_ns
+
+
+def test_each_saved_tensor_costs_its_hooks(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks for saved tensors cost a hook each time a tensor is packed or unpacked."""
+    charged: list[str] = []
+    monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))
+    x = torch.ones(2, device="cuda", requires_grad=True)
+
+    def same(saved: torch.Tensor) -> torch.Tensor:
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(same, same):
+        y = x.sin()
+    y.backward(torch.ones_like(x))
+    assert charged.count("hook") == 2
+
+
+def test_a_checkpoint_costs_more_than_its_function_twice(host: Host) -> None:
+    """A checkpoint takes host time beyond that of two forward passes and the hooks."""
+    x = torch.ones(2, device="cuda", requires_grad=True)
+
+    def cost_ns(work: Callable[[], torch.Tensor]) -> int:
+        before_ns = host.now_ns
+        work().backward(torch.ones_like(x))
+        return host.now_ns - before_ns
+
+    plain_ns = cost_ns(x.exp)
+    assert cost_ns(lambda: checkpoint(torch.exp, x, use_reentrant=False)) > plain_ns + 150_000
+    assert x.grad is not None
+    assert torch.allclose(x.grad, 2 * x.detach().exp())
 
 
 def test_a_node_that_is_reached_twice_counts_once() -> None:

@@ -1,0 +1,68 @@
+"""A copy between host and device that changes the type converts where PyTorch converts."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NoValuesError
+from gpulab.virtual import Kind
+
+HALF = torch.float16
+GPU_CONVERTS = [Kind.KERNEL, Kind.COPY_OUT]
+
+
+@pytest.mark.parametrize(
+    ("copy", "kinds"),
+    [
+        (lambda host, _: host.to("cuda", HALF), [Kind.COPY_IN]),
+        (lambda host, _: host.to("cuda", HALF, non_blocking=True), [Kind.COPY_IN, Kind.KERNEL]),
+        (lambda host, gpu: gpu.half().copy_(host), [Kind.KERNEL, Kind.COPY_IN]),
+        (lambda host, gpu: gpu.copy_(host.half()), [Kind.COPY_IN]),
+        (lambda host, gpu: gpu.copy_(host.half(), non_blocking=True), [Kind.COPY_IN, Kind.KERNEL]),
+        (lambda _, gpu: gpu.to("cpu", HALF), [Kind.COPY_OUT]),
+        (lambda _, gpu: gpu.to("cpu", HALF, non_blocking=True), GPU_CONVERTS),
+        (lambda host, gpu: host.copy_(gpu.double()), GPU_CONVERTS),
+        (lambda host, gpu: host.half().copy_(gpu, non_blocking=True), GPU_CONVERTS),
+    ],
+)
+def test_the_host_converts_for_a_blocking_copy_and_else_the_gpu(
+    copy: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], kinds: list[Kind]
+) -> None:
+    """The host converts the type for a copy that blocks; otherwise a kernel does."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        host = torch.tensor([1.0, 2.0, 3.0], pin_memory=True)
+        on_gpu = host.cuda()
+        torch.cuda.synchronize()
+        gpu.machine.gpu.device.forget_records()
+        found = copy(host, on_gpu)
+        torch.cuda.synchronize()
+        assert [task.kind for task in gpu.machine.gpu.device.records()] == kinds
+        assert found.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("into", ["a new tensor", "an old one"])
+def test_a_copy_that_converts_reads_pinned_memory_when_it_runs(into: str) -> None:
+    """Pinned memory that changes before the copy has run is copied with its new values."""
+    with gpulab.virtual_gpu("H200"):
+        host = torch.ones(4, pin_memory=True)
+        target = torch.zeros(2, 4, device="cuda", dtype=HALF)
+        torch.cuda._sleep(1_000_000)  # type: ignore[no-untyped-call] # of PyTorch
+        if into == "a new tensor":
+            target = host.to("cuda", HALF, non_blocking=True)
+        else:
+            target[0].copy_(host, non_blocking=True)
+            target = target[0]
+        host.fill_(7)
+        assert target.tolist() == [7.0] * 4
+
+
+def test_the_type_that_is_read_decides_whether_nan_can_stand_for_a_value() -> None:
+    """A missing value is read as nan in a type that has it, and refused in another one."""
+    with gpulab.virtual_gpu("H200", max_value_elements=0):
+        missing = torch.ones(1 << 20, device="cuda")
+        with pytest.raises(NoValuesError):
+            missing.to("cpu", torch.int64)
+        with pytest.raises(NoValuesError):
+            torch.zeros(1 << 20, dtype=torch.int64).copy_(missing)
