@@ -345,7 +345,9 @@ def _plot_roofs(second: _Side, ax: "Axes") -> None:
         roofs = [roof for roof in second.ceilings.roofs if name in roof.peak_flops_per_s]
         heights = np.max([[roof.attainable(at, name) for at in x] for roof in roofs], axis=0)
         label = None if number else "second GPU: roofs"
-        ax.plot(x, heights / _TERA, color=INK, linestyle=_SECOND_ROOF, linewidth=1.2, label=label)
+        look: Any = {"color": INK, "linestyle": _SECOND_ROOF, "linewidth": 1.2}
+        # Below the names of the first GPU's roofs.
+        ax.plot(x, heights / _TERA, label=label, zorder=1.8, **look)
 
 
 def _peaks(side: _Side) -> dict[str, float]:

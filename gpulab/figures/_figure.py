@@ -23,6 +23,7 @@ MAX_TABLE_ROWS = 100
 WIDTH_IN = 9.0  # about the width of a notebook's page
 _PIXELS_PER_INCH = 100
 _SHARPNESS = 2  # device pixels for each CSS pixel, for screens of high resolution
+_MOST_HEIGHT_VH = 85  # percent of the window's height, so that a figure is seen whole
 _MOST_LINES = 6  # of a caption; a longer caption can be folded
 # Of one artist. More of them would make a page slow as SVG shapes, so they are drawn as pixels.
 _MOST_MARKS = 2_000
@@ -41,7 +42,8 @@ _THEME = (
 class Figure:
     """A picture with a text that describes it, and its data.
 
-    In a page it is as wide as the page, and follows the page's light or dark theme.
+    In a page it is as wide as the page, unless it would be higher than the window. It follows the
+    page's light or dark theme.
 
     Attributes
     ----------
@@ -106,6 +108,12 @@ class Figure:
         """Switch the layout off: a second layout would move everything by part of a pixel."""
         self.canvas.set_layout_engine("none")
 
+    @property
+    def _most_width(self) -> str:
+        """The width, in CSS, at which it fits into the window or its text becomes small."""
+        shape = self.canvas.get_figwidth() / self.canvas.get_figheight()
+        return f"max({self.width_px}px, {_MOST_HEIGHT_VH * shape:.0f}vh)"
+
     def __str__(self) -> str:
         return self.description
 
@@ -120,7 +128,7 @@ class Figure:
         return (
             '<figure class="gpulab-figure" style="margin:0">'
             f'<img src="data:image/svg+xml;base64,{source}" alt="{text}" '
-            f'style="display:block;width:100%;height:auto">'
+            f'style="display:block;width:100%;max-width:{self._most_width};height:auto">'
             f"<figcaption>{caption}</figcaption><style>{_THEME}</style></figure>"
             f"<details><summary>Data</summary>{_table(self.frame)}</details>"
         )

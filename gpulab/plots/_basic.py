@@ -72,12 +72,13 @@ def _distribution_words(record: object, **_: object) -> Words:
 def _methods_words(record: object) -> Words:
     items = as_list(record)  # type: ignore[arg-type]  # as above
     medians = [
-        f"{name_of(item)}: {format_estimate(item.median_s, *item.interval_s)}" for item in items
+        f"{name_of(item)}: {format_estimate(item.median_s, *item.interval_s)}." for item in items
     ]
     least, most = (pick(item.median_s for item in items) for pick in (min, max))
-    ratio = f" The largest is {most / least:.3g} times the smallest." if 0 < least < most else ""
+    if 0 < least < most:
+        medians.append(f"The largest is {most / least:.3g} times the smallest.")
     height_in = _ROWS_MARGIN_IN + _ROW_IN * len(items)
-    return Words("Median time per call", f"{'; '.join(medians)}.{ratio}", height_in)
+    return Words("Median time per call", "\n".join(medians), height_in)
 
 
 def _scaling_words(record: object, **_: object) -> Words:

@@ -57,8 +57,10 @@ def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as 
     said = []
     for name in columns:
         each = zip(frame[x], frame[name], strict=True)
-        listed = "; ".join(f"{one_line(str(row))}: {_said(name, value)}" for row, value in each)
-        said.append(f"{_plain(name)}: {listed}." if len(columns) > 1 else f"{listed}.")
+        listed = [f"{one_line(str(row))}: {_said(name, value)}" for row, value in each]
+        if len(columns) > 1:
+            listed = [f"{_plain(name)}: {'; '.join(listed)}"]
+        said += [f"{line}." for line in listed]
     return Words(_title(columns, x), "\n".join(said), 1.5 + 0.45 * len(frame))
 
 

@@ -34,11 +34,12 @@ def _words(record: Ladder) -> Words:
     said = [
         f"{one_line(rung.name)}: {format_time(rung.record.median_s)}"
         + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
+        + "."
         for rung in record.rungs
         if rung.record is not None
     ]
     title = f"{record.label or 'One piece of work'} by every method"
-    return Words(title, "; ".join(said) + ".", 5.6)
+    return Words(title, "\n".join(said), 5.6)
 
 
 @one_call(_words)

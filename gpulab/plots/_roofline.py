@@ -44,6 +44,11 @@ _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
 _ROW_SHARE = 0.18  # of a row, from its middle to each model
 _PT_PER_INCH = 72
+# Names of roofs: no other roof crosses them, and points are drawn over them.
+_ON_PAPER: Any = {
+    "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
+    "zorder": 1.9,
+}
 _CHARACTER, _LINE = 0.0115, 0.05  # width and height of small text, as shares of the axes
 
 
@@ -177,6 +182,7 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
             textcoords="offset points",
             ha="right",
             va="bottom",
+            **_ON_PAPER,
         )
     if names:
         rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
@@ -246,6 +252,7 @@ def _name_slope(
         rotation_mode="anchor",
         transform_rotates_text=True,
         va="top" if is_below else "bottom",
+        **_ON_PAPER,
     )
 
 

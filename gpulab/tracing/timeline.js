@@ -101,7 +101,7 @@ class Spans {
     }
     this.height = y + 4;
     const longest = Math.max(...[...this.lanes, ...this.series].map(one => nameOf(one).length));
-    this.gutter = Math.min(200, Math.max(84, 7.4 * longest + 22));
+    this.gutter = Math.min(200, Math.max(84, 8.2 * longest + 24));
   }
 
   // Bars are sorted by row and start. Their ends are not sorted, because an event may be inside

@@ -3,7 +3,8 @@
 
 const STYLE = `${LOOK}
 .gpulab-picture { padding: 2px; }
-.gpulab-picture .stage { position: relative; display: block; width: 100%; outline-offset: 2px; }
+.gpulab-picture .stage { position: relative; display: block; width: 100%; outline-offset: 2px;
+  max-width: max(840px, 85vh * var(--shape, 1.8)); } /* not higher than the window, and no text under 12 px */
 .gpulab-picture.gpulab-presents .stage { max-width: calc((100vh - 9em) * var(--shape)); margin: auto; }
 .gpulab-picture img { display: block; width: 100%; height: auto; }
 .gpulab-picture .marks div { position: absolute; pointer-events: none; box-sizing: border-box; }
@@ -100,14 +101,14 @@ class Picture {
   // Observes size and theme of the page, so that the kernel draws sharply and on the right paper.
   watch() {
     this.observers = [new ResizeObserver(() => this.measurePage()), new MutationObserver(() => this.measurePage())];
-    this.observers[0].observe(this.root);
+    this.observers[0].observe(this.stage);
     this.observers[1].observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
     this.measurePage();
   }
 
   measurePage() {
     const { model } = this;
-    const scale = (this.root.clientWidth || model.get("width")) / (model.get("width") || 1);
+    const scale = (this.stage.clientWidth || this.root.clientWidth || model.get("width")) / (model.get("width") || 1);
     const wanted = Math.min(MOST_SHARPNESS, window.devicePixelRatio * Math.max(1, scale));
     const ratio = Math.ceil(wanted * 4) / 4; // in steps, or a resized window would ask for a picture at each pixel
     const dark = themeOf(this.root).isDark;

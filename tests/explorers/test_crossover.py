@@ -527,6 +527,19 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverStat
     assert len(explorer.scene.words) == 3
 
 
+def test_a_slower_second_gpu_is_inside_the_axes() -> None:
+    """They suit both GPUs, and no link moves them."""
+    known = points("matmul")
+    explorer = crossover_explorer("matmul", points=known, n_threads=1, transfers="both", **HERE)
+    alone = explorer.figure().canvas.axes[0].get_ylim()
+    explorer.choose(beside="computed:T4")
+    limits = explorer.figure().canvas.axes[0].get_ylim()
+    assert limits[1] > alone[1]
+    assert max(spot.y for spot in explorer.scene.spots) < limits[1]
+    explorer.choose(link="PCIe 5")
+    assert explorer.figure().canvas.axes[0].get_ylim() == pytest.approx(limits)
+
+
 def test_the_code_shows_the_same_view_again(explorer: Explorer[CrossoverState]) -> None:
     """The code gives an explorer of the same state, and contains only choices that were made."""
     explorer.choose(workload="exp", gpu="computed:A100", size=4096, transfers="out")

@@ -211,6 +211,10 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa:
     drawn = {line.get_label(): (line.get_marker(), line.get_linestyle()) for line in ax.lines}
     assert drawn["second GPU: Tesla T4, predicted"] == ("v", "None")
     assert drawn["second GPU: roofs"] == ("None", "-.")
+    broken = max(line.get_zorder() for line in ax.lines if line.get_linestyle() == "-.")
+    names = [text for text in ax.texts if text.get_text().startswith(("memory", "float32"))]
+    assert len(names) == 2
+    assert all(name.get_zorder() > broken and name.get_bbox_patch() for name in names)
     assert ax.get_ylim()[0] < min(spot.y for spot in scene.spots)
     assert len(scene.markers) == 4
     again = eval(explorer.code, {"gpulab": gpulab})  # our own code

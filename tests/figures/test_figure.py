@@ -36,12 +36,15 @@ def test_the_picture_has_both_themes() -> None:
 
 
 def test_the_page_shows_it_as_wide_as_the_cell() -> None:
-    """The picture scales with the cell, follows JupyterLab's theme, and has a caption."""
-    page = drawn()._repr_html_()
+    """The picture fits into cell and window, follows the theme, and has a line for each sentence."""
+    shown = drawn()
+    page = shown._repr_html_()
     source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert source is not None
     assert base64.b64decode(source[1]).startswith(b"<?xml")
     assert "width:100%" in page
+    shape = shown.canvas.get_figwidth() / shown.canvas.get_figheight()
+    assert f"max-width:max({shown.width_px}px, {85 * shape:.0f}vh)" in page
     assert '[data-jp-theme-light="false"] .gpulab-figure{color-scheme:dark}' in page
     assert "<figcaption><p>First.</p><p>Second.</p></figcaption>" in page
 

@@ -48,7 +48,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         [EVENTS, NAIVE],
         "Median time per call",
         (
-            "events: 22.0 µs [21.3, 22.7]; naive: 5.50 µs [5.33, 5.67]. "
+            "events: 22.0 µs [21.3, 22.7].\nnaive: 5.50 µs [5.33, 5.67].\n"
             "The largest is 4 times the smallest."
         ),
     ),
@@ -95,7 +95,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         "time over n",
         "time: from 2.00 µs at 1 to 8.00 µs at 4; lowest 2.00 µs, highest 8.00 µs.",
     ),
-    (plots.bars, ROWS, "time", "matmul: 2.00 ms; add: 5.00 µs."),
+    (plots.bars, ROWS, "time", "matmul: 2.00 ms.\nadd: 5.00 µs."),
 ]
 each = pytest.mark.parametrize(
     ("plot", "record", "title", "alt"), EVERY, ids=[plot.__name__ for plot, *_ in EVERY]

@@ -92,17 +92,22 @@ def jupyter(folder: Path, **environment: str) -> Iterator[str]:
         "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"]
-    with PORTS:
+    # Warnings of JupyterLab and its kernels would be mixed with what tests and benchmarks print.
+    log = folder / "jupyterlab.log"
+    with PORTS, log.open("w") as errors:
         server = subprocess.Popen(
             [*command, "--port", str(usable_port())],
             cwd=folder,
             env=os.environ | environment,
             stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
         )
         assert server.stdout is not None
         lines = iter(server.stdout.readline, "")
-        address = next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
+        found = (line.split()[1] for line in lines if line.startswith("JupyterLab: "))
+        address = next(found, "")
+        assert address, log.read_text()
     with server:
         yield address
         server.terminate()
