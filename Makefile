@@ -11,8 +11,8 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
-# Checks run side by side: the browser and mypy leave cores idle that the tests can use.
-BESIDE := $(MAKE) --no-print-directory --jobs
+# Checks run side by side: mypy uses one core, which the tests can use when it ends.
+BESIDE := $(MAKE) --no-print-directory --jobs=3
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
@@ -56,7 +56,8 @@ check: $(STAMP)
 
 test: $(STAMP)
 ifeq ($(ARGS),)
-	$(BESIDE) style platforms tests browser-tests
+	$(BESIDE) style platforms tests
+	$(MAKE) --no-print-directory browser-tests
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif

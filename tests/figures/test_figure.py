@@ -36,7 +36,7 @@ def test_the_picture_has_both_themes() -> None:
 
 
 def test_the_page_shows_it_as_wide_as_the_cell() -> None:
-    """The picture fits into cell and window, follows the theme, and has a line for each sentence."""
+    """It fits into cell and window, follows the theme, and has a line for each sentence."""
     shown = drawn()
     page = shown._repr_html_()
     source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
