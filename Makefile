@@ -7,8 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
+# Every worker, and each process that a test starts, reads the modules' bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+# Checks run side by side: the browser and mypy leave cores idle that the tests can use.
+BESIDE := $(MAKE) --no-print-directory --jobs
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
@@ -25,14 +29,15 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms animations docs slides
+.PHONY: help lab check test test-matrix animations docs slides
+.PHONY: style lint types platforms win32 darwin fast-tests tests browser-tests
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
-	@echo "make check                  style, types and the fast tests: minutes on two cores"
+	@echo "make check                  style, types and the fast tests: a minute on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"
@@ -45,17 +50,26 @@ help:
 lab: $(LAB)
 	@$(BIN)/gpulab lab $(ARGS)
 
-check: style
-	$(PYTEST) -m "not slow" $(ARGS)
+# Without the notebooks' part of `style`: the tests compare each notebook with its source.
+check: $(STAMP)
+	$(BESIDE) lint types fast-tests
 
-# The browser has the machine to itself: beside other tests its pages miss messages now and then.
-test: style platforms
+test: $(STAMP)
 ifeq ($(ARGS),)
-	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
-	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
+	$(BESIDE) style platforms tests browser-tests
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
+
+fast-tests: $(STAMP)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+tests: $(STAMP)
+	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
+
+# One process: most of the time it waits for the browser.
+browser-tests: $(STAMP)
+	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
@@ -79,17 +93,22 @@ test-matrix: $(STAMP)
 animations: $(STAMP)
 	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
-style: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/codespell
+style: lint types $(STAMP)
 	$(BIN)/gpulab build-notebooks --check
 
-# Names of the standard library that another system does not have.
-platforms: $(STAMP)
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+# mypy finds names of the standard library that Windows or macOS does not have.
+platforms: win32 darwin
+
+win32 darwin: $(STAMP)
+	$(BIN)/mypy --platform $@ --cache-dir .mypy_cache/$@
 
 $(LAB): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \

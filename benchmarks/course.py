@@ -61,6 +61,8 @@ class Classroom:
             islice(cycle(self._kinds()), n_submissions)
         ):
             student = f"{kind}-{number:03}"
+            # Only one question is wrong in each submission, so its marks say whether that mistake
+            # was found.
             changed = {question: source} if question else {}
             notebook = solved(self.folder, self.lab, student, **changed)
             if kind == "untouched":
@@ -99,6 +101,7 @@ class Classroom:
             path = self.folder / "marks" / self.lab / f"{student}.json"
             marks = json.loads(path.read_text("utf-8"))["marks"] if path.is_file() else []
             points = sum(mark["points"] for mark in marks)
+            # No marks at all are wrong, too, even if no points were due.
             if not marks or abs(points - expected) > 1e-6:  # noqa: PLR2004  # rounding
                 found.append(f"{student}: {points:g} points and not {expected:g}")
         return found

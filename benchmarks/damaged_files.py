@@ -42,6 +42,7 @@ from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1
 Random = random.Random
+# A text that no real file contains; the literals are put in its place.
 _HOLE = "@@hole@@"
 _BOMB_MEMBERS, _MEMBER_BYTES = 64, 16 << 20  # together 1 GiB
 _MIB = 1 << 20
@@ -343,6 +344,8 @@ def _changed(text: str, chance: Random, change: Callable[[Any, Any], object]) ->
 
 
 def _with_literal(literal: str, text: str, chance: Random) -> str:
+    # Through a placeholder, because some literals, such as 1e400, cannot pass through a JSON
+    # writer.
     def put(holder: Any, key: Any) -> None:  # noqa: ANN401 # a dict or a list
         holder[key] = _HOLE
 
@@ -464,6 +467,8 @@ def _numbers(found: object, name: str = "") -> Iterator[tuple[str, float]]:
 def cases(number: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, str, Random]]:
     """Yield kind, mutation and random generator of each file: ``number`` files, pair by pair."""
     chance = Random(seed)
+    # Every pair of kind and damage comes before any comes twice, so a short run has tried all of
+    # them.
     pairs = [(name, mutation) for mutation in MUTATIONS for name in names]
     for place in range(number):
         yield *pairs[place % len(pairs)], Random(chance.random())
@@ -482,6 +487,7 @@ def run(
         content = known[name].finished(known[name].text.encode())
         if (found := outcome(known[name], content, folder))[0] != READ:
             raise SystemExit(f"{name}: an undamaged file is not read: {found}")
+    # From here on, so that imports and caches do not count as memory of a file.
     tracemalloc.start()
     for name, mutation, chance in cases(number, seed, names):
         content = damaged(known[name], mutation, chance)

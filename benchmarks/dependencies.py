@@ -74,7 +74,9 @@ def import_ms(module: str, n_processes: int) -> float:
     empty = "import time; print(time.process_time())"
 
     def least_s(program: str) -> float:
+        # Isolated from the user's own packages and from the current folder.
         command = [sys.executable, "-I", "-c", program]
+        # The least, because a busy machine can only make an import slower.
         return min(
             float(subprocess.check_output(command, stderr=subprocess.DEVNULL))  # noqa: S603 # this Python, and names from pyproject.toml
             for _ in range(n_processes)

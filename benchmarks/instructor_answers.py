@@ -85,6 +85,7 @@ def _run(options: argparse.Namespace) -> None:
         if not options.lessons or name in options.lessons:
             outcomes[name] = outcomes_of(executed(source).cells)
             print(name, len(outcomes[name]), "predictions", flush=True)
+            # Written after each lesson, so that an interrupt loses one lesson only.
             text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
             OUTCOMES.write_text(f"{text}\n", "utf-8")
 

@@ -70,6 +70,8 @@ class Campaign:
             self.longest_s = max(self.longest_s, time.monotonic() - start_s)
         rows = rows_by_key(out)
         self.counts["points"] += len(rows)
+        # Two kinds of loss: a task that no line has, and a point that a sweep reported as saved
+        # and whose line is gone.
         self.counts["lost"] += len({task.key for task in self.todo} - rows.keys())
         self.counts["lost"] += len(kept - rows)
         self.counts["doubled"] += rows.total() - len(rows)
@@ -83,6 +85,7 @@ class Campaign:
             kind = "killed while writing"
         else:
             run = ForkedSweep.start(out, self.todo, self.device, nothing)
+            # Up to the duration of a whole sweep, so that kills come at every stage of it.
             time.sleep(self.random.uniform(0, self.longest_s))
             run.signal(signal.SIGKILL)
             kind = "killed by the clock"

@@ -22,6 +22,7 @@ DTYPES = (torch.float32, torch.float16)
 
 def matmul(size: int, dtype: torch.dtype) -> Work:
     """Return the matmul of a square matrix with itself on the GPU, as work to be timed."""
+    # Random numbers, because a GPU runs zeros at a higher clock (docs/clocks.md).
     a = torch.randn(size, size, device="cuda", dtype=dtype)
     return lambda: a @ a
 

@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the lessons, print a table, and write the file."""
     options = parser().parse_args(arguments)
     content = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    # Claims that no lesson states any more are dropped here; those of lessons that do not run now
+    # stay.
     claims = {name: kept for name, kept in content.get("claims", {}).items() if name in stated()}
     for source in SOURCES:
         if not options.lessons or unit_of(source).startswith(tuple(options.lessons)):
@@ -104,6 +106,8 @@ def values_of(source: Path) -> dict[str, Any]:
 
 def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
     """Add the values of one run to the saved ones; measured values become recorded ones."""
+    # In the file a time that was measured on a real GPU is one "recorded", as other machines will
+    # read it.
     world = "virtual" if found["source"] == "virtual" else "recorded"
     for name, value in found["values"].items():
         claims.setdefault(name, {})[world] = {"value": value, "device_name": found["name"]}

@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         place, programs = device.current(), Programs()
         rows = {}
         for letter, step in programs.steps().items():
+            # Power is an average over a second (docs/clocks.md): without a pause the first row of
+            # a program would show the one before.
             time.sleep(1)
             rows[letter] = programs.rows(step, options.seconds)
             print(letter, *rows[letter], sep="\n  ", flush=True)

@@ -19,6 +19,7 @@ from gpulab import recordings
 
 FOLDER = ROOT / "gpulab" / "data" / "recordings"
 DIGITS = 6
+# The wheel may have 5 MB (tests/release/test_packages.py), and the lessons need some of that.
 MOST_BYTES = 2_000_000  # of all recordings together, in the wheel
 
 
@@ -42,6 +43,7 @@ def pack(raw: Path, name: str, folder: Path) -> None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         sys.exit(f"{name!r} is no name for a recording; use a name like 'h200-sxm-2026-11'")
     recording = recordings.load(raw)
+    # A user would take the times of a model for measured ones.
     if recording.is_virtual:
         sys.exit(f"{raw} was recorded on a virtual GPU; only real ones are shipped")
     folder.mkdir(exist_ok=True)

@@ -56,6 +56,7 @@ class Tally:
         except ValueError as error:
             rows = Counter()
             self.failures.append(f"the file cannot be read: {error}")
+        # A point is lost if a sweep reported it as saved and the file does not have it.
         n_lost = (kept - rows).total()
         self.n_starts += 1
         self.lost += n_lost
@@ -90,6 +91,8 @@ class Pairs:
                 time.sleep(self.random.uniform(0, self.alone_s))
                 first.signal(signal.SIGSTOP)
             elif kind == "staged":
+                # The first sweep stops itself after it has read the file; only then may the second
+                # one start.
                 while not _is_stopped(first):
                     time.sleep(0.01)
             second = self._start(out)

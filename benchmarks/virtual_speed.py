@@ -37,6 +37,7 @@ def real_us(work: Work) -> float:
 
 def small_operation(*, values: bool, hazards: bool = False) -> float:
     """Return the real time of adding two small tensors, with or without values and hazards."""
+    # A limit of zero elements switches values off.
     limit = 1 << 20 if values else 0
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
         a, b = (torch.ones(64, device="cuda") for _ in range(2))
@@ -90,6 +91,7 @@ def training_step_ms() -> float:
             step()
             torch.cuda.synchronize()
             readings.append((now_ns() - start_ns) / 1e6)
+    # The first steps make the plans of all operators, which later ones reuse.
     return min(readings[2:])
 
 
@@ -111,6 +113,7 @@ class _Block(nn.Module):
 
 
 def _training_step() -> Callable[[], None]:
+    # The shape of the smallest GPT-2, with a head of its own: about 160 million parameters.
     width, n_words = 768, 50_257
     half = {"device": "cuda", "dtype": torch.bfloat16}
     model = nn.Sequential(

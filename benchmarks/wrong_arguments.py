@@ -35,6 +35,7 @@ def results(asked: Iterable[Call], limit_s: float) -> Iterator[Result]:
         while pending:
             done = list(_in_child(pending, limit_s))
             yield from done
+            # A call that never ended is the last one of `done`; the next process goes on after it.
             pending = pending[len(done) :]
 
 
@@ -63,6 +64,7 @@ def _in_child(asked: list[Call], limit_s: float) -> Iterator[Result]:
 def _make_calls(asked: list[Call], pipe: Connection) -> None:
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp())  # for the files that some of them write
+    # On the level of the system: libraries in C print past sys.stdout.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)

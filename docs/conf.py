@@ -22,19 +22,19 @@ extensions = [
     "sphinx_design",
 ]
 templates_path = ["_templates"]
-# Answers and flaws are for instructors alone.
+# Answers and flaws are only for instructors.
 exclude_patterns = ["_templates", "extensions", "instructor/answers.md", "instructor/flaws.md"]
 nitpicky = False
 default_role = "code"
 
-# Lessons come with what their cells showed. Guides are run here, and fail the build if they fail.
+# Lessons come with their outputs. Guides are run during the build, and an error in one fails it.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / f"guides-{executed.package_digest().hex()[:16]}")
 nb_execution_excludepatterns = ["lessons/*", "lessons/cases/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = -1
 nb_output_stderr = "remove"
-nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # what is shown needs no script from the network
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # the outputs need no script from the network
 nb_render_markdown_format = "myst"
 
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -93,6 +93,14 @@ def local(
         gpulab.use("H200")
         with gpulab.cluster.local(2) as executor:
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
+
+    Arguments are checked when the block begins:
+
+    >>> with local(dashboard_port=70_000):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: dashboard_port=70000; it must be from 1 to 65535, e.g. 8787
     """
     COUNT.or_none.check(n_workers=n_workers)
     if dashboard_port is not None and (
@@ -107,6 +115,7 @@ def local(
         with outside():  # Dask and its threads need the real clocks, not the virtual ones
             client = _start_cluster(distributed, gpus, dashboard_port, stack)
         try:
+            # Dask returns the old result of a pure function, and a measurement must run each time.
             yield client.get_executor(pure=False)
         finally:
             with outside():
@@ -158,6 +167,7 @@ def _n_virtual(n_workers: int | None) -> int:
 def _visible(n_gpus: int) -> list[str]:
     """Return the names that CUDA_VISIBLE_DEVICES has for the GPUs that this process sees."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    # Kept as they are: a name may be the UUID of a GPU or of a part of one (MIG).
     names = [name.strip() for name in given.split(",") if name.strip()]
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
 
@@ -171,6 +181,7 @@ def _start_cluster(
     """Return a client with all workers ready; closing ``stack`` stops everything."""
     keys = _temporary_keys(distributed)
     scheduler = _start_scheduler(distributed, keys, dashboard_port)
+    # Closed in reverse order: first the client, then the workers, and last the scheduler.
     stack.callback(scheduler.close)
     log = stack.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
     for gpu in gpus:
@@ -182,6 +193,7 @@ def _start_cluster(
         client.wait_for_workers(len(gpus), timeout=_START_S)
     except TimeoutError as error:
         log.seek(0)
+        # The last line of a traceback is the error; the rest would bury it.
         said = (log.read().strip().splitlines() or ["it said nothing"])[-1]
         raise NoGpuError(
             f"not all of {len(gpus)} workers came within {_START_S} s, and the last line of what "

@@ -77,6 +77,7 @@ def write_whole(path: FilePath, content: bytes) -> None:
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
+    # A rename onto a link would replace the link, and not the file that it points to.
     target = Path(os.path.realpath(path))
     try:
         _replace(target, content, _status_to_keep(target))
@@ -111,6 +112,7 @@ def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
             stream.flush()
             os.fsync(stream.fileno())  # some file systems report a full disk or quota only here
         if old is not None:
+            # Before the rename, so that the file never has its name with the wrong owner or mode.
             _keep_owner_and_mode(part, old)
         part.replace(target)
     except BaseException:
@@ -127,7 +129,16 @@ def _keep_owner_and_mode(part: Path, old: os.stat_result) -> None:
 
 
 class GrowingFile:
-    """A file that only this process writes to, line by line; :func:`growing` opens one."""
+    """A file that only this process writes to, line by line; :func:`growing` opens one.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
+    ...     file.append("half a line")
+    ...     file.cut(4)
+    ...     isinstance(file, GrowingFile), file.read()
+    (True, b'half')
+    """
 
     def __init__(self, path: FilePath, handle: int) -> None:
         self.path = Path(path)
@@ -251,6 +262,8 @@ def growing(out: FilePath) -> Iterator[GrowingFile]:
     try:
         _check_out(out)
         exists = path.exists()
+        # O_APPEND: read() moves the position of the handle, and each write must still go to the
+        # end.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _OPEN_FLAGS, 0o666)
     except OSError as error:
         raise not_saved(out, error) from error
@@ -332,6 +345,7 @@ def _note_of(handle: int) -> Path | None:
     """Return where a note says who writes to an open file; None if there is no folder for it."""
     status = os.fstat(handle)
     with suppress(NotSavedError):
+        # By device and inode, because one file may have several names.
         return state_folder() / f"writer-{status.st_dev:x}-{status.st_ino:x}.json"
     return None
 
@@ -384,6 +398,11 @@ def state_folder() -> Path:
     ------
     NotSavedError
         If no such folder can be created.
+
+    Examples
+    --------
+    >>> state_folder().is_dir()
+    True
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     usual = platformdirs.user_state_path("gpulab", appauthor=False)

@@ -109,15 +109,29 @@ def all_are_steps(package: str) -> None:
     ----------
     package
         Its full name, such as ``"gpulab.virtual"``.
+
+    Examples
+    --------
+    >>> all_are_steps("gpulab.virtual")  # as gpulab.virtual itself does
     """
     _packages.append(f"{package}.")
 
 
 def in_step(frame: FrameType | None) -> bool:
-    """Return whether ``frame`` or one of its callers is a step, up to the nearest opening."""
+    """Return whether ``frame`` or one of its callers is a step, up to the nearest opening.
+
+    Examples
+    --------
+    >>> import sys
+    >>> in_step(sys._getframe())
+    False
+    >>> step(lambda: in_step(sys._getframe()))()
+    True
+    """
     packages = tuple(_packages)
     while frame is not None:
         code = id(frame.f_code)
+        # Before the steps: a package may be a step as a whole and contain an opening.
         if code in _openings:
             return False
         if code in _steps or str(frame.f_globals.get("__name__")).startswith(packages):
@@ -196,13 +210,24 @@ def _wrap_handlers(context: object) -> None:
     _open.add(id(context))
     for number in _SIGNALS:
         handler = _signal.getsignal(number)
+        # Not callable are SIG_DFL and SIG_IGN, and handlers that C code has set (None).
         if callable(handler) and type(handler) is not _Waiting:
             _signal.signal(number, _Waiting(handler))
 
 
 @ending
 def let_go(context: object) -> None:
-    """End :func:`hold` for a context; after the last one the program's own handlers are back."""
+    """End :func:`hold` for a context; after the last one the program's own handlers are back.
+
+    Examples
+    --------
+    >>> import signal
+    >>> before, context = signal.getsignal(signal.SIGINT), object()
+    >>> hold(context)
+    >>> let_go(context)
+    >>> signal.getsignal(signal.SIGINT) is before
+    True
+    """
     if threading.get_ident() != threading.main_thread().ident:
         return
     _open.discard(id(context))
@@ -229,6 +254,12 @@ def exchange_handler(
         The signal, such as ``signal.SIGINT``.
     handler
         What is called between two steps.
+
+    Examples
+    --------
+    >>> import signal
+    >>> before = exchange_handler(signal.SIGINT, lambda number, frame: print("between two steps"))
+    >>> _ = signal.signal(signal.SIGINT, before)
     """
     before = _signal.signal(number, _Waiting(handler))
     return before.handler if type(before) is _Waiting else before
@@ -267,6 +298,8 @@ class Undo:
         """Run every action even if others fail, and then raise the first error."""
         try:
             while self._actions:
+                # Removed only after it has run, so that an action which a MemoryError stopped runs
+                # once more.
                 self._actions[-1]()
                 self._actions.pop()
         except BaseException:

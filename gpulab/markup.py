@@ -29,7 +29,19 @@ def clean(text: str) -> str:
 
 
 class PrettyPrinter(Protocol):
-    """The method of IPython's pretty-printer that records call; IPython has no types for it."""
+    """The method of IPython's pretty-printer that records call; IPython has no types for it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from IPython.lib.pretty import RepresentationPrinter
+    >>> written = io.StringIO()
+    >>> printer: PrettyPrinter = RepresentationPrinter(written)
+    >>> printer.text("2 ms")
+    >>> printer.flush()
+    >>> written.getvalue()
+    '2 ms'
+    """
 
     def text(self, text: str) -> None:
         """Print this text."""

@@ -251,6 +251,7 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
         raise InvalidOptionError(
             f"{name}={shown(values)}; it must be a list, each item {part.wanted}"
         )
+    # Read once and returned: a generator would be empty for the caller after the check.
     items = tuple(values)
     for index, item in enumerate(items):
         if not part.accepts(item):
@@ -276,6 +277,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
+        # A value that the test below refuses, so that both mistakes have one message.
         found = np.array(math.nan)
     if found.ndim != 1 or np.isnan(found).any():
         raise InvalidOptionError(f"{name}={shown(values)}; it must be a list of numbers, none nan")
@@ -289,6 +291,18 @@ def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
     ------
     InvalidOptionError
         If one is not; the message has its name, its value and what it must be.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     n_bytes: int
+    >>> check_fields(Point(4))
+    >>> check_fields(Point("four"))
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: n_bytes='four'; it must be a whole number
     """
     kind: Any = type(record)
     for name, requirement in _requirements(kind):
@@ -306,6 +320,15 @@ def check_not_negative(record: object, *names: str) -> None:
     ------
     InvalidOptionError
         If one is below 0.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_not_negative(SimpleNamespace(duration_s=0.0), "duration_s")
+    >>> check_not_negative(SimpleNamespace(duration_s=-1.0), "duration_s")
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: duration_s=-1.0; it must be a finite number, 0 or more
     """
     for name in names:
         value = getattr(record, name)
@@ -328,6 +351,7 @@ def _of_annotation(annotation: Any) -> Requirement | None:  # noqa: ANN401  # as
         return _SIMPLE[annotation]
     if isinstance(annotation, UnionType):
         parts = [part for part in annotation.__args__ if part is not NoneType]
+        # A union of several types has no single sentence, so it is not checked here.
         inner = _of_annotation(parts[0]) if len(parts) == 1 else None
         return None if inner is None else inner.or_none
     if isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple:

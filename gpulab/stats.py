@@ -155,6 +155,8 @@ def tick(samples: Samples) -> float:
     """
     values = np.unique(_array(samples))
     steps = np.diff(values)
+    # Without this, two readings of the same tick that differ by rounding would be a tick of their
+    # own.
     steps = steps[steps > _ROUNDING * abs(float(np.median(values)))]
     return float(steps.min()) if steps.size else 0.0
 
@@ -206,6 +208,7 @@ def _interval_rank(n_samples: int, confidence: float) -> int:
     """Return how many samples lie outside the interval at each end."""
     fewer = np.arange(1, n_samples // 2 + 1)
     # Logarithms, because 2**n overflows a float from 1024 samples on.
+    # The logarithm of n over k, for k from 0 on, each from the one before.
     log_ways = np.concatenate(([0.0], np.cumsum(np.log((n_samples + 1 - fewer) / fewer))))
     # Without the factor below, rounding would reject a pair whose chance equals the confidence.
     tail = np.cumsum(np.exp(log_ways - n_samples * math.log(2)))

@@ -44,6 +44,7 @@ def host_memory(tensor: torch.Tensor) -> tuple[str, int]:
     >>> host_memory(x) == host_memory(x[2:])
     True
     """
+    # The address of the storage and not of the tensor, which differs from view to view.
     return "host", tensor.untyped_storage().data_ptr()
 
 
@@ -51,10 +52,18 @@ def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
     """Make the checker forget pinned memory as soon as it is freed.
 
     Its address may be used again at once, and old accesses would look like races with new ones.
+
+    Examples
+    --------
+    >>> checker, x = Checker(), torch.zeros(4)
+    >>> forget_when_freed(checker, x)
+    >>> x.untyped_storage().watched_by is checker
+    True
     """
     storage = tensor.untyped_storage()
     if getattr(storage, "watched_by", None) is not checker:  # one finalizer per buffer
         storage.watched_by = checker  # type: ignore[attr-defined] # our mark on torch's object
+        # At the end of the process nobody reads the checker any more.
         weakref.finalize(storage, checker.forget, host_memory(tensor)).atexit = False
 
 
@@ -74,6 +83,13 @@ def check_host_operation(
         The operator; its schema says which arguments it writes to.
     args, kwargs
         Its arguments.
+
+    Examples
+    --------
+    >>> checker, x = Checker(), torch.zeros(4)
+    >>> check_host_operation(checker, torch.ops.aten.add_.Tensor, (x, 1), {})
+    >>> checker.hazards
+    ()
     """
     for position, argument in enumerate(arguments_of(func)):
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)

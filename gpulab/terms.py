@@ -142,6 +142,7 @@ def glossary(term: str | None = None) -> Glossary:
         for form in (*entry.forms, entry.name)
     }
     asked = " ".join(term.lower().split())
+    # The plain form too: some terms end in "s", such as "backward pass".
     for form in (asked, asked.removesuffix("s"), asked.removesuffix("es")):
         if form in by_form:
             return Glossary((by_form[form],))
@@ -190,6 +191,7 @@ def _pattern() -> tuple[re.Pattern[str], list[tuple[str, Entry]]]:
     """Return one pattern with a group for each form, and the forms in the order of the groups."""
     forms = sorted(
         ((form, entry) for entry in entries() for form in entry.forms),
+        # The longest first, because a pattern takes the first alternative that fits.
         key=lambda pair: -len(pair[0]),
     )
     unlike = [_spaced(phrase) for entry in entries() for phrase in entry.unlike]

@@ -24,10 +24,12 @@ variable_functions: Any = torch._VF
 tensor_utils: Any = torch._utils
 disable_dispatch: Any = torch._C._DisableTorchDispatch
 disabled_torch_function: Any = torch._C._disabled_torch_function_impl
+# For the virtual tensor: torch.Tensor has no public way to make a tensor without memory.
 make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = C_nn._parse_to
+# See kernels_never_compiled().
 disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
@@ -41,6 +43,7 @@ exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 lazy_keys: Any = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative"))
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
 has_backend_fallback: Any = torch._C._dispatch_has_backend_fallback
+# For pickle, torch.save and copy.deepcopy: the functions that torch itself names in its files.
 untyped_dtypes: Any = torch.storage._new_dtypes
 tensor_metadata: Any = torch._utils.get_tensor_metadata
 set_tensor_metadata: Any = torch._utils.set_tensor_metadata
@@ -51,11 +54,15 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
+# The virtual clock charges the host for each call of the next two.
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
 DeviceContext: Any = torch.utils._device.DeviceContext
+# TorchScript: its modules are recognized by their class, and it calls operators by a table of its
+# own.
 ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]
 script_operators: Any = torch.jit._builtins._get_builtin_table
+# The next two serve torch.set_default_device and `with torch.device(...)`.
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
@@ -74,17 +81,35 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
+efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
-    """Return the current stance of ``torch.compile``, for :func:`restore_stance`."""
+    """Return the current stance of ``torch.compile``, for :func:`restore_stance`.
+
+    Examples
+    --------
+    >>> stance = current_stance()
+    >>> restore_stance(stance)
+    >>> current_stance() is stance
+    True
+    """
     import torch._dynamo.eval_frame as dynamo  # importing it takes a second
 
     return dynamo._stance
 
 
 def restore_stance(stance: Any) -> None:  # noqa: ANN401 # as above
-    """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned."""
+    """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned.
+
+    Examples
+    --------
+    >>> stance = current_stance()
+    >>> torch.compiler.set_stance("force_eager").__enter__()
+    >>> restore_stance(stance)
+    >>> current_stance().stance
+    'default'
+    """
     import torch._dynamo.eval_frame as dynamo
 
     dynamo._stance = stance
@@ -109,6 +134,15 @@ def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # tor
         The mode; it need not be the innermost one.
     flags
         What :func:`mode_flags` returned before the mode was entered.
+
+    Examples
+    --------
+    >>> from torch.utils._python_dispatch import TorchDispatchMode
+    >>> flags, mode = mode_flags(), TorchDispatchMode()
+    >>> _ = mode.__enter__()
+    >>> leave_mode(mode, flags)
+    >>> mode_flags() == flags
+    True
     """
     modes: Any = torch.utils._python_dispatch
     if any(entered is mode for entered in modes._get_current_dispatch_mode_stack()):
@@ -118,6 +152,8 @@ def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # tor
             above.append(top)
         for entered in reversed(above):
             modes._push_mode(entered)
+    # torch sets these flags when a mode is entered, and resets them in the __exit__ that has
+    # failed.
     vars(modes).update(flags)
     # New in torch 2.12: C++ keeps a copy of this flag.
     set_copy = getattr(modes, "set_is_in_mode_without_ignore_compile_internals", None)
@@ -162,12 +198,26 @@ def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
 
 
 def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
-    """Return the sequence number of an autograd node; later operations have higher numbers."""
+    """Return the sequence number of an autograd node; later operations have higher numbers.
+
+    Examples
+    --------
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> first, second = x + 1, x + 2
+    >>> sequence_number(first.grad_fn) < sequence_number(second.grad_fn)
+    True
+    """
     return int(node._sequence_nr())
 
 
 def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
-    """Return a module's own hooks, by kind."""
+    """Return a module's own hooks, by kind.
+
+    Examples
+    --------
+    >>> [len(hooks) for hooks in module_hooks(torch.nn.ReLU())]
+    [0, 0, 0, 0]
+    """
     return (
         module._forward_hooks,
         module._forward_pre_hooks,
@@ -187,7 +237,14 @@ def is_view(tensor: torch.Tensor) -> bool:
 
 
 def address_of(generator: torch.Generator) -> int:
-    """Return the address of a random generator's C++ object."""
+    """Return the address of a random generator's C++ object.
+
+    Examples
+    --------
+    >>> generator = torch.Generator()
+    >>> address_of(generator) == address_of(generator)
+    True
+    """
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
 
 
@@ -225,23 +282,60 @@ def spin(n_cycles: int) -> None:
 
 
 def record_memory_history(enabled: str | None, **options: object) -> None:
-    """Start to record what the allocator does; ``enabled=None`` ends it."""
+    """Start to record what the allocator does; ``enabled=None`` ends it.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     try:
+    ...         record_memory_history("all")
+    ...     except NotImplementedError as error:
+    ...         print(type(error).__name__)  # it needs a CUDA GPU
+    NotModelledError
+    """
     _cuda.memory._record_memory_history(enabled=enabled, **options)
 
 
 def is_memory_history_kept() -> bool:
-    """Return whether the allocator's history is being recorded, by us or by the user."""
+    """Return whether the allocator's history is being recorded, by us or by the user.
+
+    Examples
+    --------
+    Only a build of torch for CUDA has an allocator with a history:
+
+    >>> hasattr(C, "_cuda_isHistoryEnabled") and is_memory_history_kept()
+    False
+    """
     return bool(C._cuda_isHistoryEnabled())
 
 
 def memory_snapshot() -> dict[str, Any]:
-    """Return the allocator's state and the history that was kept, as plain data."""
+    """Return the allocator's state and the history that was kept, as plain data.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.zeros(1000, device="cuda")
+    ...     len(memory_snapshot()["segments"])
+    1
+    """
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
 
 
 def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
-    """Return the C++ object of a scripted module."""
+    """Return the C++ object of a scripted module.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):  # torch advises torch.compile instead
+    ...     module = torch.jit.script(torch.nn.ReLU())
+    >>> type(script_module(module)).__name__
+    'ScriptModule'
+    """
     return module._c
 
 
@@ -251,6 +345,11 @@ def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
 
     When one of them runs for the first time, PyTorch imports its compiler, which takes a second.
     It does not if the kernel has an attribute ``__dynamo_disable``, which it then calls instead.
+
+    Examples
+    --------
+    >>> all(callable(kernel) for kernel in kernels_never_compiled())
+    True
     """
     guard = disable_compiler(lambda: None).__code__
     kernels = {
@@ -272,11 +371,23 @@ def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels 
 
 
 def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
-    """Return whether an operator has a C++ function that only computes its results' shapes."""
+    """Return whether an operator has a C++ function that only computes its results' shapes.
+
+    Examples
+    --------
+    >>> has_shape_function(torch.ops.aten.add.Tensor), has_shape_function(torch.ops.aten.add.out)
+    (True, False)
+    """
     is_structured = has_kernel(func.name(), _SHAPES_FIRST.name)
     return is_structured and not any(argument.is_out for argument in arguments_of(func))
 
 
 def call_shape_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
-    """Allocate an operator's results, then call its ``out`` overload, which writes into them."""
+    """Allocate an operator's results, then call its ``out`` overload, which writes into them.
+
+    Examples
+    --------
+    >>> call_shape_function(torch.ops.aten.add.Tensor, (torch.ones(2, 3), 1), {}).shape
+    torch.Size([2, 3])
+    """
     return func._op_dk(_SHAPES_FIRST, *args, **kwargs)

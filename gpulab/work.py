@@ -30,6 +30,7 @@ def collector_paused() -> Iterator[None]:
     ...     gc.isenabled()
     False
     """
+    # Asked first: a program that runs without the collector must not get it back from us.
     was_enabled = gc.isenabled()
     try:
         gc.disable()
@@ -67,6 +68,7 @@ def check_callable(name: str, work: object, cure: str) -> None:
         raise NotCallableError(
             f"{name} is of type {type(work).__name__} and cannot be called; {cure}"
         )
+    # Both are callable, and would be timed as very fast work.
     if inspect.iscoroutinefunction(work) or inspect.isgeneratorfunction(work):
         raise NotCallableError(
             f"{name} is a coroutine or a generator function, and calling it runs nothing; {cure}"

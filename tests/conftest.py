@@ -12,6 +12,8 @@ import pytest
 
 from tests.support import loopback, warm_server
 
+# jsonschema (for nbformat) imports it where it can, and importing it compiles 38 grammars.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment] # as Python documents it
 # No deadline: how long an example takes depends on how busy the machine is, not on the code.
 hypothesis.settings.register_profile(
     "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -25,9 +27,30 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 
 loopback.refuse_others()
-# Imported modules and collected tests live until the end: the collector need not look at them.
+# Imported modules and collected tests live until the end, so the garbage collector can skip them.
 gc.disable()
 gc.set_threshold(10_000, 50, 20)
+
+
+# An example in a docstring cannot be marked where it stands. These take a second or more.
+SLOW_EXAMPLES = {
+    "gpulab.cards._card.Card",
+    "gpulab.cards._run.card",
+    "gpulab.plots._roofline.roofline",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks decide what runs
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run lessons first and the book last, which reuses them; mark the slow examples."""
+    items.sort(key=_turn)
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
+def _turn(item: pytest.Item) -> int:
+    return {"lessons": -1, "book": 1}.get(item.path.parent.name, 0)
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""The pages on the architecture list every room and module, with its own first sentence."""
+"""The pages on the architecture list every package and module with its first sentence."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def rooms() -> dict[str, str]:
 
 
 def test_every_room_is_in_the_table() -> None:
-    """Each room has its row, with the first sentence of its docstring."""
+    """Each package has a row with the first sentence of its docstring."""
     lines = PAGE.read_text("utf-8").splitlines()
     rows = {
         line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if "|" in line
@@ -40,7 +40,7 @@ def test_every_module_is_on_the_page_of_modules() -> None:
 
 
 def test_the_picture_names_rooms_that_exist() -> None:
-    """The bold names are packages, parts of the virtual GPU, or known names of others."""
+    """Each bold name is a package, a part of the virtual GPU, or a known name from outside."""
     outside = {"gpulab.measure", "torch.cuda", "CUDA GPU", "a program on the virtual GPU"}
     parts = {path.parent.name for path in (ROOT / "gpulab/virtual").glob("*/__init__.py")}
     heads = [

@@ -37,7 +37,7 @@ def test_version() -> None:
 
 @pytest.mark.parametrize("arguments", [["version"], ["--help"], ["lab", "--help"]])
 def test_small_answers_are_quick(arguments: list[str]) -> None:
-    """What needs no GPU loads nothing heavy."""
+    """`version` and `--help` import no heavy package."""
     code = (
         "import sys; from gpulab.cli import main; main(sys.argv[1:], standalone_mode=False); "
         "print(*sys.modules, file=sys.stderr)"
@@ -58,7 +58,9 @@ def test_small_answers_are_quick(arguments: list[str]) -> None:
 )
 def test_help_has_an_example(command: str) -> None:
     """Each command says what it does, and shows one call of itself."""
-    assert f"\n  Example: gpulab {command}" in _run(command, "--help").output
+    shown = _run(command, "--help").output
+    assert f"\n  Example: gpulab {command}" in shown
+    assert ">>>" not in shown  # the doctests of the source are for its readers
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_build_notebooks_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_build_notebooks_has_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notebooks that are as built are said to be."""
+    """If every notebook is up to date, the command says so."""
     monkeypatch.setattr(lessons, "build_all", lambda _folder, **_options: ())
     assert _run("build-notebooks", "--check").output == "all notebooks are up to date\n"
 
@@ -186,7 +188,7 @@ def test_lab_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @contextmanager
 def _lab(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the real command outside the clone, and give its process and address."""
+    """Start the real command outside the clone, and yield its process and address."""
     with PORTS:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"],

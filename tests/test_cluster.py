@@ -46,13 +46,13 @@ def executor() -> Iterator[Executor]:
 
 
 def on_workers(executor: Executor, function: Any) -> list[Any]:  # noqa: ANN401  # runs anywhere
-    """Return what a function says on each worker."""
+    """Call a function on each worker, and return the results."""
     client: Any = executor._client  # type: ignore[attr-defined]  # Dask's
     return list(client.run(function).values())
 
 
 def test_two_workers_find_what_is_found_here(executor: Executor) -> None:
-    """Every point is there, in order, and equal to that of this process."""
+    """Two workers return every point in order, with the times that this process finds."""
     with gpulab.virtual_gpu("A100"):
         here = sweep(TASKS, progress=False)
         there = sweep(TASKS, executor=executor, progress=False)
@@ -66,7 +66,7 @@ def test_two_workers_find_what_is_found_here(executor: Executor) -> None:
 
 
 def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
-    """Dask's own one thread for the CPU's work is not set, neither there nor here."""
+    """Each worker is its own process, and Dask's limit of one CPU thread is not set."""
     found = on_workers(executor, lambda: (os.getpid(), os.environ.get("OMP_NUM_THREADS")))
     assert len({process for process, _ in found} | {os.getpid()}) == 3
     assert {threads for _, threads in found} == {os.environ.get("OMP_NUM_THREADS")}
@@ -91,10 +91,11 @@ def test_another_gpu_can_be_asked_of_the_same_workers(executor: Executor) -> Non
 
 
 def test_the_cluster_listens_on_loopback_only(executor: Executor) -> None:
-    """No other machine sees the ports of the scheduler, the workers and what starts them."""
+    """The scheduler, the workers and the processes that start them listen on loopback only."""
     del executor
     ports = ports_of(psutil.Process())
-    # Two of the scheduler and of each worker, one of what starts it again if a test has killed it.
+    # Two ports for the scheduler and two for each worker; one more for the process that restarts a
+    # worker, if a test has killed one.
     assert len(ports) >= 2 + 2 + 2
     assert [port for port in ports if not port.is_on_loopback] == []
 
@@ -105,7 +106,7 @@ def scheduler_of(executor: Executor) -> Any:  # noqa: ANN401  # Dask has no type
 
 
 def test_the_cluster_shows_no_pages(executor: Executor) -> None:
-    """Dask's port for pages is there, but has none on what the workers do."""
+    """Dask's web server is open, but answers every page about the workers with 404."""
     port = scheduler_of(executor).http_server.port
     for page in ("", "status", "health", "metrics", "info/main/workers.html"):
         with pytest.raises(urllib.error.HTTPError) as error:
@@ -135,7 +136,7 @@ class FakeKeys:
 
     @staticmethod
     def temporary() -> str:
-        """Return something in their place."""
+        """Return a stand-in for keys."""
         return "keys"
 
 
@@ -143,13 +144,13 @@ class FakeKeys:
 def test_there_are_keys_where_they_can_be_made(
     monkeypatch: pytest.MonkeyPatch, found: str | None, keys: str | None
 ) -> None:
-    """Dask makes keys with a package that need not be installed."""
+    """The cluster has TLS keys if the optional package that makes them is installed."""
     monkeypatch.setattr(cluster, "find_spec", lambda _name: found)
     assert cluster._temporary_keys(SimpleNamespace(Security=FakeKeys)) == keys
 
 
 def test_pages_come_where_they_are_asked_for() -> None:
-    """They are at the port that was named, on loopback."""
+    """With a port for the dashboard, Dask serves its pages there, on loopback."""
     distributed = pytest.importorskip("distributed")
     with PORTS, closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
@@ -179,7 +180,7 @@ def no_gpu() -> _probe.Obstacle:
 
 
 def test_a_cluster_without_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A virtual GPU that was not asked for by name makes no cluster."""
+    """Without a CUDA GPU, a cluster needs a virtual GPU that was chosen by name."""
     monkeypatch.setattr(_probe, "cuda_obstacle", no_gpu)
     monkeypatch.setattr(cluster, "cuda_obstacle", no_gpu)
     gpulab.use("auto")
@@ -224,7 +225,7 @@ def test_each_worker_gets_a_gpu_of_its_own(
 
 
 def test_a_virtual_gpu_binds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each worker computes its own, on a core of the CPU."""
+    """On a virtual GPU no worker is bound to a device, and each needs a core of the CPU."""
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     with gpulab.virtual_gpu("H200"):
         assert cluster._gpus_for(None) == [None, None]
@@ -252,7 +253,7 @@ def test_a_virtual_gpu_binds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_of_workers_are_checked(
     monkeypatch: pytest.MonkeyPatch, n_workers: int, message: str
 ) -> None:
-    """There are neither less than one worker nor more than GPUs."""
+    """A number of workers below 1 or above the number of GPUs is refused."""
     on_two_gpus(monkeypatch)
     with pytest.raises(InvalidOptionError) as error, cluster.local(n_workers):
         pass
@@ -260,7 +261,7 @@ def test_numbers_of_workers_are_checked(
 
 
 def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra, the error names it."""
+    """Without Dask, the error names the extra that installs it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingPackageError) as error, cluster.local():
         pass
@@ -271,7 +272,7 @@ def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
 def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that wakes the driver while it is imported cannot give it another GPU."""
+    """A worker starts with CUDA_VISIBLE_DEVICES, so even an import cannot use another GPU."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "_gpus_for", lambda _n_workers: ["7"])
     with cluster.local() as executor:
@@ -280,7 +281,7 @@ def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.Mo
 
 
 def test_workers_that_do_not_come_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last line of their output is quoted, and nothing is left of them."""
+    """If workers do not start in time, the error says how many and how long it waited."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "_START_S", 0.2)
     with (

@@ -1,4 +1,4 @@
-"""Files are written whole, one process appends to a file, and errors of a disk are explained."""
+"""Files are written whole, only one process appends to a file, and disk errors say why."""
 
 import errno
 import io
@@ -31,7 +31,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes no
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's own folder out of these tests."""
+    """Replace the user's own folder by a temporary one."""
     folder = tmp_path_factory.mktemp("state") / "gpulab"
     monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: folder)
     return folder
@@ -39,7 +39,7 @@ def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def _umask() -> Iterator[None]:
-    """Let nobody else read new files."""
+    """Create new files so that only their owner can read them."""
     before = os.umask(0o077)
     yield
     os.umask(before)
@@ -67,7 +67,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
 
 @posix
 def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
-    """A first file is one as open() makes it, and no secret of its writer."""
+    """A new file has the same permissions as one that open() creates."""
     (tmp_path / "usual").touch()
     disk.write_whole(tmp_path / "new", b"")
     assert mode_of(tmp_path / "new") == mode_of(tmp_path / "usual")
@@ -76,7 +76,7 @@ def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
 @posix
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_and_its_target_is_written(tmp_path: Path, *, there: bool) -> None:
-    """A file that a link leads to is the one that is meant, be it there yet or not."""
+    """If the path is a symbolic link, its target is written, whether it exists yet or not."""
     (tmp_path / "elsewhere").mkdir()
     target, link = tmp_path / "elsewhere" / "found.json", tmp_path / "link.json"
     link.symlink_to(Path("elsewhere") / "found.json")
@@ -91,7 +91,7 @@ def test_a_link_stays_and_its_target_is_written(tmp_path: Path, *, there: bool) 
 def test_nobody_can_foresee_the_name_of_the_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies under the name of the unfinished file is not written to, be it a link."""
+    """If the name of the unfinished file is taken, even by a link, nothing is written to it."""
     path, victim = tmp_path / "found.json", tmp_path / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(secrets, "token_hex", lambda _n: "guessed")
@@ -103,7 +103,7 @@ def test_nobody_can_foresee_the_name_of_the_part(
 
 
 class Refusing(io.FileIO):
-    """A file of which one method fails."""
+    """A file with one method that fails."""
 
     def __init__(self, handle: int, at: str, error: OSError) -> None:
         super().__init__(handle, "wb")
@@ -139,7 +139,7 @@ CURES = {
 def test_a_refused_file_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, at: str, *, there: bool
 ) -> None:
-    """Wherever the disk fails: the old file is unchanged, and the error has reason and cure."""
+    """Wherever the disk fails, the old file is unchanged and the error has reason and cure."""
     path = tmp_path / "found.json"
     if there:
         path.write_text("old")
@@ -164,7 +164,7 @@ def test_a_refused_file_leaves_nothing(
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while the disk is waited for is Ctrl-C, and no file of ours stays."""
+    """Ctrl-C during a wait for the disk raises KeyboardInterrupt, and leaves no new file."""
 
     def interrupted(_handle: int) -> None:
         raise KeyboardInterrupt
@@ -185,7 +185,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_cannot_be_replaced_is_told(tmp_path: Path, name: str, reason: str) -> None:
-    """A folder stays a folder, a pipe a pipe, and no folder is made."""
+    """A folder or a pipe is not replaced, no folder is created, and the error says why."""
     os.mkfifo(tmp_path / "pipe")
     path = tmp_path / name
     with pytest.raises(NotSavedError) as error:
@@ -197,7 +197,7 @@ def test_what_cannot_be_replaced_is_told(tmp_path: Path, name: str, reason: str)
 def test_a_file_that_nobody_may_write_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To replace a file takes no right to it, so the right is asked for."""
+    """A file without permission to write is not replaced, although its folder would allow it."""
     path = tmp_path / "found.json"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -210,7 +210,7 @@ def test_a_file_that_nobody_may_write_stays(
 
 
 def held_by(code: str, path: Path) -> subprocess.Popen[str]:
-    """Start a process that opens the file, says so and does what the code says."""
+    """Start a process that opens the file and runs the code; return when the file is open."""
     program = f"""
 import os, sys, time
 import platformdirs
@@ -259,7 +259,7 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path, by: str) -> None:
 
 @posix
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
-    """The system gives the file free with its process, although its note stays."""
+    """After its process is killed, a file is free again, although the note about it stays."""
     path = tmp_path / "sweep.jsonl"
     with held_by(HOLD, path) as holder:
         holder.send_signal(signal.SIGKILL)
@@ -270,7 +270,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
 
 @posix
 def test_a_fork_does_not_keep_the_lock(tmp_path: Path) -> None:
-    """Workers that outlive their killed parent have copies of its files, but not of the lock."""
+    """A forked worker that outlives its killed parent does not keep the lock of a file."""
     path, pid = tmp_path / "sweep.jsonl", tmp_path / "pid"
     fork = f"""
     pid = os.fork()
@@ -289,7 +289,7 @@ def test_a_fork_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 
 def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
-    """Two threads would disturb each other as two processes do."""
+    """A file that this process has open cannot be opened a second time."""
     path = tmp_path / "sweep.jsonl"
     with disk.growing(path) as file:
         file.append("line\n")
@@ -312,7 +312,7 @@ def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
 def test_who_holds_a_file_may_be_unknown(
     tmp_path: Path, own_state: Path, note: str | None, holder: str
 ) -> None:
-    """Another user's note is not ours to read, and that of a killed process says nothing."""
+    """If the note is missing, damaged or out of date, the error names no process number."""
     path = tmp_path / "sweep.jsonl"
     with disk.growing(path):
         (written,) = own_state.iterdir()
@@ -324,7 +324,7 @@ def test_who_holds_a_file_may_be_unknown(
 def test_a_note_that_comes_late_is_read(
     tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that has locked the file just now writes its note a moment after."""
+    """If the file is locked and its note is not there yet, gpulab waits a moment for it."""
     path = tmp_path / "sweep.jsonl"
     with disk.growing(path):
         (written,) = own_state.iterdir()
@@ -336,7 +336,7 @@ def test_a_note_that_comes_late_is_read(
 
 
 def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path) -> None:
-    """No empty file and no note stays; an empty file that existed before does."""
+    """A block without lines leaves no new file and no note; a file that existed stays."""
     (tmp_path / "old").touch()
     for name in ("old", "new"):
         with disk.growing(tmp_path / name):
@@ -367,7 +367,7 @@ def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path
     ],
 )
 def test_what_is_no_file_to_add_to_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    """One sentence names the value and what it may be; a pipe is not waited for."""
+    """A path that is no ordinary file is refused at once, with the value and what to give."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("text")
     name, message = (text.replace("{folder}", str(tmp_path)) for text in (name, message))
@@ -396,7 +396,7 @@ def test_a_file_that_cannot_be_opened_is_told(
 def test_half_a_line_is_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int, error: BaseException
 ) -> None:
-    """After a refusal or an interrupt in the middle of a line the next one still fits."""
+    """If a write fails or is interrupted in the middle of a line, that line is removed."""
     path = tmp_path / "sweep.jsonl"
     expected = NotSavedError if isinstance(error, OSError) else KeyboardInterrupt
     with disk.growing(path) as file:
@@ -432,7 +432,7 @@ def test_a_line_that_was_written_counts(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_late_refusal_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """What a network file system says only when it is asked is asked for."""
+    """Errors that a network file system reports only at a sync are raised by `sync`."""
     path = tmp_path / "sweep.jsonl"
     with disk.growing(path) as file:
         file.append("first\n")
@@ -455,7 +455,7 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 class FakeMsvcrt:
-    """The locks of Windows: one byte at the place where the file stands."""
+    """The locks of Windows: one byte at the current position of the file."""
 
     LK_NBLCK, LK_UNLCK = 2, 0
 
@@ -475,10 +475,10 @@ class FakeMsvcrt:
 
 
 @posix
-def test_on_windows_a_byte_behind_the_end_is_locked(
+def test_on_windows_a_byte_after_the_end_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may read the file there, too, because no byte of it is locked."""
+    """On Windows the locked byte is after the end, so that others can still read the file."""
     locks = FakeMsvcrt()
     monkeypatch.setattr(disk, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.setattr(disk, "msvcrt", locks, raising=False)
@@ -499,7 +499,7 @@ def test_on_windows_a_byte_behind_the_end_is_locked(
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[list[str]]:
-    """Yield the head of a command that runs with a disk of 16 KiB in the folder."""
+    """Yield the beginning of a command line whose program sees a disk of 16 KiB in the folder."""
     script = 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'
     command = ["unshare", "-rm", "sh", "-c", script, str(folder)]
     if (
@@ -553,7 +553,7 @@ with disk.growing("sweep.jsonl") as file:
 
 @posix
 def test_the_folder_is_its_users_alone(own_state: Path) -> None:
-    """Others can neither read nor write what is in it."""
+    """Other users can neither read nor write the files in the state folder."""
     assert disk.state_folder() == own_state
     assert mode_of(own_state) == 0o700
 
@@ -563,7 +563,7 @@ def test_the_folder_is_its_users_alone(own_state: Path) -> None:
 def test_a_folder_of_somebody_else_is_not_used(
     own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """A home that is no home gives way to a folder of this user for temporary files."""
+    """If the usual folder cannot be private, a private one among the temporary files is used."""
     if what == "file":
         own_state.write_text("")
     elif what == "link":
@@ -583,7 +583,7 @@ def test_a_folder_of_somebody_else_is_not_used(
 def test_no_folder_at_all_is_told(
     own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another user put under the name for temporary files is not used either."""
+    """If neither folder can be private, an error says what to set."""
     own_state.write_text("")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"gpulab-{os.getuid()}").symlink_to(own_state)

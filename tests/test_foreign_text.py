@@ -1,4 +1,4 @@
-"""All public outputs show text from anywhere, and none of them obeys it."""
+"""All public outputs show text from other programs, and no terminal or page obeys it."""
 
 import dataclasses
 import importlib
@@ -63,13 +63,18 @@ NASTY = {
     "mathtext": r"$\frac{1}{$ and $x$",
     "markup": "<script>a</script>&\"'<!-- ]]>",
 }
-# Each kind of harm at least once without the tests that are marked slow.
-_QUICK = {"NUL", "ANSI", "high surrogate", "mathtext", "markup"}
-TEXTS = [
-    pytest.param(text, id=name, marks=() if name in _QUICK else pytest.mark.slow)
-    for name, text in NASTY.items()
-]
-# Everything that a terminal or a page obeys, and what no file can hold; a newline may be ours.
+
+
+def texts(*quick: str) -> list[Any]:
+    """Return all texts as parameters, of which only some are for the fast tests."""
+    return [
+        pytest.param(text, id=name, marks=() if name in quick else pytest.mark.slow)
+        for name, text in NASTY.items()
+    ]
+
+
+# Characters that a terminal or a page obeys, or that no file can contain. A newline is left out:
+# it may be from us.
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udfff\ufffe\uffff]"
@@ -83,7 +88,7 @@ SHOWS = ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_repr_svg_", "to_
 
 
 def require_harmless(text: str) -> None:
-    """Fail if anything in the text would be obeyed, or could not be written."""
+    """Fail if the text has a character that a terminal obeys or that a file cannot contain."""
     found = OBEYED.search(text)
     assert found is None, (found, text[:2000])
     text.encode()
@@ -91,7 +96,7 @@ def require_harmless(text: str) -> None:
 
 
 def spoiled(value: Any, text: str) -> Any:  # noqa: ANN401 # any record
-    """Return a record with this text wherever it takes one, down into all that it contains."""
+    """Return a record with this text in every field that accepts it, at any depth."""
     if isinstance(value, str):
         return text
     if isinstance(value, tuple):
@@ -102,7 +107,7 @@ def spoiled(value: Any, text: str) -> Any:  # noqa: ANN401 # any record
         return value
     for field in dataclasses.fields(value):
         part = spoiled(getattr(value, field.name), text)
-        # What only a few words are allowed for, such as a kind, keeps its own.
+        # A field that allows only a few words, such as a kind, keeps its value.
         for candidate in (part, getattr(value, field.name)):
             try:
                 value = dataclasses.replace(value, **{field.name: candidate})
@@ -124,7 +129,7 @@ class Printer:
 
 
 def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # whatever is shown
-    """Yield every text that an object gives of itself, found by the names of its doors."""
+    """Yield every text that an object shows, found by the names of its methods."""
     for name in dir(type(shown)):
         if not DOOR.fullmatch(name):
             continue
@@ -144,7 +149,7 @@ def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # wha
 
 
 def texts_of(found: object) -> Iterator[str]:
-    """Yield the texts in what a door gave."""
+    """Yield the texts in what such a method returned."""
     if isinstance(found, str):
         yield found
     elif isinstance(found, pd.DataFrame):
@@ -216,19 +221,19 @@ def exercise(text: str) -> Exercise:
 
 
 def said(text: str) -> KeptPrediction:
-    """Return a prediction that was kept with this text in all its places."""
+    """Return a saved prediction with this text in all of its fields."""
     reveal = Reveal(text, text, text, text, text, text, is_right=False)
     return KeptPrediction(text, Guess(text, text, choice=text, confidence=text), reveal)
 
 
 def spoiled_crossover(text: str) -> Crossover:
-    """Return a crossover of devices that are called so."""
+    """Return a crossover of devices with this name."""
     points = [dataclasses.replace(p, device_name=text) for p in explored.points("add")]
     return crossover("add", source=points)
 
 
 def spoiled_chart(text: str) -> Chart:
-    """Return a roofline of a GPU that is called so."""
+    """Return a roofline of a GPU with this name."""
     points = [
         dataclasses.replace(POINT, device_name=text, task=Task("add", n)) for n in (64, 4096)
     ]
@@ -236,7 +241,7 @@ def spoiled_chart(text: str) -> Chart:
 
 
 def spoiled_explorer(text: str) -> Explorer:
-    """Return an explorer over a recording of devices that are called so."""
+    """Return an explorer over a recording of devices with this name."""
     points = [dataclasses.replace(p, device_name=text) for p in explored.points("add")]
     here = {"cpu": "here", "gpu": "here", "n_threads": 1, "transfers": "none"}
     return crossover_explorer("add", points=points, **here)
@@ -249,7 +254,7 @@ def spoiled_hazards(text: str) -> Hazards:
     return Hazards(checker)
 
 
-# How to make each thing that shows itself, from a text.
+# A function for each class that has a display of its own; it makes an object that contains a text.
 SUBJECTS: dict[str, Callable[[str], object]] = {
     "Measurement": lambda text: spoiled(MEASUREMENT, text),
     "Finding": lambda text: spoiled(Finding("a", "b", "c"), text),
@@ -304,12 +309,12 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
 }
 
 
-# They show files that come with the package, and nothing of a user's.
+# They show only files that come with the package.
 OUR_OWN_WORDS = ("Animation", "Glossary")
 
 
 def classes_that_show_themselves() -> set[str]:
-    """Return the public classes of the package that have a door of their own."""
+    """Return the public classes of the package that define how they are shown."""
     found = set()
     for module in pkgutil.walk_packages(gpulab.__path__, "gpulab."):
         if ".lesson_" in module.name or module.name.endswith("__main__"):
@@ -322,14 +327,14 @@ def classes_that_show_themselves() -> set[str]:
 
 
 def test_whatever_shows_itself_is_tried() -> None:
-    """Each class with a rendering of its own has a place in the list above."""
+    """Each class that defines how it is shown is in the list above."""
     assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("ANSI", "high surrogate", "markup"))
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
-    """Every rendering of every record can be written, and has nothing that a reader obeys."""
+    """Every text that a record shows can be written to a file, and no terminal obeys it."""
     for rendering in renderings(SUBJECTS[name](text), tmp_path):
         require_harmless(rendering)
 
@@ -364,7 +369,7 @@ PLOTTED: dict[str, Callable[[str], object]] = {
 
 
 def test_every_plot_is_tried() -> None:
-    """Each function that draws on axes has a place in the list above."""
+    """Each function that draws on axes is in the list above."""
     drawn = {
         name
         for name in plots.__all__
@@ -374,10 +379,10 @@ def test_every_plot_is_tried() -> None:
     assert drawn <= set(PLOTTED)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", texts("mathtext"))
 @pytest.mark.parametrize("name", PLOTTED)
 def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
-    """Names are no formulas, have no character without a sign, and the SVG is well-formed."""
+    """A name is drawn as text and not as a formula, and the SVG is well-formed and harmless."""
     ax = Canvas().add_subplot()
     getattr(plots, name)(PLOTTED[name](text), ax)
     ax.set_title("title")
@@ -402,14 +407,14 @@ def test_a_drawn_figure_says_a_text_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_a_measurement_is_well_formed_xml(text: str) -> None:
-    """The page of a measurement can be read by a program that knows XML alone."""
+    """The HTML of a measurement is also valid XML."""
     page = spoiled(MEASUREMENT, text)._repr_html_()
     ET.fromstring(page)  # our own
 
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_an_error_says_a_text_as_it_is(text: str) -> None:
-    """The message of every error of ours."""
+    """The message of an error shows control characters, and no terminal obeys it."""
     require_harmless(str(InvalidOptionError(f"name={text}")))
     with pytest.raises(GpulabError) as error:
         recordings.load(f"{text}/x.jsonl")
@@ -418,7 +423,7 @@ def test_an_error_says_a_text_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
-    """A file whose name is anything is named in the error, which is one that can be printed."""
+    """An error about a file can be printed, whatever the name of the file is."""
     name = text.replace("\0", "").replace("/", "")
     path = tmp_path / f"{name}.gz"
     found = CliRunner().invoke(cli.main, ["record", "--plan", "--gpu", "H200", "--out", str(path)])
@@ -427,7 +432,7 @@ def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_pass_for_a_line() -> None:
-    """Text made from a name stays on the line on which the name is."""
+    """A name with a line break in it does not start a new line of the output."""
     forged = "H200\n24.9 µs per call"
     shown = str(dataclasses.replace(MEASUREMENT, label=forged))
     assert "\n" not in shown
@@ -436,20 +441,20 @@ def test_a_name_cannot_pass_for_a_line() -> None:
 
 
 def test_usual_text_stays_as_it_is() -> None:
-    """Nothing is done to what a reader can see, in any writing."""
+    """Visible text in any script is not changed."""
     for text in ("24.9 µs ± 1", "名前", "שלום", "a\tb\nc", "e\u0301", "👩\u200d🔬"):
         assert visible(text) == text
 
 
 def test_what_is_not_shown_keeps_the_text() -> None:
-    """A record saved as JSON comes back with the very label that it was given."""
+    """A label is saved as JSON and read back without a change."""
     for text in NASTY.values():
         labelled = dataclasses.replace(MEASUREMENT, label=text)
         assert Measurement.from_json(labelled.to_json()).label == text
 
 
 def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
-    """Names that UTF-8 cannot write, or that seem to end a line, survive the file."""
+    """Names with surrogates or line separators can be saved in a recording and read back."""
     for text in NASTY.values():
         made = Recording("mine", {"gpu": text}, (dataclasses.replace(POINT, device_name=text),))
         path = recordings.save(made, tmp_path / "mine.jsonl")
@@ -458,6 +463,6 @@ def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
 
 
 def test_an_error_of_a_file_is_one_of_ours(tmp_path: Path) -> None:
-    """A name that no file system can have is refused as a file that is missing."""
+    """A file name that no file system allows gives the same error as a missing file."""
     with pytest.raises(RecordingError, match="cannot be read"):
         recordings.load(tmp_path / "a\0b.jsonl")

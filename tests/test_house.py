@@ -1,6 +1,9 @@
 """The house rules of the code, checked with ``ast``."""
 
 import ast
+import doctest
+import importlib
+import inspect
 import io
 import re
 import statistics
@@ -10,8 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import click
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
@@ -19,7 +26,7 @@ PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
 LONG_FILE_LINES = 500  # cohesion decides where a file ends; a longer one says why
 MAX_FUNCTION_MEDIAN = 8
 MAX_FUNCTION_P90 = 30
-# A class of one letter keeps each pattern from finding itself in this file.
+# A character class of one letter, so that no pattern matches its own text in this file.
 FORBIDDEN = {
     "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|User[s]/\w+)/",
     "a path on a drive": r"\b[C]:\\\w",
@@ -28,7 +35,7 @@ FORBIDDEN = {
     "a note to oneself": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
     "the number of an issue": r"\b[Ii]ssu[e]s? #?\d|\bPR #\d",
 }
-# A silenced rule stands between the marker and a second comment, which is the reason.
+# The marker, the rule, and then a second comment with the reason.
 SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b")
 EXPLAINED = re.compile(r"(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\])\s+# ?\w")
 
@@ -37,7 +44,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function or a class, and where it stands; public unless it or its owner is private."""
+    """A function or a class and its place; it is public unless it or its owner is private."""
 
     path: Path
     node: Function | ast.ClassDef
@@ -53,7 +60,7 @@ class Definition:
 
     @property
     def documented(self) -> bool:
-        """Whether it has a docstring; that of an overload stands at the implementation."""
+        """Whether it has a docstring; an overload has none, because its implementation has one."""
         overloads = any(ast.unparse(each) == "overload" for each in self.node.decorator_list)
         return overloads or ast.get_docstring(self.node) is not None
 
@@ -68,7 +75,7 @@ def definitions_in(path: Path) -> Iterator[Definition]:
                 continue
             shown = public and not child.name.startswith("_")
             yield Definition(path, child, shown)
-            # What is defined inside a function is seen by nobody else.
+            # Nobody else can see what is defined inside a function.
             yield from walk(child, public=shown and isinstance(child, ast.ClassDef))
 
     yield from walk(tree_of(path), public=True)
@@ -113,7 +120,7 @@ def p90(values: list[int]) -> float:
 
 
 def figures() -> dict[str, str]:
-    """Return the table of figures, ready to be read."""
+    """Return the figures about the package as text, by their names."""
     sizes = [n_lines_of(path) for path in package_files()]
     lines = [line.strip() for path in package_files() for line in path.read_text().splitlines()]
     lengths = [function.n_lines for function in package_functions()]
@@ -148,12 +155,12 @@ def has_all_types(function: Definition) -> bool:
 
 
 def at(path: Path, line: int, text: str) -> str:
-    """Write a place so that an editor can jump to it."""
+    """Return a place as text that editors turn into a link."""
     return f"{path.relative_to(ROOT)}:{line}: {text}"
 
 
 def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every run of the tests prints how large and how documented the package is."""
+    """Every run of the tests prints the size of the package and how much of it is documented."""
     table = figures()
     width = max(map(len, table))
     rows = [f"  {name:<{width}}  {value}" for name, value in table.items()]
@@ -163,7 +170,7 @@ def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_long_files_say_why() -> None:
-    """A file of more than 500 lines says in its docstring why it is one."""
+    """A file of more than 500 lines says in its docstring why it is one file."""
     sizes = {path: n_lines_of(path) for path in package_files()}
     long = [
         at(path, 1, f"{n} lines and no 'One file, because ...' in the docstring")
@@ -195,6 +202,61 @@ def test_public_names_have_docstrings() -> None:
         str(found) for found in package_definitions() if found.public and not found.documented
     ]
     assert not silent, "\n".join(silent)
+
+
+def doors() -> Iterator[ModuleType]:
+    """Yield every package and module of the package that users may import."""
+    for path in package_files():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names = [part for part in parts if part != "__init__"]
+        if not any(name.startswith("_") for name in names):
+            yield importlib.import_module(".".join(names))
+
+
+def public_functions_of(door: ModuleType) -> Iterator[Any]:
+    """Yield the functions and classes of gpulab that a door offers; of a command its function."""
+    own = [name for name, found in vars(door).items() if module_of(found) == door.__name__]
+    for name in getattr(door, "__all__", own):
+        found = function_of(getattr(door, name))
+        is_callable = inspect.isroutine(found) or inspect.isclass(found)
+        if not name.startswith("_") and is_callable and module_of(found).startswith("gpulab"):
+            yield found
+
+
+def function_of(found: object) -> object:
+    """Return what a public name stands for: the function, if click made a command of it."""
+    return found.callback if isinstance(found, click.Command) else found
+
+
+def module_of(found: object) -> str:
+    """Return the name of the module that defines something, or an empty text."""
+    return str(getattr(function_of(found), "__module__", None) or "")
+
+
+@cache
+def running_examples_in(module: str) -> frozenset[str]:
+    """Return the full names in a module that have an example; doctest runs every line of it."""
+    found = doctest.DocTestFinder().find(importlib.import_module(module))
+    return frozenset(
+        each.name.replace(".__test__", "")
+        for each in found
+        if each.examples and not any(one.options.get(doctest.SKIP) for one in each.examples)
+    )
+
+
+@pytest.mark.slow  # it imports every module
+def test_public_names_have_examples() -> None:
+    """Every public function and class has an example, and doctest finds and runs it."""
+    public = {id(found): found for door in doors() for found in public_functions_of(door)}
+    assert len(public) > 600
+    silent = [
+        name
+        for found in public.values()
+        # Not __name__, which a class may change to that of the class it stands for.
+        if (name := f"{found.__module__}.{found.__qualname__}")
+        not in running_examples_in(found.__module__)
+    ]
+    assert not silent, "\n".join(sorted(silent))
 
 
 def test_every_class_name_means_one_thing() -> None:
@@ -238,7 +300,7 @@ def test_tests_state_their_contract() -> None:
 def suppressing_comments_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of each comment that silences a rule; a string is no comment."""
     text = path.read_text("utf-8")
-    if not SUPPRESSION.search(text):  # to take a file apart costs much more than to search it
+    if not SUPPRESSION.search(text):  # a search costs much less than reading all tokens
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and SUPPRESSION.search(token.string):
@@ -267,7 +329,7 @@ def tracked_files() -> list[Path]:
 
 
 def test_text_speaks_of_the_project_alone() -> None:
-    """No tracked text names a machine, a registry, or work that is left."""
+    """No tracked file names a machine, a registry, or work that is still to do."""
     wrong = []
     for path in tracked_files():
         try:
@@ -278,6 +340,27 @@ def test_text_speaks_of_the_project_alone() -> None:
             for found in re.finditer(pattern, text):
                 number = text.count("\n", 0, found.start()) + 1
                 wrong.append(at(path, number, f"{what}: {found[0].strip()[:80]}"))
+    assert not wrong, "\n".join(wrong)
+
+
+def repeated_words() -> re.Pattern[str]:
+    """Return the pattern of the hook for repeated words, so that there is only one."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"][-1]
+    (entry,) = (hook["entry"] for hook in hooks["hooks"] if hook["id"] == "repeated-words")
+    return re.compile(entry)
+
+
+def test_no_word_is_written_twice_in_a_row() -> None:
+    """What the hook before a commit refuses is in no file, whoever committed it."""
+    pattern = repeated_words()
+    assert pattern.search("as the " + "the list")
+    wrong = [
+        at(path, number, line.strip())
+        for path in tracked_files()
+        if path.suffix in {".py", ".md", ".js"}
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if pattern.search(line)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -294,7 +377,7 @@ def test_text_speaks_of_the_project_alone() -> None:
     ],
 )
 def test_forbidden_words_are_found(what: str, text: str) -> None:
-    """Each pattern finds what it is there for."""
+    """Each pattern finds the text that it forbids."""
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, text)] == [what]
 
 
@@ -309,5 +392,5 @@ def test_forbidden_words_are_found(what: str, text: str) -> None:
     ],
 )
 def test_innocent_words_are_left_alone(text: str) -> None:
-    """What only resembles a forbidden word is allowed."""
+    """Text that only resembles a forbidden one is allowed."""
     assert not any(re.search(pattern, text) for pattern in FORBIDDEN.values())

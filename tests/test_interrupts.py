@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the end of a step; half a step is undone or done again."""
+"""Ctrl-C waits for the end of a step; a step that failed halfway is undone or repeated."""
 
 import signal
 import threading
@@ -15,12 +15,12 @@ from tests.support.strikes import struck
 
 
 class HandlerError(Exception):
-    """What the program's own handler raises."""
+    """The exception that the program's own handler raises."""
 
 
 @pytest.fixture(autouse=True)
 def handler() -> Iterator[None]:
-    """Let SIGUSR1 raise, as a program's own handler may, and put everything back."""
+    """Let SIGUSR1 raise, as a handler of the program may do, and restore the handler after it."""
 
     def hear(_number: int, _frame: FrameType | None) -> None:
         raise HandlerError
@@ -32,7 +32,7 @@ def handler() -> Iterator[None]:
 
 @interrupts.contextmanager
 def noting(done: list[str]) -> Iterator[None]:
-    """Strike in the middle of the beginning and of the end."""
+    """Send a signal in the middle of entering and of leaving."""
     done.append("begin")
     signal.raise_signal(signal.SIGUSR1)
     done.append("begun")
@@ -50,9 +50,9 @@ def empty() -> Iterator[None]:
 
 
 def test_a_signal_waits_for_the_end_of_a_beginning_and_of_an_end() -> None:
-    """Both are whole, and what the handler raises comes right after each of them."""
+    """Entering and leaving a context finish first; the exception of the handler comes after."""
     done: list[str] = []
-    with pytest.raises(HandlerError) as raised, noting(done):  # where is the point
+    with pytest.raises(HandlerError) as raised, noting(done):  # the place matters
         done.extend(str(n) for n in range(10))
     assert done == ["begin", "begun", "ended"]
     assert isinstance(raised.value.__context__, HandlerError)
@@ -78,7 +78,7 @@ def test_every_handler_of_the_program_waits_and_is_given_back(number: signal.Sig
 
 
 def test_an_opening_lets_a_signal_through() -> None:
-    """A step that waits, or runs the program's own functions, may be left there."""
+    """Inside an opening, a signal handler runs although a step has called it."""
     done: list[str] = []
 
     @interrupts.opening
@@ -96,7 +96,7 @@ def test_an_opening_lets_a_signal_through() -> None:
 
 
 def test_a_long_step_waits_without_calling_the_handler_all_the_time() -> None:
-    """After many tries the signal pauses, and it is heard all the same."""
+    """After many tries gpulab pauses between them, and the handler runs in the end."""
     n_calls = 0
 
     @interrupts.step
@@ -118,7 +118,7 @@ def test_a_long_step_waits_without_calling_the_handler_all_the_time() -> None:
 
 
 def test_other_threads_leave_handlers_alone() -> None:
-    """Signal handlers run on the main thread, and no other may set them."""
+    """A context on another thread changes no signal handler, because only the main thread may."""
     before = signal.getsignal(signal.SIGUSR1)
     seen: list[object] = []
 
@@ -134,7 +134,7 @@ def test_other_threads_leave_handlers_alone() -> None:
 
 
 def test_an_undo_runs_all_of_its_actions_whatever_they_raise() -> None:
-    """One that fails is tried once more, the others run, and the first error is raised."""
+    """An action that fails is repeated once, the others run, and the first error is raised."""
     ran: list[str] = []
     undo = interrupts.Undo()
 
@@ -153,7 +153,7 @@ def test_an_undo_runs_all_of_its_actions_whatever_they_raise() -> None:
 
 
 class OutOfMemory:
-    """A context of contextlib's that fails when its generator has begun."""
+    """A context of contextlib that fails after its generator has begun."""
 
     def __init__(self, gen: Generator[None, None, None]) -> None:
         self.gen = gen
@@ -163,11 +163,11 @@ class OutOfMemory:
         raise MemoryError
 
     def __exit__(self, *_error: object) -> None:
-        """Never come here."""
+        """Do nothing; it is never called."""
 
 
 def test_a_context_whose_beginning_fails_ends_what_it_has_begun() -> None:
-    """What is raised after the generator has begun does not leave it half way."""
+    """If entering fails after the generator has begun, the generator still runs its end."""
     ended: list[bool] = []
 
     def program() -> Generator[None, None, None]:
@@ -184,7 +184,7 @@ def test_a_context_whose_beginning_fails_ends_what_it_has_begun() -> None:
 
 
 def test_an_ending_runs_once_more_after_a_memory_error() -> None:
-    """What it has not reached is done then, and the error is raised all the same."""
+    """After a MemoryError an ending runs a second time, and the error is raised."""
     ran: list[int] = []
 
     @interrupts.ending
@@ -216,6 +216,6 @@ def test_handlers_are_given_back_whatever_line_of_the_end_fails() -> None:
 
 
 def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
-    """The code of a step stays, so that no new function is found at its place in memory."""
+    """The code of a step is never freed, so that no new function gets its id."""
     gone = weakref.ref(interrupts.step(lambda: None).__code__)
     assert gone() is not None

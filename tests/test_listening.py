@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 
 KERNEL_PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
-# Python reads this at its start, so that processes are seen which live for a moment only.
+# Python imports this module at its start, so it also sees processes that end after a moment.
 WATCH = """
 import os, sys
 def heard(event, arguments):
@@ -61,7 +61,7 @@ if __name__ == "__main__":
 
 
 def test_jupyterlab_and_its_kernels_listen_on_loopback(tmp_path: Path) -> None:
-    """The server has one port, and a kernel its five."""
+    """The port of JupyterLab and the five ports of a kernel are all on loopback."""
     with jupyter(tmp_path, JUPYTER_RUNTIME_DIR=str(tmp_path / "runtime")) as address:
         parts = urlsplit(address)
         request = urllib.request.Request(
@@ -80,7 +80,7 @@ def test_jupyterlab_and_its_kernels_listen_on_loopback(tmp_path: Path) -> None:
 
 
 def test_nothing_else_listens(tmp_path: Path) -> None:
-    """The magic, the ladder, a timeline, a sweep's workers, and fresh processes open no port."""
+    """The magic, the ladder, a timeline, the workers of a sweep and new processes open no port."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     (tmp_path / "everything.py").write_text(EVERYTHING)
     bound = tmp_path / "bound"

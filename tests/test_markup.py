@@ -1,10 +1,10 @@
-"""Tables in a notebook's output: accessible, and no text in them is taken for markup."""
+"""Tables in a notebook's output are accessible, and all text in them is escaped."""
 
 from gpulab.markup import table
 
 
 def test_table_with_headings_and_caption() -> None:
-    """Each heading says whether it is of a column or of a row."""
+    """Each heading has a scope, column or row, for screen readers."""
     assert table([["a", 1]], caption="T", headings=["name", "n"], has_row_headings=True) == (
         '<table><caption>T</caption><thead><tr><th scope="col">name</th><th scope="col">n</th>'
         '</tr></thead><tbody><tr><th scope="row">a</th><td>1</td></tr></tbody></table>'
@@ -12,7 +12,7 @@ def test_table_with_headings_and_caption() -> None:
 
 
 def test_text_is_aligned_left() -> None:
-    """In every cell, as a style sheet of the page aligns them right."""
+    """In a table of text every cell is aligned left, because Jupyter would align it right."""
     left = 'style="text-align:left"'
     assert table([["a", "b"]], headings=["x", "y"], has_row_headings=True, is_text=True) == (
         f'<table><thead><tr><th scope="col" {left}>x</th><th scope="col" {left}>y</th></tr>'
@@ -21,14 +21,14 @@ def test_text_is_aligned_left() -> None:
 
 
 def test_everything_in_a_table_is_escaped() -> None:
-    """Caption, headings and cells of either kind."""
+    """Text in the caption, the headings and the cells is escaped."""
     page = table([["<b>", "<b>"]], caption="<b>", headings=["<b>"], has_row_headings=True)
     assert "<b>" not in page
     assert page.count("&lt;b&gt;") == 4
 
 
 def test_empty_table() -> None:
-    """Without rows the headings stand alone."""
+    """A table without rows has only its headings."""
     assert table([], headings=["x"]) == (
         '<table><thead><tr><th scope="col">x</th></tr></thead><tbody></tbody></table>'
     )

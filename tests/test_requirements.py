@@ -58,7 +58,7 @@ from gpulab.work import check_callable, refuse_endless
     ],
 )
 def test_what_is_taken(requirement: Requirement, right: list[Any], wrong: list[Any]) -> None:
-    """Values at each boundary are on the right side of it."""
+    """Each requirement accepts the valid values at its boundaries and refuses the others."""
     for value in right:
         requirement.check(x=value)
     for value in wrong:
@@ -67,14 +67,14 @@ def test_what_is_taken(requirement: Requirement, right: list[Any], wrong: list[A
 
 
 def test_messages_name_argument_value_and_what_it_may_be() -> None:
-    """The first argument that is wrong is named, in one wording everywhere."""
+    """The message names the first wrong argument, its value and what it must be."""
     with pytest.raises(InvalidOptionError) as refused:
         COUNT.or_none.check(n_samples=3, n_warmup=0)
     assert str(refused.value) == "n_warmup=0; it must be a whole number, at least 1, or None"
 
 
 def test_values_are_shown_briefly() -> None:
-    """A page of digits, or an object that cannot be shown, does not spoil a message."""
+    """A huge value is shortened, and an object whose repr fails is described by its type."""
 
     class Hidden:
         def __repr__(self) -> str:
@@ -100,7 +100,7 @@ def test_items_are_read_once_and_checked() -> None:
 
 
 def test_numbers_become_an_array() -> None:
-    """A list of numbers does; anything else is refused with its name."""
+    """A list of numbers becomes an array; anything else is refused with the argument's name."""
     assert numbers_of("samples", [1, 2.5]).tolist() == [1.0, 2.5]
     for wrong in ("12", [1, "a"], [math.nan], 3, [[1.0]], None):
         with pytest.raises(InvalidOptionError, match=r"^samples=.*; it must be a list of numbers"):
@@ -155,7 +155,7 @@ def test_fields_are_checked_by_their_annotations(change: dict[str, Any], message
     ],
 )
 def test_what_is_no_work_is_refused(work: object, message: str) -> None:
-    """The message ends with what to pass instead."""
+    """Anything that cannot be called as work is refused, with what to pass instead."""
     with pytest.raises(NotCallableError) as refused:
         check_callable("work", work, "pass a function")
     assert str(refused.value) == message
@@ -186,7 +186,7 @@ def test_what_is_no_work_is_refused(work: object, message: str) -> None:
 def test_what_would_take_too_long_says_how_long(
     n_calls: int, call_s: float | None, message: str
 ) -> None:
-    """An hour is taken; more is refused before it begins."""
+    """Work for up to an hour is accepted; more is refused before it begins, with the time."""
     with pytest.raises(InvalidOptionError) as refused:
         refuse_endless(n_calls, call_s, n_samples=n_calls, inner_loops=1)
     assert message in str(refused.value)

@@ -14,8 +14,8 @@ from tests.support.lessons import ROOT
 LEAST_ENTRIES, MOST_WORDS = 80, 60
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?glossary\.md#[^)]*\)")
 CODE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|https?:\S+", re.DOTALL)
-# A word in bold inside a sentence is a term that the lesson introduces; one that opens a line is
-# the label of a step. What something is "called" is a term as well.
+# A word in bold inside a sentence is a term that the lesson introduces; at the start of a line it
+# is the label of a step. A name in italics after "called" is a term, too.
 IN_BOLD = re.compile(r"(?<!\n- )(?<!\n)\*\*([a-zA-Z-]+(?:\s[a-z-]+)?)\*\*(?![.?])")
 CALLED = re.compile(r"called \*([a-z -]+)\*")
 ACRONYM = re.compile(r"(?<![\w<])[A-Z][A-Z0-9]+(?![\w/])")
@@ -40,7 +40,7 @@ def names_used_in(markdown: str) -> set[str]:
 
 
 def is_explained(word: str) -> bool:
-    """Whether the glossary knows a word, in one of its forms."""
+    """Return whether the glossary explains a word, in any of its forms."""
     try:
         return bool(gpulab.glossary(word).entries)
     except UnknownNameError:
@@ -48,13 +48,13 @@ def is_explained(word: str) -> bool:
 
 
 def is_name_of_a_gpu(word: str) -> bool:
-    """Whether a word is the name of a GPU, the beginning of one, or that of a chip."""
+    """Return whether a word is the name of a GPU, the beginning of one, or the name of a chip."""
     names = (name.upper() for name in gpus.names())
     return any(name.startswith(word) for name in names) or bool(CHIP.fullmatch(word))
 
 
 def test_every_term_of_the_lessons_is_explained() -> None:
-    """Terms that a lesson introduces, and all acronyms but units and names of GPUs."""
+    """The glossary has each term that a lesson introduces, and each acronym but units and GPUs."""
     text = CODE.sub("CODE", "\n\n".join(prose().values()))
     introduced = {" ".join(word.split()) for word in IN_BOLD.findall(text) + CALLED.findall(text)}
     acronyms = set(ACRONYM.findall(text)) - UNITS - {"CODE"}
@@ -65,7 +65,7 @@ def test_every_term_of_the_lessons_is_explained() -> None:
 
 
 def test_every_entry_is_used() -> None:
-    """By a lesson, or by the meaning of another entry."""
+    """Every entry is used by a lesson, or by the meaning of another entry."""
     used = set().union(*map(names_used_in, prose().values()))
     for entry in terms.entries():
         used |= names_used_in(entry.meaning) - {entry.name}
@@ -73,7 +73,7 @@ def test_every_entry_is_used() -> None:
 
 
 def test_entries_are_brief_ordered_and_distinct() -> None:
-    """The alphabet orders them, each names a lesson that exists, no form means two things."""
+    """Entries are short and sorted, name a lesson that exists, and share no form."""
     entries = terms.entries()
     names = [entry.name for entry in entries]
     forms = [form for entry in entries for form in entry.forms]
@@ -90,7 +90,7 @@ def test_entries_are_brief_ordered_and_distinct() -> None:
     [("occupancy", "occupancy"), ("SMs", "multiprocessor"), ("Launch  Latency", "launch latency")],
 )
 def test_a_term_is_found_in_any_form(term: str, name: str) -> None:
-    """Capitals, spaces and plurals make no difference."""
+    """A term is found whatever its capitals and spaces, and in its plural."""
     assert [entry.name for entry in gpulab.glossary(term).entries] == [name]
 
 
@@ -98,14 +98,14 @@ def test_a_term_is_found_in_any_form(term: str, name: str) -> None:
     ("term", "hint"), [("ocupancy", "did you mean 'occupancy'? "), ("zzz", "")]
 )
 def test_an_unknown_term_names_the_nearest(term: str, hint: str) -> None:
-    """The message does not list a hundred names, but says how to see them."""
+    """The message suggests the nearest term, and says how to list all of them."""
     with pytest.raises(UnknownNameError) as error:
         gpulab.glossary(term)
     assert str(error.value) == f"unknown term {term!r}; {hint}gpulab.glossary() lists all"
 
 
 def test_one_term_is_a_paragraph() -> None:
-    """In a notebook code is set as code, and the lesson is a link."""
+    """One term is shown as a paragraph; in a notebook, code is marked up and the lesson linked."""
     one = gpulab.glossary("sleep")
     assert str(one).startswith("sleep: `torch.cuda._sleep(n)`: a kernel that counts n clock")
     assert str(one).endswith("(Lesson 07)")
@@ -136,5 +136,5 @@ def test_all_terms_are_a_table_with_a_search() -> None:
     ],
 )
 def test_uses_of_terms_in_a_text(markdown: str, expected: list[str]) -> None:
-    """Whole words and the longest form; neither code, links, formulas, headings nor homonyms."""
+    """Terms are found as whole words in their longest form, but not in code, links or headings."""
     assert [found[0] for found, _ in terms.uses_in(markdown)] == expected

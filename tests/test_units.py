@@ -82,7 +82,7 @@ def test_estimate_keeps_the_unit_of_its_value(
 
 
 def test_unit_of_a_duration() -> None:
-    """A plot can ask for the unit, and for the power of ten that leads to it."""
+    """`time_unit` returns the power of ten and the unit that fit a duration."""
     assert [time_unit(time_s) for time_s in (2.0, 0.9996, 0.9, 3e-6, 3e-12, 0.0)] == [
         (0, "s"),
         (0, "s"),
@@ -108,7 +108,7 @@ def test_unit_of_a_duration() -> None:
     ],
 )
 def test_sizes_are_binary(size_bytes: float, text: str) -> None:
-    """Sizes step by 1024 and are never written as 1024 of a unit that has a next one."""
+    """Sizes step by 1024, and 1024 of a unit is written as 1 of the next."""
     assert format_bytes(size_bytes) == text
 
 
@@ -142,7 +142,7 @@ def test_rates_are_decimal(per_s: float, unit: str, text: str) -> None:
     ],
 )
 def test_time_is_read_with_its_unit(text: str, time_s: float) -> None:
-    """Spaces are free, and all three ways to type a microsecond are read."""
+    """Spaces are optional, and all three ways to type a microsecond are read."""
     assert parse_time(text) == pytest.approx(time_s, rel=1e-15)
 
 
@@ -159,7 +159,7 @@ def test_time_that_cannot_be_read(text: str) -> None:
 
 @given(time_s=st.floats(1e-9, 1e4))
 def test_written_time_reads_back(time_s: float) -> None:
-    """What is lost between text and seconds is the rounding to three digits, no more."""
+    """A time written as text and read back differs only by rounding to three digits."""
     assert parse_time(format_time(time_s)) == pytest.approx(time_s, rel=5.01e-3)
 
 
@@ -174,5 +174,5 @@ def test_written_time_reads_back(time_s: float) -> None:
     ],
 )
 def test_consoles_get_what_they_can_write(encoding: str | None, written: str) -> None:
-    """Only a console that cannot write the text is given substitutes, and then for all of it."""
+    """If a console cannot write the text, all special characters in it are replaced."""
     assert ascii_units("1 µs ± 2 … \u4e2d", encoding) == written

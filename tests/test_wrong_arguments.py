@@ -21,7 +21,7 @@ OUTSIDE = ("use", "virtual_gpu", "cluster.")
 def test_what_means_nothing_is_refused(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By an error of ours with the argument, its value and what it may be; no work has run."""
+    """A wrong argument raises our error with name, value and cure, before any work runs."""
     monkeypatch.chdir(tmp_path)
     chosen = [name for name in callees() if ("." in name) == (where == "the rooms")]
     bad = [complaint for name in chosen for complaint in complaints(name)]
@@ -29,7 +29,7 @@ def test_what_means_nothing_is_refused(
 
 
 def complaints(callee: str) -> Iterator[str]:
-    """Make the calls of a callable that mean nothing, and yield what is wrong with a refusal."""
+    """Make all wrong calls of a callable, and yield each whose refusal has a fault."""
     chooses = callee.startswith(OUTSIDE)
     with nullcontext() if chooses else gpulab.virtual_gpu("H200", first_use=False):
         for call in filter(wrong_arguments.is_wrong, wrong_arguments.calls(callee)):
@@ -39,7 +39,7 @@ def complaints(callee: str) -> Iterator[str]:
 
 
 def test_the_rooms_that_lessons_use_are_public() -> None:
-    """The names are read from the pages, so that a new lesson is covered without a list."""
+    """The public names include those that README, docs and lessons use."""
     found = set(callees())
     assert {"measure", "sweep", "virtual_gpu", "Measurement"} <= found
     assert {"plots.draw", "stats.modes", "live.load", "clocks.read"} <= found
@@ -47,7 +47,7 @@ def test_the_rooms_that_lessons_use_are_public() -> None:
 
 
 def work(*, n_samples: int = 1, flops: float = 1.0) -> None:
-    """Do what a public function may do wrong, to see that it is found out."""
+    """Make the mistakes that a public function may make, to test the judge."""
     if n_samples == 0:
         raise gpulab.errors.InvalidOptionError("it must be at least 1")
     if flops != flops:  # noqa: PLR0124  # nan
@@ -66,14 +66,14 @@ def work(*, n_samples: int = 1, flops: float = 1.0) -> None:
 def test_faults_are_told_apart(
     parameter: str, hint: type, value: object, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The judge itself is judged: it does not take every error for a good one."""
+    """The judge tells a clear refusal from a vague one, from an inner error and from nonsense."""
     callee = wrong_arguments.callees()["measure"]
     monkeypatch.setitem(callees(), "work", type(callee)("work", work))
     assert wrong_arguments.outcome(Call("work", parameter, hint, value))[0] == wanted
 
 
 def test_work_that_ran_before_a_refusal_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal after a measurement has begun is too late."""
+    """A refusal after the work has run is reported as too late."""
 
     def late(work: wrong_arguments.Spy, *, n_samples: int = 1) -> None:
         work()

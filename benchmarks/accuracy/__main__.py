@@ -23,6 +23,8 @@ from benchmarks.common.command_line import parser_of
 from benchmarks.common.environment import gpu_in_use
 from benchmarks.common.folders import RESULTS
 
+# The default, so that `report` makes the page again from the results in the repository, without a
+# GPU.
 _RESULTS = RESULTS / "accuracy-h200.json"
 
 

@@ -15,6 +15,7 @@ from gpulab.workloads import workload
 
 Part = tuple[str, int, str]
 
+# 4 MiB of float32, as the names of the two copies between host and GPU say.
 _N_UPLOADED = 1 << 20
 
 

@@ -45,6 +45,8 @@ def _compare(shell: Any, body: str) -> dict[str, float]:  # noqa: ANN401 # IPyth
         "    return times\n"
     )
     exec(source, names)  # noqa: S102 # the source stands above
+    # The method that waits for nothing, because the host time of the body is compared, not the
+    # work on the GPU.
     options = f"-o -q --method naive -r {_N_CALLS}"
     by_hand_s, by_magic_s = [], []
     for _ in range(_N_ROUNDS):

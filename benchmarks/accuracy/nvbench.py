@@ -46,6 +46,7 @@ def run(names: Sequence[str], out: Path) -> None:
 
     def benchmark(state: Any) -> None:  # noqa: ANN401 # its state is untyped
         name = names[int(state.get_int64("case"))]
+        # NVBench times the work on a stream of its own, so torch has to launch there.
         stream = torch.cuda.ExternalStream(state.get_stream().addressof())
         with torch.cuda.stream(stream):
             try:
@@ -53,6 +54,8 @@ def run(names: Sequence[str], out: Path) -> None:
             except Exception as error:  # noqa: BLE001 # the other cases go on
                 state.skip(described(error))
                 readings[name] = {"error": described(error)}
+        # After each case: the run may be ended from outside, and the cases so far must not be
+        # lost.
         out.write_text(json.dumps({name: _failed(said) for name, said in readings.items()}))
 
     registered = bench.register(benchmark)

@@ -25,6 +25,7 @@ _SHOWN = (
     ("Inductor benchmarker", "Inductor benchmarker", SERIES[4].light, "P"),
     ("cupyx.profiler.benchmark", "cupyx.profiler.benchmark", INK.light, "x"),
 )
+# Smaller errors are drawn here, because a logarithmic axis has no zero.
 _LEAST_PERCENT = 0.01
 _COLUMNS = (
     *("answers", "median error", "median", "mean", "worst", "bias"),
@@ -89,6 +90,7 @@ def report(results: Record, image: str) -> Iterator[str]:
 def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
     clean = not any(row.is_hot for row in listed)
     head = [title, *_COLUMNS, *(["against a clean cold cache"] if clean else [])]
+    # The best tool comes first, whoever made it.
     ordered = sorted(listed, key=lambda row: row.median_error)
     return table(head, [_cells(row, clean=clean) for row in ordered])
 
@@ -163,6 +165,8 @@ def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
 
 def _by_kernels(own: Row) -> Iterator[str]:
     """Yield the errors for single kernels, and for work of several, where gaps count too."""
+    # Separate figures, because the pauses between kernels differ from batch to batch and decide
+    # the error of several (docs/accuracy.md).
     for single, what in ((True, "a single kernel or copy"), (False, "several")):
         part = own.only(single=single)
         if part.points:

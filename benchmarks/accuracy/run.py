@@ -132,6 +132,8 @@ def run_case(case: Case, tools: Iterable[Tool], worker: Worker | None) -> Record
         asked.append((worker.tool, lambda: worker.ask(case.name)))
     for _, group in itertools.groupby(asked, key=lambda pair: pair[0].state):
         answers |= _judge(list(group), referee)
+    # Read for every case, whatever tools took part: the report compares each answer with a clean
+    # cold cache, too.
     states = {name: referee.read(name) for name in (HOT, READ)}
     return {
         "name": case.name,
@@ -161,11 +163,15 @@ def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> 
         wall_s = time.perf_counter() - start_s
         if answer is None:
             torch.cuda.synchronize()
+            # A tool that failed has no reading after it, so the next tool needs a new one before
+            # it.
             answers[tool.name] = {"error": failure}
             before = referee.read(tool.state)
             continue
         after = referee.read(tool.state)
         answers[tool.name] = judged(tool, answer, before, after) | {"wall_s": round(wall_s, 5)}
+        # The tools are sorted by the state of the cache, so one reading is both the last after
+        # this tool and the first before the next.
         before = after
     return answers
 

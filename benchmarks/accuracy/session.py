@@ -55,6 +55,7 @@ def run(  # noqa: PLR0913 # each is an option of the command
         results = Results(out, _opened(not_run))
         results.content["tools"] = _described([*known, *own_process])
         later_s = _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
+        # The cases come first and may take all the time but what the later parts need.
         in_time = Deadline(deadline.left_s - (0 if virtual else later_s))
         if worker is not None:
             worker.wait_until_ready()
@@ -90,6 +91,8 @@ def _opened(not_run: dict[str, str]) -> Record:
 
 def _first_answer_s() -> float:
     """Return how long the first ``measure`` of a process takes; it also finds the floor."""
+    # Before the clock starts, because this creates the CUDA context, which every program pays for
+    # anyway.
     x = torch.zeros(1 << 20, device="cuda")
     start_s = time.perf_counter()
     gpulab.measure(lambda: x + 1, progress=False)
@@ -135,6 +138,7 @@ def _run_nvbench(n_cases: int, results: Results, limit_s: float) -> None:
         print(done.stdout[-3000:], done.stderr[-2000:])
     except subprocess.TimeoutExpired:
         print(f"NVBench was not done within {limit_s:.0f} s")
+    # It writes its file after each case, so an end by the time limit still leaves answers.
     if not out.exists():
         results.content["not_run"][nvbench.COLD] = "its process left no results"
         return

@@ -160,6 +160,7 @@ class Row:
     @property
     def coverage(self) -> float | None:
         """Share of the intervals that contain the referee's median, or None without intervals."""
+        # Tools without an interval are left out; they have no coverage, rather than one of zero.
         known = [point.holds for point in self.points if point.has_interval]
         return sum(known) / len(known) if known else None
 
@@ -189,6 +190,8 @@ def _row(name: str, tool: Record, cases: Iterable[Record]) -> Row:
 
 
 def _point(case: Record, answer: Record, tool: Record) -> Point:
+    # As `_spread` of benchmarks.accuracy.run writes them: smallest, median and largest span, and
+    # median busy time.
     _, span_us, _, busy_us = case["read_us"]
     return Point(
         case=case["name"],

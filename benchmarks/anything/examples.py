@@ -33,6 +33,8 @@ def cupy_own_stream() -> Iterator[Work]:
     x = cupy.random.default_rng(0).standard_normal(_N, dtype=cupy.float32)
     y = cupy.empty_like(x)
     cupy.cuda.Device().synchronize()
+    # In both libraries: work and events must be on the same stream, and the new one waits for
+    # nothing that was enqueued before; hence the wait above.
     with stream, torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
         yield lambda: cupy.exp(x, out=y)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import IMAGES
 
+# The last one is far more than a lesson records.
 _N_SPANS = (1_000, 10_000, 20_000, 1_000_000)
 
 

@@ -117,6 +117,7 @@ def run_cell(page: "Page", url: str, shown: str) -> "Locator":
     run_all(page)
     output = notebook.locator(".jp-OutputArea").nth(1)
     output.locator(f"{shown} img").first.wait_for(state="attached", timeout=RUN_TIMEOUT_MS)
+    # Scripts of the page still load after the first picture; the times would contain that.
     page.wait_for_timeout(2_000)
     return output
 

@@ -18,6 +18,8 @@ from tests.support.jupyterlab import chromium, jupyter, open_notebook, put_noteb
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
+# A view that follows the mouse should miss no frame, and a frame is 16 ms at 60 Hz. An answer
+# needs a run of the simulator.
 GOAL_MS, VIEW_GOAL_MS = 60, 16
 PAUSE_MS = 60
 CELL = """\

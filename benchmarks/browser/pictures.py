@@ -21,6 +21,7 @@ from tests.support.lessons import source_of
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+# Pictures stay in every clone and in every version of the history, so they must be small.
 MOST_BYTES = 200_000
 _REST_MS = 1_500  # for what follows when nothing moves any more
 _TIMELINE = """\

@@ -105,6 +105,7 @@ def drive(page: "Page") -> tuple[list[float], list[float]]:
         page.mouse.move(x - 5 * step, y)
     page.mouse.up()
     frames, work = page.evaluate("[window.frames_ms, window.work_ms]")
+    # The first frame began before the movement.
     return frames[1:], work
 
 

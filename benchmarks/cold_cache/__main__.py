@@ -21,6 +21,7 @@ from benchmarks.common.command_line import parser_of
 from benchmarks.common.environment import gpu_in_use
 from benchmarks.common.folders import RESULTS
 
+# The results are in the repository, so that the page can be made again without a GPU.
 _RESULTS = RESULTS / "cold-cache-h200.json"
 
 

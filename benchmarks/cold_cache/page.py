@@ -16,6 +16,7 @@ CLEAN, USUAL, ROTATED = "read 2x", "write 256 MiB", "rotate 2x"
 _REFERENCE = "read 4x"  # the largest flush that leaves no dirty lines
 _MB = 1e6
 _LEAST_READ_BYTES = 100_000  # a kernel that reads less has no meaningful share of hits
+# The small sizes, and a quarter of the L2 of 60 MiB to four times its size.
 _COST_MIB = ("1", "4", "15", "30", "60", "120", "240")
 _READS = ("read 1x", "read 1.25x", "read 1.5x", "read 2x", "read 3x", "read 4x")
 _FIGURE = "cold-cache.svg"
@@ -90,6 +91,8 @@ def _residues(found: Results, way: str) -> tuple[list[float], list[float]]:
             if way not in ways or _REFERENCE not in ways:
                 continue
             (read, written), (all_read, own) = ways[way], ways[_REFERENCE]
+            # A large working set writes back some of its own results whatever the flush; only what
+            # exceeds that was left by the flush.
             dirty_mb.append(max(0.0, (written - own) / _MB))
             if all_read > _LEAST_READ_BYTES:
                 shares.append(max(0.0, 100 * (1 - read / all_read)))

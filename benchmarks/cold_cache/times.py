@@ -17,7 +17,10 @@ from gpulab.profiling import ActivityRecord
 SHARES = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of the L2, beside the small sizes
 SMALL_MIB = (1, 4)
 _LONG_SLEEP, _SHORT_SLEEP = 40_000, 1_000  # cycles: the long one lets the host get ahead
+# Three sleeps divide the records of a sample: after the first comes the flush, after the second
+# the timed kernel, after the third what the next sample runs before its flush.
 _N_MARKS = 3
+# The day of the recording. It only sets the order of the samples.
 _SEED = 20261121
 
 
@@ -100,6 +103,7 @@ def _summary(order: Sequence[Sample], records: Sequence[ActivityRecord]) -> dict
         kernels[sample.size_mib, way].append(busy_us(timed))
         flushes[way].append(busy_us(flush))
         names.setdefault("kernel", [short_name(record.name) for record in timed])
+        # The first three are enough to recognise a flush; rotation runs many kernels.
         names.setdefault(way, [short_name(record.name) for record in flush[:3]])
     times: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for (size_mib, way), values in kernels.items():

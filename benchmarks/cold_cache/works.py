@@ -69,6 +69,8 @@ def _case(run: Callable[..., object], reads: Tensors, writes: Tensors) -> Case:
     return Case((*reads, *writes), run, read_bytes, written_bytes, len(writes))
 
 
+# The divisors below are the bytes that one element takes in all tensors together: 4 in each
+# float32 tensor, 2 in each of half precision.
 def _add(size_bytes: int) -> Case:
     x, y, out = (_floats(size_bytes // 12) for _ in range(3))
     return _case(lambda x, y, out: torch.add(x, y, out=out), (x, y), (out,))
@@ -137,6 +139,7 @@ def _gather(size_bytes: int) -> Case:
     return Case(
         (table, index, out),
         lambda table, index, out: torch.index_select(table, 0, index, out=out),
+        # Only the chosen rows of the table are read, as many bytes as the output has.
         out.nbytes + index.nbytes,
         out.nbytes,
         1,

@@ -24,6 +24,7 @@ from gpulab.sweeps import Task, _journal, _sweep, sweep, tasks_of
 WORKLOADS = ("add", "exp", "copy", "sum", "softmax", "matmul")
 SIZES = (2**10, 2**12, 2**14, 2**16)
 DEVICES = ("virtual", "cuda")
+# Quick and imprecise: the campaigns count lines in a file, and their times do not matter.
 EFFORT = {"precision": 0.05, "max_time_s": 0.02}
 
 _FORK = multiprocessing.get_context("fork")
@@ -66,6 +67,7 @@ def kill_while_writing(n_writes: int, seed: int) -> None:
         nonlocal n_before
         n_before += 1
         if n_before > n_writes:
+            # So a part of the line is on disk, as after a loss of power.
             original(handle, content[: generator.randint(0, len(content))])
             os.kill(os.getpid(), signal.SIGKILL)
         return original(handle, content)
@@ -105,6 +107,7 @@ class ForkedSweep:
         receiver, sender = _FORK.Pipe(duplex=False)
         process = _FORK.Process(target=_run, args=(sender, out, todo, device, trap))
         process.start()
+        # While this process has its copy open, `wait` would never see the end of the pipe.
         sender.close()
         return cls(process, receiver)
 
@@ -157,6 +160,7 @@ def _run(
     else:
         whole = not found.missing and not found.failures()
         sender.send(("done" if whole else "failed", str(found)))
+    # Not sys.exit: a fork would also run what its parent has registered for the end.
     os._exit(0)
 
 

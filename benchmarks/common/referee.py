@@ -27,6 +27,8 @@ STATES = (HOT, READ, *WRITES)
 
 _US_PER_S = 1e6
 _FLUSH_S = 200e-6  # about what a flush and the sleep before each call take
+# Seconds for one reading, and its smallest and largest number of calls. Every answer has a reading
+# before it and one after it, so this decides how long a whole run takes.
 _BUDGET_S, _N_LEAST, _N_MOST = 0.03, 7, 31
 
 
@@ -85,6 +87,7 @@ class Referee:
 
     def __post_init__(self) -> None:
         self.work()  # the first call loads libraries
+        # The least of three, because a wall time can only be too long.
         self._call_s = min(wall_s(self.work) for _ in range(3))
 
     def read(self, state: str) -> Reading:
@@ -100,6 +103,8 @@ class Referee:
         if whole[0].n_records > 1:
             alone_s = SaturatedSampler(self.work, before=before)(n_samples)
             watched_s = [reading_s for _, reading_s in calls]
+            # While the profiler is on, events read SESSION_S more even around a single kernel
+            # (docs/floor.md). That is no stretch of the pauses.
             stretch_s = statistics.median(watched_s) - statistics.median(alone_s) - SESSION_S
         return Reading(
             tuple(round(call.busy_s * _US_PER_S, 4) for call in whole),
@@ -116,6 +121,7 @@ _buffers: dict[int, torch.Tensor] = {}
 def flush_of(state: str) -> Work:
     """Return the function that puts the cache into a state, to call before each timed call."""
     if state == HOT:
+        # Hot: the call before has just used the same data.
         return lambda: None
     if state == READ:
         return flusher("read")

@@ -100,6 +100,7 @@ def measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # opti
 
 def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> dict[str, Any]:
     """Return the record of an answer, with the referee's readings just before and after it."""
+    # Readings before and after, so that a clock that drifts shifts both sides alike.
     both = before.joined(after)
     recorded_us = round(statistics.median(both.span_us if tool.counts_gaps else both.busy_us), 4)
     stretch_us = both.stretch_us if tool.counts_gaps else 0.0
@@ -113,6 +114,7 @@ def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> dict[
         **interval,
         "referee_us": round(recorded_us - stretch_us, 4),
         "recorded_us": recorded_us,
+        # Saved beside the answer: a change of the kernel itself is no fault of the tool.
         "drift": round(after.median_us / before.median_us - 1, 5),
         **({"remark": answer.remark} if answer.remark else {}),
     }

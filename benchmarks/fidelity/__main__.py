@@ -31,7 +31,9 @@ from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+# All recordings but the unseen one: a model that was fitted to it could not be examined with it.
 _FITTED_TO = ("h200-dense", "h200-focused", "h200", "h200-earlier", "h200-earlier-2")
+# Without the two of `sample`: 13,615 calls would bury the page, and the model was fitted to them.
 _COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2")
 _BLIND = """\
 record takes a seed from the system's source of randomness, times the workloads that the seed draws

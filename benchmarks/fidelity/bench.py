@@ -120,6 +120,8 @@ def event_us(work: Work, n_repetitions: int, host_s: float) -> float:
     """
     pairs = [(new_event(), new_event()) for _ in range(n_repetitions)]
     torch.cuda.synchronize()
+    # The device must not reach the first event before the host has enqueued the last one. Twice
+    # the expected time covers a host that is busy; 30 µs are for the events of a pair.
     spin_s(1e-3 + 2 * n_repetitions * (host_s + 30e-6))
     for start, end in pairs:
         start.record()
@@ -152,6 +154,7 @@ def device_reading(bench: Bench, work: Work, n_repetitions: int) -> dict[str, ob
     parts = _split(bench.records(repeat))
     if len(parts) != 3 * n_repetitions:
         raise RuntimeError(f"{len(parts)} parts were recorded instead of {3 * n_repetitions}")
+    # After the hot calls come the flush and the cold call in turns; the flushes are left out.
     return _summary(parts[:n_repetitions], parts[n_repetitions + 1 :: 2])
 
 
@@ -165,6 +168,7 @@ def _summary(
     hot: list[list[ActivityRecord]], cold: list[list[ActivityRecord]]
 ) -> dict[str, object]:
     usual = statistics.mode(len(part) for part in hot + cold)
+    # Only calls with the usual number of records can be compared kernel by kernel.
     hot_usual = [part for part in hot if len(part) == usual]
     cold_usual = [part for part in cold if len(part) == usual]
     hot_us, cold_us = [_total_us(part) for part in hot], [_total_us(part) for part in cold]

@@ -49,6 +49,8 @@ def predict(folder: Path, out: Path) -> None:
     """Compute the times of the list, and write them to a file with the model's digest."""
     listed = json.loads((folder / LIST).read_text("utf-8"))
     found = Recorder(virtual("H200"), "virtual", "", UNSEEN, (*SEEDS, listed["seed"])).record()
+    # Python draws the same numbers everywhere; a difference means that the lists of operators
+    # differ.
     if set(found["workloads"]) != set(listed["workloads"]):
         raise BrokenSealError("the seed draws other workloads here than where they were recorded")
     # Digests of the model and of the list: judge() refuses predictions of others.
@@ -61,6 +63,8 @@ def judge(folder: Path, predicted: Path, out: Path) -> None:
     """Open the sealed times, print their errors, and write them as a recording."""
     computed = json.loads(predicted.read_text("utf-8"))
     given = (folder / LIST).read_bytes()
+    # Otherwise a model could be changed after the times were opened, and examined as if it were
+    # blind.
     if (computed["model"], computed["list"]) != (model_digest(), digest(given)):
         raise BrokenSealError("the predictions are of another model or of another list")
     times = (folder / SEALED).read_bytes()

@@ -25,6 +25,8 @@ _MIB = 1 << 20
 
 def allocation(bench: Bench) -> Readings:
     """Time allocating and freeing device memory, by size, with nothing cached."""
+    # Sizes for each kind of block in PyTorch's caching allocator: blocks of 2 MiB serve tensors of
+    # up to 1 MiB, blocks of 20 MiB those of less than 10 MiB, and larger ones get their own.
     for size_bytes in (512, _MIB, 4 * _MIB, 20 * _MIB, 64 * _MIB, 1024 * _MIB):
         times_s: dict[str, list[float]] = {"malloc": [], "cached": [], "free": []}
         for _ in range(min(bench.n_repetitions, 5)):
@@ -60,6 +62,7 @@ def backward(bench: Bench) -> Readings:
                 torch.autograd.grad(y, x, gradient, retain_graph=True)
 
             totals_us.append(returns_us(work, bench.n_repetitions))
+        # The difference leaves out what a backward pass costs whatever its length.
         yield f"{name}_per_node_us", (totals_us[1] - totals_us[0]) / 50
         yield f"{name}_10_nodes_us", totals_us[0]
 

@@ -22,6 +22,7 @@ from benchmarks.fidelity.unseen import LARGEST_BYTES, SMALLEST_BYTES, Draw, draw
 from benchmarks.fidelity.workload import Workload
 from gpulab.work import Work
 
+# Other seeds than those of `unseen`: the model must not be fitted to what examines it.
 SEED, FOCUSED_SEED = 7_031, 7_032
 DENSE = "dense"
 _POWER_SHARE = 0.2
@@ -55,6 +56,8 @@ _COUNTS = {
     "images": 450,
     "attention": 450,
     "attention_backward": 300,
+    # A cross entropy is a log_softmax and an nll_loss, and a correction belongs to one call. Both
+    # are drawn by themselves in `_more`.
     "cross_entropy": 0,
     "cross_entropy_backward": 0,
     "optimizer": 80,
@@ -274,6 +277,7 @@ def _with_powers(
         key: 1 << round(math.log2(value)) if key in draw.sizes else value
         for key, value in workload.parameters.items()
     }
+    # A depthwise convolution stays one: as many groups and filters as channels.
     if sizes.get("groups", 1) == workload.parameters.get("channels"):
         sizes["groups"] = sizes["filters"] = sizes["channels"]
     found = replace(workload, parameters=sizes)

@@ -31,7 +31,9 @@ _KIB, _MIB = 1 << 10, 1 << 20
 _COPY_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB, _MIB, 4 * _MIB, 16 * _MIB, 256 * _MIB)
 _SPINS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _LARGE_BYTES = 100 * _MIB
+# A launch takes 5 to 15 µs, so one that takes 20 ms was blocked by a full queue.
 _BLOCKED_S = 0.02
+# The spin lasts much longer than the launches, so that the queue cannot drain meanwhile.
 _LONG_S = 0.3
 
 
@@ -59,6 +61,8 @@ def gaps(bench: Bench) -> Readings:
     for name, x in works.items():
         x.add_(1.0)
 
+        # The spin at the start lets the host enqueue all kernels before the first one runs;
+        # otherwise the gaps would be those of the host.
         def queued(x: torch.Tensor = x) -> None:
             spin_s(2e-3)
             for _ in range(20):
@@ -99,6 +103,7 @@ def queue_depth(bench: Bench) -> Readings:
     torch.cuda.synchronize()
     spin_s(_LONG_S)
     launches_s = []
+    # An H200 blocks the host at the 1,022nd launch; a GPU with a deeper queue ends the loop here.
     for _ in range(1500):
         start_s = time.perf_counter()
         x.add_(1.0)

@@ -39,6 +39,8 @@ from gpulab.virtual.simulator.costs import SurfacePoint, duration_ns, packed
 SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
 FLUSH_ELEMENTS = 1 << 26
 _LEAST_POINTS = 10
+# A tenth of the noise, so that surfaces fit the listed workloads and square matmuls more closely
+# than the others (docs/fidelity.md).
 _USUAL = 0.1
 
 
@@ -88,6 +90,7 @@ def points(rows: Iterator[Row]) -> Iterator[Point]:
         except RuntimeError as error:
             print(f"{workload.name}: {error}")
             continue
+        # A correction belongs to a whole call, so a workload of several calls cannot be fitted.
         surface_points = {work.surface_point for work, _, _ in kernels}
         surface_point = surface_points.pop() if len(surface_points) == 1 else None
         if surface_point is not None:
@@ -124,6 +127,7 @@ def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
     try:
         with gpulab.virtual_gpu("H200", first_use=False), workload.precision():
             work = workload.build()
+            # Twice, so that the third call finds its data in the cache.
             for _ in range(2):
                 work()
             hot = _seen(work, seen)

@@ -87,6 +87,7 @@ def forward_and_backward(call: Callable[[], Any], *inputs: Tensor) -> Work:
     """Return the call followed by its backward pass, without accumulating gradients."""
     for tensor in inputs:
         tensor.requires_grad_()
+    # The forward pass runs once here, so that libraries are loaded and the shape is known.
     gradient = torch.ones_like(call())
     return lambda: torch.autograd.grad(call(), inputs, gradient)
 

@@ -133,6 +133,7 @@ def along_rows(dtype: torch.dtype, op: str, rows: int, columns: int) -> Work:
 def cholesky(dtype: torch.dtype, n: int) -> Work:
     """Compute a Cholesky factor, without a check on the host."""
     a = normal(dtype, n, n)
+    # Positive definite, or there would be no factor.
     matrix = a @ a.t() + n * torch.eye(n, device="cuda", dtype=dtype)
     return lambda: torch.linalg.cholesky_ex(matrix)
 

@@ -73,9 +73,11 @@ The other workloads do not test the model: it was fitted to them. "Earlier draws
 of two seeds, on which earlier models had their blind figures (21.3 % and 73.3 %, then 5.8 % and
 27.7 %). Below is what a model of the same kind gives for these when it is fitted to none of them.
 """
+# The texts are here, and not in the page: a page that anybody edits by hand would be overwritten
+# by the next comparison.
 _MISSES = """
-These families miss the goal for unseen device times, by so many percentage points. Each has few
-times, and a p90 of four is hardly more than the largest error.
+The last columns say by how many percentage points these families miss the goal for unseen device
+times. Each has few times, and a p90 of four is hardly more than the largest error.
 
 The remaining errors come from libraries that choose among kernels by rules that nobody publishes.
 cuDNN runs a convolution with or without padding, conversion and another layout, on tensor cores or

@@ -95,6 +95,7 @@ def transformer_training(*, autocast: bool) -> Work:
     ).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     words = torch.randint(_CLASSES, (16, 128), device="cuda")
+    # Made once: drawing new inputs in each step would add kernels that are no part of training.
     targets = torch.randint(_CLASSES, (16 * 128,), device="cuda")
 
     def loss_of() -> torch.Tensor:
@@ -172,6 +173,7 @@ def double_buffer() -> Work:
             torch.cuda.current_stream().wait_event(filled)
             _ = buffer @ weight @ weight
             free[i % 2] = torch.cuda.current_stream().record_event()
+        # The first copies of the next step must not overwrite what this step still reads.
         copying.wait_stream(torch.cuda.current_stream())
 
     return step
@@ -220,6 +222,7 @@ def allocations(*, emptied: bool) -> Work:
     """Allocate twenty tensors of different sizes and drop them, with or without the cache."""
 
     def step() -> None:
+        # From 1 to 20 MiB, which takes the small and the large blocks of PyTorch's allocator.
         held = [torch.empty((1 + i) << 18, device="cuda") for i in range(20)]
         held.clear()
         if emptied:
@@ -251,6 +254,8 @@ def programs() -> list[Program]:
     ways = ((True, "to the device"), (False, "to the host"))
     kinds = ((True, "pinned"), (False, "pageable"))
     return [
+        # Pairs that differ in one thing, so that the model is tested on what that costs: a read of
+        # the loss, autocast, a graph, streams, pinned memory, waits, the allocator's cache.
         Program("MLP training", mlp_training),
         Program("MLP training, loss read each step", partial(mlp_training, reads_loss=True)),
         Program("transformer training", partial(transformer_training, autocast=False), 5),

@@ -35,6 +35,8 @@ def host_of_workload(workload: Workload, bench: Bench) -> Recording:
     """Return host and event times of one workload, without the profiler."""
     with workload.precision():
         work, duration_s, launch_s = _warm(workload.build())
+        # Two events, and at most so many launches: the queue must never be full, or the host would
+        # block and its time would contain the device's.
         n_pending = 2 + launch_s / _SHORTEST_LAUNCH_S
         room = int(MOST_PENDING / n_pending)
         n_calls = _affordable(min(bench.n_calls, room), duration_s, at_least=2)

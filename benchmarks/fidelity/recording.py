@@ -73,6 +73,8 @@ class Recorder:
         """Time everything twice: first all host times, then, with the profiler, all records."""
         with self.bench():
             self.recording.update(schema=SCHEMA, source=self.source, provenance=provenance())
+        # In this order: where CUPTI cannot be removed, every launch after the first session of the
+        # profiler takes longer (docs/floor.md).
         self._facts(HOST_FACTS)
         self._programs(host_of_program)
         self._workloads(host_of_workload)
@@ -123,6 +125,7 @@ class Recorder:
             return
         fresh = self.out.with_suffix(".part")
         fresh.write_text(as_json(self.recording), "utf-8")
+        # Renamed when it is complete: a run that is ended leaves the last whole file.
         fresh.replace(self.out)
 
 

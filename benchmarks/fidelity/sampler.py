@@ -24,6 +24,7 @@ from gpulab.work import Work
 
 _BATCH = 80
 _MOST_BYTES = 24 << 30  # of one batch
+# 256 MB of float32, four times the L2 cache of an H200, as in `bench`.
 _FLUSH_ELEMENTS = 1 << 26
 _SHORT_S, _LONG_S = 0.4e-3, 4e-3
 _N_SAMPLES = ((7, 5), (5, 3), (3, 2))  # hot and cold, for short, middling and long calls
@@ -121,6 +122,7 @@ def sample(out: Path, limit_s: float, draw: str) -> None:
     """Time workloads until the time is over, and write the file every few batches."""
     begin_s = time.perf_counter()
     workloads = list(enumerate(_DRAWS[draw]()))
+    # In a random order, so that a run that ends early has some of every kind.
     random.Random(1).shuffle(workloads)  # noqa: S311 # an order, not a secret
     print(len(workloads), "workloads", flush=True)
     flush = torch.zeros(_FLUSH_ELEMENTS, device="cuda")
@@ -147,6 +149,7 @@ def _batch(
     workloads: list[tuple[int, Workload]], flush: torch.Tensor, spent: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
     """Time the next workloads in one session of the profiler; add up what each function took."""
+    # The workloads of the last batch are gone; without this their blocks would stay reserved.
     torch.cuda.empty_cache()
     items: list[Item] = []
     while workloads and len(items) < _BATCH and torch.cuda.memory_allocated() < _MOST_BYTES:
@@ -191,6 +194,7 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
     calls = ",\n".join(parts)
     fresh = out.with_suffix(".part")
     fresh.write_text(f'{head[:-1]},\n"calls": {{\n{calls}\n}}}}\n', "utf-8")
+    # Renamed at the end, so that an interrupt never leaves half a file.
     fresh.replace(out)
 
 

@@ -39,6 +39,8 @@ class Workload:
         """Its name in recordings and tables."""
         sizes = "x".join(str(n) for n in self.parameters.values() if isinstance(n, int))
         words = [str(word) for word in self.parameters.values() if isinstance(word, str)]
+        # Functions for many operators have the operator among the parameters, which names them
+        # well enough.
         own = self.make.__name__.replace("elementwise", "").replace("along_rows", "")
         return " ".join(filter(None, [own, *words, self.dtype, sizes]))
 

@@ -359,6 +359,7 @@ def siamese() -> Work:
     optimizer = torch.optim.Adam(branch.parameters(), lr=1e-3)
 
     def loss_of() -> torch.Tensor:
+        # The same modules run twice in a step, and their gradients are added up.
         distance = functional.pairwise_distance(branch(first), branch(second))
         apart = torch.clamp(1.0 - distance, min=0.0)
         return (same * distance.pow(2) + (1 - same) * apart.pow(2)).mean()
@@ -417,6 +418,7 @@ def q_learning() -> Work:
         torch.autograd.backward(loss)
         nn.utils.clip_grad_value_(policy.parameters(), 100)
         optimizer.step()
+        # By state dicts, as tutorials do it: many small operators that autograd does not record.
         kept, new = target.state_dict(), policy.state_dict()
         for name in new:
             kept[name] = new[name] * 0.005 + kept[name] * 0.995
@@ -435,6 +437,7 @@ def ppo() -> Work:
     before, gain, wanted = (torch.randn(256, device="cuda") for _ in range(3))
 
     def loss_of() -> torch.Tensor:
+        # Validation would read values in each step, and so wait for the GPU.
         choice: Any = torch.distributions.Categorical(logits=actor(x), validate_args=False)
         ratio = (choice.log_prob(actions) - before).exp()
         better = (gain - gain.mean()) / (gain.std() + 1e-8)
@@ -474,6 +477,8 @@ def gradient_penalty() -> Work:
     def loss_of() -> torch.Tensor:
         share = torch.rand(64, 1, device="cuda")
         between = (share * real + (1 - share) * made).requires_grad_()
+        # A backward pass that autograd records, so that the penalty can be differentiated in its
+        # turn.
         (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
         penalty = ((slope.norm(2, dim=1) - 1) ** 2).mean()
         loss: torch.Tensor = critic(made).mean() - critic(real).mean() + 10 * penalty
@@ -510,6 +515,8 @@ def sampling() -> Work:
                 parts = layer["qkv"](layer["norm"](x)).chunk(3, dim=-1)  # type: ignore[index] # a dict of modules
                 q, k, v = (item.view(4, 1, n_heads, -1).transpose(1, 2) for item in parts)
                 if cache:
+                    # The cache grows by one word in each round, so no two rounds have the same
+                    # shapes.
                     k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
                 cache[:] = [k, v]
                 seen = functional.scaled_dot_product_attention(q, k, v)
@@ -636,6 +643,8 @@ def point_cloud() -> Work:
     return step
 
 
+# Networks, optimizers and training loops of other kinds than those that the costs were fitted to,
+# written before either set was recorded (docs/virtual-gpu.md).
 PROGRAMS: dict[str, Callable[[], Work]] = {
     "logistic regression by hand": logistic,
     "table, batch 512": partial(tabular, 128, 512),

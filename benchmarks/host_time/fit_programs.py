@@ -58,6 +58,7 @@ def mnist(batch: int) -> Work:
     x, y = torch.randn(batch, 1, 28, 28), torch.randint(10, (batch,))
 
     def loss_of() -> torch.Tensor:
+        # In each step, as loaders do it: copies from pageable memory block the host.
         data, target = x.to("cuda"), y.to("cuda")
         return functional.nll_loss(model(data), target)
 
@@ -184,6 +185,7 @@ def lstm(width: int, n_layers: int, length: int) -> Work:
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         for item in model.parameters():
             if item.grad is not None:
+                # Without an optimizer, so that the operators of a step are separate calls.
                 item.data.add_(item.grad, alpha=-0.1)
 
     return step
@@ -324,6 +326,7 @@ def reinforce() -> Work:
             choice: Any = torch.distributions.Categorical(logits=policy(x))
             action = choice.sample()
             logs.append(choice.log_prob(action))
+            # A program of this kind waits for each move, because the environment needs it.
             action.item()
         returns = torch.arange(5, 0, -1, device="cuda", dtype=torch.float32)
         returns = (returns - returns.mean()) / (returns.std() + 1e-6)
@@ -448,9 +451,13 @@ def streams() -> Work:
     return step
 
 
+# Each fitted cost occurs in several programs and in different mixtures, or the fit could not tell
+# one cost from another.
 PROGRAMS: dict[str, Callable[[], Work]] = {
+    # Optimizers in their three ways: at once (the default), in a loop and fused.
     "MLP, SGD": partial(mlp, (128, 128, 128, 10), 64, torch.optim.SGD),
     "MLP, Adam, wide": partial(mlp, (1024, 1024, 1024, 1024), 256, torch.optim.Adam),
+    # With a large batch the device decides the wall time, and the host's time is seen alone.
     "MLP, Adam, large batch": partial(mlp, (2048, 4096, 4096, 100), 4096, torch.optim.Adam),
     "MLP, AdamW in a loop, 12 layers": partial(
         mlp, (64,) * 13, 64, torch.optim.AdamW, foreach=False
@@ -468,8 +475,11 @@ PROGRAMS: dict[str, Callable[[], Work]] = {
     "GPT, larger, AdamW fused": partial(gpt, 512, 4, 32, 256, fused=True),
     "GPT, bfloat16 autocast": partial(gpt, 128, 4, 8, 64, half=True),
     "CNN, gradient scaler": scaled_cnn,
+    # These two set no cost of the fit: the times of cuDNN's few kernels were set by hand.
     "LSTM, clipped": partial(lstm, 200, 2, 35),
     "LSTM, one layer": partial(lstm, 128, 1, 12),
+    # From here on, programs that make much use of one cost: hooks, many small calls, waits, lists
+    # of modules, a loader, streams.
     "MLP with hooks": hooked,
     "greedy decoding": greedy,
     "ResNet-18, batch 8": partial(resnet_training, 8, 32),

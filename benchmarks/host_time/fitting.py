@@ -28,28 +28,43 @@ _N_TURNS = 25
 # The expected value of each cost in nanoseconds, from the single calls, and its uncertainty. The
 # values are 1.5 times those of the calls, which repeat with warm CPU caches; programs do not.
 EXPECTED = {
+    # An operator that differs from the one before it, because the host's caches are cold for it;
+    # one in a loop of its own costs only its launch. The next two lines: the same while autograd
+    # records it, and inside a backward pass.
     "operator": (4_000, 2_000),
     "recorded operator": (11_000, 3_000),
     "operator in backward": (14_000, 4_000),
+    # Multi-tensor operators, as optimizers use them: a fixed part, and a part for each tensor.
     "operator over lists": (12_000, 6_000),
     "tensor in a list": (700, 250),
+    # An operator that launches nothing.
     "view": (3_000, 1_000),
+    # For each node that autograd creates in a forward pass.
     "recording": (3_000, 1_500),
+    # A backward pass: once, for each of its nodes, and for each leaf that gets a gradient.
     "backward": (110_000, 30_000),
     "backward node": (6_000, 3_000),
     "backward leaf": (5_000, 4_000),
+    # The call of a module, and each hook that it runs.
     "module": (7_000, 2_500),
     "hook": (3_000, 1_000),
+    # A step of an optimizer: once, and for each parameter by the way in which PyTorch updates it.
     "optimizer step": (70_000, 30_000),
     "parameter in a loop": (3_000, 3_000),
     "parameter at once": (1_000, 700),
     "parameter fused": (1_000, 500),
+    # PyTorch sorts tensors by device and type before a multi-tensor operator.
     "grouped tensor": (1_000, 700),
+    # `zero_grad` once, and for each parameter that has a gradient.
     "zero_grad": (17_000, 5_000),
     "parameter zeroed": (300, 100),
+    # Contexts: `no_grad` and its like, and autocast.
     "grad mode": (1_300, 400),
     "autocast": (8_000, 2_000),
+    # The programs of the blind set never change streams, so the fit must not move this cost far
+    # from that of a single call, 5.2 µs (docs/virtual-gpu.md).
     "set stream": (5_000, 500),
+    # An operator on tensors of the host, and a batch of a DataLoader.
     "operator of the host": (4_000, 1_500),
     "loader batch": (40_000, 40_000),
 }
@@ -122,6 +137,8 @@ def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
     wanted_ns, spread_ns = np.array([EXPECTED[name] for name in names], dtype=float).T
     found = wanted_ns
     for _ in range(_N_TURNS):
+        # Iteratively reweighted least squares: each turn weighs the programs by the errors of the
+        # last one.
         errors = (base + counts @ found / _NS_PER_US) / there - 1
         weights = 1 / np.sqrt(np.maximum(np.abs(errors) / _USUAL_ERROR, 1.0)) / there
         ties = _TIE / spread_ns
@@ -166,6 +183,8 @@ def _counting(counts: Counter[str]) -> Iterator[None]:
 
     def count(self: Host, what: str, n: int = 1) -> None:
         if not self.is_free:
+            # Not while the host is free of charge: what the simulation does for itself is no cost
+            # of the program.
             counts[what] += n
         charge(self, what, n)
 

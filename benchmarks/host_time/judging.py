@@ -56,6 +56,8 @@ def _summary_table(programs: dict[str, Any], predicted: dict[str, Any]) -> list[
             for title, there in programs.items()
             if name in there and name in predicted[title]
         ]
+        # The size of the errors is judged, and the last column shows their direction: an error
+        # with a sign can average to zero.
         sizes = sorted(map(abs, errors))
         if sizes:
             cells = [statistics.median(sizes), quantile(sizes, 0.9)]

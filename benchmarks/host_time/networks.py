@@ -25,6 +25,8 @@ class Attention(nn.Module):
         """Return the mixed sequences."""
         batch, length, width = x.shape
         parts = self.qkv(x).split(width, dim=2)
+        # With views and a copy, as small language models are written: the host pays for each
+        # operator, even if it launches nothing.
         q, k, v = (item.view(batch, length, self.n_heads, -1).transpose(1, 2) for item in parts)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         merged = mixed.transpose(1, 2).contiguous().view(batch, length, width)
@@ -142,6 +144,7 @@ def scaled_training(optimizer: Optimizer, loss_of: Loss, *, clip: float = 0.0) -
             loss = loss_of()
         torch.autograd.backward(scaler.scale(loss))
         if clip:
+            # Before clipping, or the norm would be that of the scaled gradients.
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(parameters, clip)
         scaler.step(optimizer)

@@ -106,7 +106,10 @@ def read_program(make: Callable[[], Work], *, is_real: bool) -> dict[str, Any]:
     for _ in range(_N_WARM_UP if is_real else 3):
         step()
     torch.cuda.synchronize()
+    # Readings of one program differ by 10 to 30 % on such a machine (docs/virtual-gpu.md). A fixed
+    # loop before and after shows how fast the host was.
     speeds = [host_speed()] if is_real else []
+    # The virtual GPU repeats itself, so two readings are enough there.
     host_us = [_once_us(step) for _ in range(_N_STEPS if is_real else 2)]
     usual_us = statistics.median(host_us)
     once_s = _wall_us(step, 2) / 1e6
@@ -114,6 +117,7 @@ def read_program(make: Callable[[], Work], *, is_real: bool) -> dict[str, Any]:
     wall_us = [_wall_us(step, n_steps) for _ in range(3 if is_real else 1)]
     if is_real:
         speeds.append(host_speed())
+    # Last, because the profiler would slow down the host in all readings after it.
     records = profiled(step)
     kernels: dict[str, list[float]] = defaultdict(list)
     for item in records:
@@ -138,6 +142,7 @@ def _once_us(step: Work) -> float:
     start_ns = time.perf_counter_ns()
     kept = step()
     taken_us = (time.perf_counter_ns() - start_ns) / _NS_PER_US
+    # Freed after the clock was read: freeing a large result is not part of the step.
     del kept
     torch.cuda.synchronize()
     return taken_us

@@ -133,6 +133,7 @@ def _backward(make: Callable[[], torch.Tensor]) -> Call:
     ready: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def before() -> None:
+        # Twenty graphs, because a backward pass frees its graph and can run only once.
         ready[:] = [(out := make(), torch.ones_like(out)) for _ in range(20)]
 
     def back() -> None:
@@ -159,6 +160,7 @@ def chain_calls() -> Iterator[tuple[str, Call]]:
     for grad in (False, True):
         start = tiny(grad=grad)
         text = "with gradients" if grad else "without gradients"
+        # Two lengths, so that the cost of an operator can be told from that of the round.
         for n in (10, 60):
             yield f"chain of {n} relu, {text}", (_going(start, [torch.relu], n), 3, nothing)
             yield f"chain of {n} mixed, {text}", (_going(start, several, n), 3, nothing)
@@ -171,6 +173,7 @@ def chain_calls() -> Iterator[tuple[str, Call]]:
         }
         for name, functions in kinds.items():
             yield f"backward through {n} {name}", _backward(_going(leaf, functions, n))
+    # The difference between the numbers of leaves is what one of them costs.
     for n in (1, 20, 80):
         leaves = [tiny(grad=True) for _ in range(n)]
         yield f"backward to {n} leaves, no gradients yet", _to_leaves(leaves, fresh=True)
@@ -386,6 +389,7 @@ def context_calls() -> Iterator[tuple[str, Call]]:
             for _ in range(n):
                 functional.linear(x, weight)
 
+    # Ten more calls in the second: the difference leaves out what entering and leaving costs.
     yield "autocast, one linear", (partial(cast, 1), 10, nothing)
     yield "autocast, eleven linear", (partial(cast, 11), 5, nothing)
     yield (
@@ -404,6 +408,8 @@ def _within_no_grad(work: Work) -> None:
 
 def memory_calls() -> Iterator[tuple[str, Call]]:
     """Yield allocations from the cache and from the driver, copies, and reads."""
+    # A size for each kind of block in PyTorch's allocator: small ones share 2 MiB, middling ones
+    # 20 MiB, large ones get their own.
     for size in (_MIB, 8 * _MIB, 64 * _MIB):
         yield (
             f"eight times {size // _MIB} MiB from the cache",
@@ -426,6 +432,8 @@ def memory_calls() -> Iterator[tuple[str, Call]]:
                 *(1, partial(_take, size)),
             ),
         )
+    # On both sides of 64 KiB: up to there a pageable copy to the device may return before it has
+    # ended.
     for size in (1 << 10, 1 << 14, 1 << 16, 1 << 17, 1 << 20, 1 << 23, 1 << 26):
         host, device = torch.zeros(size // 4), torch.zeros(size // 4, device="cuda")
         pinned = host.pin_memory()

@@ -2,11 +2,12 @@
 
     python -m benchmarks.interrupts boundaries
     python -m benchmarks.interrupts points --n 2000
-    python -m benchmarks.interrupts points --n 2000 --device cuda
+    python -m benchmarks.interrupts points --n 2000 --device cuda --processes 12 --seconds 420
 
 boundaries  interrupts at every bytecode of the beginning and the end of each context.
 points      interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover,
             hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
+            Several processes share the interrupts, and the GPU.
 
 --kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the
 program's own handler, or a MemoryError that no handler can defer. The exit code is 1 if anything
@@ -14,6 +15,7 @@ failed.
 """
 
 import argparse
+import math
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -45,6 +47,12 @@ def parser() -> argparse.ArgumentParser:
     points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
     points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
     points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    points.add_argument(
+        "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
+    )
+    points.add_argument(
+        "--seconds", type=float, default=math.inf, help="end after this time (default: never)"
+    )
     points.set_defaults(command=_points)
     for command in (boundaries, points):
         command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
@@ -65,19 +73,28 @@ def _boundaries(options: argparse.Namespace) -> None:
 
 
 def _points(options: argparse.Namespace) -> None:
-    from benchmarks.interrupts.campaign import Campaign
+    from benchmarks.interrupts.processes import Plan, strike_in_processes
     from benchmarks.interrupts.targets import notebook_programs, programs
 
     notebook = [] if options.device == "cuda" else [*notebook_programs()]
     names = options.targets or [*programs(), *notebook]
-    outcomes = []
-    for kind in _kinds(options):
-        campaign = Campaign(kind=kind, device=options.device)
-        n = -(-options.n // len(names))
-        for name in names:
-            strike = campaign.notebook_points if name in notebook else campaign.points
-            outcomes.append((kind, strike(name, n, options.seed)))
-    _report(outcomes)
+    kinds = _kinds(options)
+    outcomes: list[tuple[str, Outcome]] = []
+    ended_early: list[str] = []
+    for kind in kinds:
+        plan = Plan(
+            names=names,
+            kind=kind,
+            device=options.device,
+            n=options.n,
+            seed=options.seed,
+            duration_s=options.seconds / len(kinds),
+            n_processes=options.processes,
+        )
+        found, ended = strike_in_processes(plan)
+        ended_early += ended
+        outcomes += [(kind, outcome) for outcome in found]
+    _report(outcomes, ended_early)
 
 
 def _kinds(options: argparse.Namespace) -> Sequence[str]:
@@ -85,7 +102,7 @@ def _kinds(options: argparse.Namespace) -> Sequence[str]:
     return _KINDS if options.kind == "all" else (options.kind,)
 
 
-def _report(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
+def _report(outcomes: Sequence[tuple[str, "Outcome"]], ended_early: Sequence[str] = ()) -> None:
     from benchmarks.interrupts.campaign import rows
 
     cells = [(f"{kind}: {row[0]}", *row[1:]) for kind, each in outcomes for row in rows([each])]
@@ -95,7 +112,8 @@ def _report(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
             print(f"{kind}: {outcome.name}: {count} x {fault}")
     n_failed = sum(outcome.n_failed for _, outcome in outcomes)
     print(f"{n_failed} of {sum(outcome.n for _, outcome in outcomes)} failed")
-    if n_failed:
+    print(*ended_early, sep="\n", end="\n" if ended_early else "")
+    if n_failed or ended_early:
         raise SystemExit(1)
 
 

@@ -85,6 +85,7 @@ def changes(names_before: Names, settings_before: dict[str, object]) -> list[str
     for name, value in settings().items():
         if value != settings_before[name]:
             found.append(f"{name}: {value}, not {settings_before[name]}")
+    # A dispatch mode that was left active would also change operators of the CPU.
     if (torch.ones(3) + 1).tolist() != [2.0] * 3:
         found.append("the CPU adds wrongly")
     if abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 1:
@@ -133,6 +134,7 @@ def use() -> Results:
     # PyTorch's engine keeps the graph of a backward pass that was interrupted until the next one.
     torch.ones(1, requires_grad=True).backward()
     n_bytes = torch.cuda.memory_allocated()
+    # Any seed will do: the same numbers must come after each interrupt.
     torch.manual_seed(7)
     drawn = torch.rand(4, device="cuda").tolist()
     a = torch.arange(12.0, device="cuda").reshape(3, 4).requires_grad_()

@@ -89,6 +89,7 @@ class Injector:
     def strike(self) -> None:
         """Send the signal, or raise the ``MemoryError``."""
         sys.settrace(None)
+        # Tracing has ended: handler and clean-up run as they do without a tracer.
         self.is_done = True
         if self.kind == "memory":
             raise MemoryError

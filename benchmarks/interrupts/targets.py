@@ -28,6 +28,8 @@ def contexts(gpu: VirtualGpu) -> dict[str, tuple[Callable[[], AbstractContextMan
         "active": (in_use, True),
         "outside": (outside, True),
         "records": (_records, True),
+        # An H200 supports 345 to 1980 MHz in steps of 15 (docs/clocks.md), and 1005 is one of
+        # them.
         "clock lock": (lambda: gpulab.clocks.lock(1005), True),
     }
 
@@ -109,6 +111,7 @@ def _work() -> Callable[[], Any]:
 
 
 def _measure() -> None:
+    # With and without a capture: both leave something behind if they are not ended well.
     for method in ("calibrated", "graph"):
         gpulab.measure(_work(), method=method, n_samples=20)
 

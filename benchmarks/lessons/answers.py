@@ -114,6 +114,7 @@ def _judged(lab: Any, source: Path) -> Iterator[Judged]:  # noqa: ANN401  # of t
     before = "\n".join(
         f"_exercises.check({each.exercise_id!r}, {nonsense})"
         for each in checks(source)
+        # Before the lesson has defined anything: a learner may run the cells in any order.
         for nonsense in ("...", "None", "'?'")
     )
     cells = [nbformat.v4.new_code_cell(_BEFORE.format(before))]
@@ -134,6 +135,8 @@ def _judged(lab: Any, source: Path) -> Iterator[Judged]:  # noqa: ANN401  # of t
         first = all_cells.nth(0).locator(_ERROR).all_inner_texts()
         for exercise_id, indices in places.items():
             yield _read([all_cells.nth(index) for index in indices], exercise_id, first)
+            # The errors of the first cell belong to the lesson, so they count for one exercise
+            # only.
             first = []
 
 

@@ -24,6 +24,7 @@ def _wrong(right: object) -> Iterator[tuple[str, object]]:
         yield from _wrong_letters(right)
     elif isinstance(right, Real):
         value = float(right)
+        # A thousand times is the mistake of learners who return milliseconds.
         yield from ((f"x {by}", value * by) for by in (0.5, 2.0, 1000.0))
     elif callable(right):
         yield from _wrong_functions(right)
@@ -40,6 +41,7 @@ def _wrong_tables(right: Mapping[Any, Any]) -> Iterator[tuple[str, object]]:
             yield f"{key} is {other}", {**right, key: other}
         if isinstance(value, Real):
             yield f"{key} is doubled", {**right, key: 2 * float(value)}
+    # A table that is not complete must be refused with a sentence, and not with a KeyError.
     yield "one row is missing", {key: right[key] for key in keys[:-1]}
 
 

@@ -29,6 +29,7 @@ _NONE = "not taken"
 
 def run(out: Path) -> None:
     """Measure the figures on each GPU that this machine has, and write the file after each."""
+    # A machine without a GPU renews only the virtual column; the measured one stays.
     found = json.loads(out.read_text("utf-8")) if out.exists() else {"schema": SCHEMA}
     for world, gpu in WORLDS.items():
         if world == "measured" and not torch.cuda.is_available():

@@ -20,6 +20,8 @@ from gpulab.timing import elapsed_s, new_event
 from gpulab.work import Work
 
 _N_TRIALS = 20
+# Two events and a kernel for each sample are 120 launches, far below the 1,021 at which the queue
+# of an H200 is full.
 _BATCH = 40
 _MIB = 1 << 20
 
@@ -69,11 +71,14 @@ def of_clocks() -> Iterator[Figure]:
     out = torch.empty_like(a)
     product = partial(torch.mm, a, a, out=out)
     _timed(product)
+    # The GPU is idle and its clock rises again, so the next calls run at the burst clock.
     time.sleep(1)
     burst_s = statistics.median(_timed(product))
     # Without NVML there are no readings, and these figures are left out; the times are not.
     look = clocks.try_read()
     readings = [] if look is None else list(clocks.watch(product, duration_s=2))
+    # The driver renews its reading every 0.1 s (docs/clocks.md): the last half second, when the
+    # clock has settled.
     last = readings[-5:]
     for what, part, unit in (("settled clock", "sm_mhz", "MHz"), ("power then", "power_w", "W")):
         found = [value for reading in last if (value := getattr(reading, part)) is not None]
@@ -189,6 +194,7 @@ def _host_s() -> float:
     times_s = []
     for _ in range(5):  # the first round creates the events and loads the kernel; it is dropped
         torch.cuda.synchronize()
+        # About 5 ms, so that the device does not start before the host has enqueued all samples.
         torch.cuda._sleep(10_000_000)  # type: ignore[no-untyped-call]  # torch's gap
         begin = time.perf_counter()
         for start, end in pairs:
@@ -228,10 +234,13 @@ def _is_corrupted(*, kept: bool, n: int = 1 << 16, filled: float = 7.0) -> bool:
     x = torch.ones(n, device="cuda")
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
+        # About 0.1 ms: the sum starts after the host has freed x and written the other tensor, if
+        # nothing protects x.
         torch.cuda._sleep(200_000)  # type: ignore[no-untyped-call]  # torch's gap
         total = x.sum()
     if kept:
         x.record_stream(side)
+    # From here on the allocator may give the memory of x to the next tensor.
     del x
     other = torch.full((n,), filled, device="cuda")
     torch.cuda.synchronize()

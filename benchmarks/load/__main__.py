@@ -3,6 +3,7 @@
     python -m benchmarks.load kernels 30
     python -m benchmarks.load lessons
     python -m benchmarks.load rounds 10
+    python -m benchmarks.load rounds 10 --lessons 03 11b
     python -m benchmarks.load first-entry
     python -m benchmarks.load timeline-age
 
@@ -11,8 +12,8 @@ kernels       runs one lesson in N Jupyter kernels at once, and prints how many 
               cores 30 kernels take about 4 minutes and 8 GiB.
 lessons       runs each lesson, or those that you name, in its own kernel, and prints the processor
               time and the memory that one learner needs for it. All take about 3 minutes.
-rounds        runs all lessons in one kernel repeatedly, and prints the memory after each round. A
-              round takes about 40 seconds.
+rounds        runs all lessons, or those that you name, in one kernel repeatedly, and prints the
+              memory after each round. A round of all takes about 2 minutes of processor time.
 first-entry   starts new processes that import torch and enter a virtual GPU, and prints the time
               of both, and how many modules the entry imports.
 timeline-age  times timelines on a fresh virtual GPU and on one that has run many operations.
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     each.set_defaults(command=_lessons)
     rounds = commands.add_parser("rounds", help="run all lessons in one kernel repeatedly")
     rounds.add_argument("n", type=int, nargs="?", default=3, help="rounds (default: 3)")
+    rounds.add_argument("--lessons", nargs="+", default=(), help="such as 03 11b (default: all)")
     rounds.set_defaults(command=_rounds)
     first = commands.add_parser("first-entry", help="time the first entry in new processes")
     first.add_argument("n", type=int, nargs="?", default=5, help="processes (default: 5)")
@@ -75,7 +77,7 @@ def _lessons(options: argparse.Namespace) -> None:
 def _rounds(options: argparse.Namespace) -> None:
     from benchmarks.load.notebooks import print_rounds
 
-    print_rounds(options.n)
+    print_rounds(options.n, options.lessons)
 
 
 def _first_entry(options: argparse.Namespace) -> None:

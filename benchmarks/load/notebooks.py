@@ -72,6 +72,7 @@ class Kernel:
 @asynccontextmanager
 async def kernel(folder: str) -> AsyncIterator[Kernel]:
     """Yield a kernel that runs in a folder, and end it after the block."""
+    # nbclient needs a notebook to start a kernel; `run` replaces it.
     first = solved(lessons()[0])
     client = NotebookClient(first, timeout=None, resources={"metadata": {"path": folder}})
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -99,6 +100,7 @@ async def _run_kernels(n: int, lesson: Path) -> None:
         results = await asyncio.gather(*(_run_one(opened, folder, lesson) for _ in range(n)))
         duration_s = time.perf_counter() - start_s
         needed_mib = before_mib - psutil.virtual_memory().available / MIB
+        # While all kernels exist: shared memory is divided among them, as it is in a class.
         memories = [kernel.memory for kernel, _, _ in results]
     errors = [error for _, error, _ in results if error]
     times_s = [time_s for _, _, time_s in results]
@@ -124,8 +126,12 @@ def _range(memories: Sequence[Memory], name: str) -> list[str]:
 
 def print_lessons(numbers: Sequence[str]) -> None:
     """Run each lesson in its own kernel and print its CPU time and memory."""
-    chosen = [path for path in lessons() if not numbers or path.stem.split("_")[0] in numbers]
-    asyncio.run(_run_lessons(chosen))
+    asyncio.run(_run_lessons(_chosen(numbers)))
+
+
+def _chosen(numbers: Sequence[str]) -> list[Path]:
+    """Return the lessons with these numbers, or all if there are none."""
+    return [path for path in lessons() if not numbers or path.stem.split("_")[0] in numbers]
 
 
 async def _run_lessons(chosen: Sequence[Path]) -> None:
@@ -142,18 +148,18 @@ async def _run_lessons(chosen: Sequence[Path]) -> None:
     print(*padded_table(headings, rows), sep="\n")
 
 
-def print_rounds(n: int) -> None:
-    """Run all lessons ``n`` times in one kernel and print the memory after each round."""
-    asyncio.run(_run_rounds(n))
+def print_rounds(n: int, numbers: Sequence[str] = ()) -> None:
+    """Run lessons ``n`` times in one kernel and print the memory after each round."""
+    asyncio.run(_run_rounds(n, _chosen(numbers)))
 
 
-async def _run_rounds(n: int) -> None:
+async def _run_rounds(n: int, chosen: Sequence[Path]) -> None:
     rows: list[list[str]] = []
     with TemporaryDirectory(prefix="gpulab-load-") as folder:
         async with kernel(folder) as started:
             for number in range(1, n + 1):
                 start_s = time.perf_counter()
-                errors = [error for lesson in lessons() if (error := await started.run(lesson))]
+                errors = [error for lesson in chosen if (error := await started.run(lesson))]
                 time_s, memory = time.perf_counter() - start_s, started.memory
                 figures = (time_s, memory.rss, memory.uss)
                 rows.append([str(number), *(f"{figure:.0f}" for figure in figures)])

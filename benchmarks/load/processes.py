@@ -72,4 +72,5 @@ def _timeline_ms(x: torch.Tensor) -> float:
         start_ns = now_ns()
         gpulab.timeline(lambda: x + x)
         readings.append((now_ns() - start_ns) / 1e6)
+    # The least, because on a shared machine the others contain interruptions.
     return min(readings)

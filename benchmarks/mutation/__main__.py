@@ -127,6 +127,7 @@ def _survivors(mutants: Sequence[Mutant], tests: Sequence[str], workers: int) ->
         raise SystemExit(
             f"the tests fail without any mutant; run: python -m pytest {' '.join(tests)}"
         )
+    # Generous, because a mutant that is only slower must not count as noticed.
     limits = Limits(cpu_s=10 + 3 * cpu_s, wall_s=60 + 20 * cpu_s * max(workers, 2))
     print(f"{len(mutants)} mutants; the tests take {cpu_s:.1f} s of CPU time", flush=True)
     n_survivors = 0

@@ -167,6 +167,7 @@ def _(node: ast.Call) -> Iterator[ast.AST]:
 
 @_instead_of.register
 def _(node: ast.Constant) -> Iterator[ast.AST]:
+    # Before the numbers, because a bool is an int in Python.
     if isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node.value, int | float):

@@ -74,6 +74,7 @@ def _fork(mutant: Mutant | None, tests: Sequence[str], limits: Limits) -> int:
     sys.stdout.flush()
     pid = os.fork()
     if pid:
+        # Both processes set the group, because nobody knows which of them runs first.
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)
         return pid
@@ -82,6 +83,7 @@ def _fork(mutant: Mutant | None, tests: Sequence[str], limits: Limits) -> int:
         os.setpgid(0, 0)
         seconds = int(limits.cpu_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        # Some mutants allocate without end; the limit ends the fork and not the machine.
         resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_LIMIT_BYTES,) * 2)
         if mutant is not None:  # without one the tests should pass, and say why if they do not
             for stream in (1, 2):
@@ -100,6 +102,8 @@ def _tests_pass(mutant: Mutant | None, tests: Sequence[str]) -> int:
 
     if mutant is not None:
         _put_in_place(mutant)
+    # One failing test is enough to notice a mutant. Caches, workers and random orders would make
+    # two runs differ.
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
     options += ["-m", "not slow and not gpu and not browser", "--hypothesis-seed=0"]

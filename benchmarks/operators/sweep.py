@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from tqdm import tqdm
 
+import gpulab
 from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import try_operator
 
@@ -55,7 +56,10 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     todo = [(info, dtype) for info in chosen for dtype in dtypes]
     running: dict[Connection, Running] = {}
     found: list[Outcome] = []
+    # Many processes run at once; with more threads each they would disturb each other.
     torch.set_num_threads(1)
+    with gpulab.virtual_gpu("H200"):  # its modules are imported here, once for all processes
+        torch.manual_seed(0)
     with tqdm(total=len(todo), unit=" calls") as bar:
         while todo or running:
             while todo and len(running) < n_workers:

@@ -75,6 +75,8 @@ def _samples(
     samples = list(info.sample_inputs("cpu", dtype, **options))
     if info.name in _TAKES_HOST_TENSORS:
         samples = [s for s in samples if not isinstance(s.args[0], torch.Tensor)]
+    # The database lists similar samples one after the other, so the first few would miss whole
+    # kinds.
     step = max(1, (len(samples) - 1) // max(1, n_samples - 1))
     yield from samples[::step]
 
@@ -184,6 +186,7 @@ def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Excep
 
 
 def _on_virtual(call: Call, sample: "SampleInput") -> object:
+    # The default budget of 0.05 s would leave some values out, and nothing could be compared.
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1):
         torch.manual_seed(_SEED)
         return _fetched(call(_moved(sample, "cuda")))

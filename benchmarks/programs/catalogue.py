@@ -45,6 +45,7 @@ class Program:
     on_cpu: tuple[str, ...] = ()
 
 
+# Fixed versions: a program whose verdict changes has not changed itself.
 _COMMITS = {
     "pytorch/examples": "77f55b912142e11fcfdf5b530231fb9c52f181e8",
     "karpathy/nanoGPT": "3adf61e154c3fe3fca428ad6bc3818b27a3b8291",
@@ -73,6 +74,8 @@ def _p(name: str, repository: str, path: str, arguments: str, **options: Any) ->
     )
 
 
+# The arguments make models and batches small, so that the virtual GPU computes values within its
+# budget.
 PROGRAMS = (
     _p("MNIST", "pytorch/examples", "mnist/main.py", "--epochs 1"),
     _p(

@@ -23,7 +23,9 @@ from benchmarks.programs.catalogue import BY_NAME, N_COMPARED, Program
 from benchmarks.programs.stand_ins import install, prepare
 from gpulab.errors import GpulabError
 
+# Any number will do, but both worlds need the same one, or their losses could not be compared.
 _SEED = 1234
+# What a repository ships under these names is left out: the synthetic data take its place.
 _DATA = {"data", "results", "input.txt", "names.txt"}
 
 
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("outcome", type=Path)
     options = parser.parse_args()
     program = BY_NAME[options.name]
+    # The CPU is slow and only the first losses are compared, so it takes no more steps than that.
     found = _Observed(program.steps if options.world == "virtual" else N_COMPARED)
     where = options.folder / program.repository.replace("/", "+") / program.path
     _lay_out(where.parent)
@@ -74,6 +77,7 @@ def _lay_out(folder: Path) -> None:
 
 
 def _described(error: BaseException) -> str:
+    # A library may wrap our error in one of its own; ours says what is missing.
     cause = error
     while cause.__cause__ is not None and not isinstance(cause, GpulabError):
         cause = cause.__cause__
@@ -90,6 +94,7 @@ class _Observed:
         self._steps = steps
 
     def note_loss(self, loss: torch.Tensor) -> None:
+        # Reading a value would end a capture with an error that the program alone does not have.
         is_captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
         if loss.numel() == 1 and not is_captured:
             self.losses.append(float(loss.detach().float().reshape(()).cpu()))
@@ -131,6 +136,7 @@ def _seed() -> None:
 def _has_drawn() -> bool:
     if not torch.cuda.is_available():
         return False
+    # The state of a CUDA generator is its seed and an offset, which grows with each draw.
     _seed, offset = torch.cuda.get_rng_state().view(torch.int64).tolist()
     return bool(offset)
 

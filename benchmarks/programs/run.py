@@ -83,6 +83,7 @@ def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
             "MPLBACKEND": "Agg",
+            # Several programs run at once; with more threads they would disturb each other.
             "OMP_NUM_THREADS": "1",
         }
         try:
@@ -120,6 +121,7 @@ def _compare(virtual: dict[str, Any], cpu: dict[str, Any]) -> tuple[str, str]:
         return "runs", f"without values: {shown}"
     if all(math.isclose(*pair, rel_tol=_TOLERANCE, abs_tol=1e-4) for pair in pairs):
         return "as on the CPU", f"losses {shown}"
+    # The random numbers of the device are not those of the CPU, so other losses prove nothing.
     if virtual["draws_on_device"]:
         return "runs", f"with random numbers of the device: {shown}"
     return "differs", shown

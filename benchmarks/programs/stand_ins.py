@@ -21,6 +21,7 @@ _PICTURES = {
 }
 # A global, because torch forgets the operators when the library object is deleted.
 _library = torch.library.Library("torchvision", "FRAGMENT")
+# minGPT continues the text "O God, O God!", so each of its letters must occur in the data.
 _SENTENCE = (
     "the quick brown fox jumps over the lazy dog and asks : what is a stream ? O God, O God!\n"
 )
@@ -71,6 +72,8 @@ def _data_set(name: str, mode: str, size: int, n_classes: int) -> type:
             download: bool = False,  # noqa: FBT001, FBT002 # as above
         ) -> None:
             del root, download
+            # A fixed seed, because the losses on the virtual GPU are compared with those on the
+            # CPU.
             draw = np.random.default_rng(int(train))
             self.data: Any = draw.integers(0, 256, (_N_SAMPLES, *shape), dtype=np.uint8)
             self.targets: Any = draw.integers(0, n_classes, _N_SAMPLES).tolist()
@@ -153,6 +156,7 @@ def _citations() -> None:
         for i in range(n_papers)
     ]
     links = [f"{a}\t{b}" for a, b in draw.integers(0, n_papers, (6000, 2))]
+    # Each program looks in another place.
     for folder in ("../data/cora", "data/cora", "cora"):
         _write(f"{folder}/cora.content", "\n".join(rows) + "\n")
         _write(f"{folder}/cora.cites", "\n".join(links) + "\n")

@@ -1,4 +1,4 @@
-"""What the book adds to Sphinx: the lessons as pages, and what each page says of itself."""
+"""The Sphinx extension of the book: lessons as pages, versions and links, and explained terms."""
 
 import platform
 import tomllib
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
-# Cells that ask for an answer, judge it or count it: what they showed would give it away.
+# Cells that judge or count answers: their outputs would give the answers away.
 JUDGED = ("exercises.check(", "exercises.progress(")
 
 
 def setup(app: "Sphinx") -> dict[str, Any]:
-    """Tell Sphinx what to call, and when."""
+    """Connect the functions below to the events of Sphinx."""
     app.connect("builder-inited", write_lessons)
     app.connect("builder-inited", write_modules)
     app.connect("html-page-context", describe_page)
@@ -32,7 +32,7 @@ def setup(app: "Sphinx") -> dict[str, Any]:
 
 
 def write_lessons(app: "Sphinx") -> None:
-    """Write the glossary, and each lesson with what its cells showed; keep what is up to date."""
+    """Write the glossary and each lesson with its outputs; files that are up to date stay."""
     folder = Path(app.srcdir) / "lessons"
     _write(folder / "glossary.md", (NOTEBOOKS / "glossary.md").read_text("utf-8"))
     sources = sorted((NOTEBOOKS / "source").rglob("*.py"))
@@ -42,7 +42,7 @@ def write_lessons(app: "Sphinx") -> None:
 
 
 def lesson(source: Path, ran: "nbformat.NotebookNode") -> "nbformat.NotebookNode":
-    """Return a learner's notebook with what its cells showed when they were run solved."""
+    """Return a learner's notebook with the outputs of the solved one."""
     notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
     for cell, done in zip(notebook.cells, ran.cells, strict=True):
         if cell.cell_type == "code" and not answers(cell, done):
@@ -56,7 +56,7 @@ def write_modules(app: "Sphinx") -> None:
 
 
 def answers(cell: Any, solved: Any) -> bool:  # noqa: ANN401 # nbformat's cells are untyped
-    """Return whether what a cell showed would tell the answer to an exercise."""
+    """Return whether the output of a cell would give away the answer to an exercise."""
     return cell.source != solved.source or any(call in cell.source for call in JUDGED)
 
 
@@ -71,7 +71,7 @@ def readable(output: Any) -> Any:  # noqa: ANN401 # nbformat's outputs are untyp
 def describe_page(
     app: "Sphinx", name: str, _template: str, context: dict[str, Any], _doctree: "nodes.document"
 ) -> None:
-    """Say with what a page was made, and where its notebook can be opened."""
+    """Add to a page the versions that it was built with, and links that open its notebook."""
     context["made_with"] = made_with(app.config.release)
     lesson = name.removeprefix("lessons/")
     if (NOTEBOOKS / f"{lesson}.ipynb").exists():

@@ -1,7 +1,7 @@
-"""Lessons that were run, kept under a digest of all that decides what they show.
+"""A cache of executed lessons, by a digest of everything that decides their outputs.
 
-The lessons' tests run each lesson with its solutions and keep it here. The book takes it from
-here, and runs only the lessons that nothing has run.
+The lessons' tests run each lesson with its solutions and save it here. The book reads it from
+here, and runs only the lessons that are missing.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ MOST_KERNELS = 2
 
 
 def keep(source: Path, notebook: "NotebookNode") -> None:
-    """Keep a lesson that was run with its solutions, and drop what was kept of it before."""
+    """Save a lesson that was run with its solutions, and delete older runs of it."""
     kept = _file(source)
     kept.parent.mkdir(parents=True, exist_ok=True)
     for old in kept.parent.glob(f"{source.stem}-*.ipynb"):
@@ -39,7 +39,7 @@ def keep(source: Path, notebook: "NotebookNode") -> None:
 
 
 def executed(sources: "Sequence[Path]") -> "list[NotebookNode]":
-    """Return lessons with their solutions and what their cells showed; run those not kept."""
+    """Return solved lessons with their outputs; run those that are not saved."""
     with ThreadPoolExecutor(min(MOST_KERNELS, os.cpu_count() or 1)) as pool:
         list(pool.map(_run, [source for source in sources if not _file(source).exists()]))
     return [nbformat.read(_file(source), as_version=4) for source in sources]

@@ -27,8 +27,8 @@ from gpulab.errors import GpulabError, UnknownNameError
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "notebooks" / "source"
 REVEAL = ROOT / "build" / "node_modules" / "reveal.js"
-# A page that is opened without a network may wait for nothing: no script of the template's is
-# needed, because lessons have no formulas, and nbconvert shows widgets as pictures.
+# The page must open without a network, so it uses no script of the template. None is needed:
+# lessons have no formulas, and nbconvert shows widgets as pictures.
 TEMPLATE = """\
 {%- extends 'reveal/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
@@ -95,7 +95,7 @@ def _of_text(cell: Cell) -> list[Cell]:
 
 
 def _of_code(cell: Cell, before: str) -> tuple[Cell, str]:
-    """Place a cell after a text, a question or anything else; return what it is itself, too."""
+    """Return a code cell with its place on the slides, and its kind, for the cell after it."""
     n_lines = sum(bool(line.strip()) for line in cell.source.split("\n"))
     is_long = n_lines > _MOST_LINES
     has_figure = any(map(_is_figure, cell.outputs))
@@ -103,14 +103,14 @@ def _of_code(cell: Cell, before: str) -> tuple[Cell, str]:
     if _LEFT_OUT.search(cell.source) or _IMPORT.search(cell.source):
         return _placed(cell, "skip"), before
     if question := _QUESTION.search(cell.source):
-        # A program that is asked about is shown; the question shows itself.
+        # The program that the question is about stays; the question itself is an output.
         program = cell.source[: question.start()].rpartition("\n")[0].rstrip()
         placed = _placed(cell, "-" if before == "text" else "subslide", hide=not program)
         placed.source = program
         return placed, "question"
     if "exercise" in tags or (is_long and not has_figure and before != "question"):
         return _placed(cell, "skip"), before
-    # The outcome joins its question when somebody asks for it, if there is room for both.
+    # The outcome appears on the slide of its question after a key, if there is room for both.
     kind = "fragment" if before == "question" and not has_figure else "subslide"
     return _placed(cell, kind, hide=is_long or "hide-input" in tags), "code"
 

@@ -119,6 +119,7 @@ def _style(film: Film) -> str:
             f"@keyframes {name}{{0%{{opacity:{int(start <= 0)}}}{start:.3f}%{{opacity:1}}"
             f"{end:.3f}%{{opacity:{last}}}100%{{opacity:{last}}}}}"
             f"{own} .notes p:nth-child({place + 1})"
+            # step-end: a note appears at once at its moment and does not fade in.
             f"{{animation:{name} {whole_s:g}s step-end infinite}}"
         )
     still = (
@@ -127,6 +128,7 @@ def _style(film: Film) -> str:
         "{own} .notes p:last-child{{opacity:1}}"
     )
     rules += [
+        # Check boxes and :has, because a page without a kernel may run no script.
         f"{own}:has(.pause:checked) *{{animation-play-state:paused!important}}",
         still.format(own=f"{own}:has(.still:checked)"),
         f"@media print{{{still.format(own=own)}}}",
@@ -177,6 +179,7 @@ def _round_times(length_s: float) -> Iterator[float]:
 
 def _strip(film: Film, strip: Strip) -> str:
     x, end = _x(film, strip.start_s), _x(film, strip.end_s)
+    # A narrower strip could not be seen.
     y, width = _y(film, strip.lane) + (_ROW - _BAR) / 2, round(max(end - x, 1.5), 2)
     drawn = (
         f'<rect x="{x}" y="{y}" width="{width}" height="{_BAR}" '

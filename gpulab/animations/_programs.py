@@ -198,6 +198,8 @@ def double_buffer() -> Film:
                 f"a kernel still reads: a race, here after {format_time(first.start_s)}.",
             ),
             Note(
+                # Not at the end: a note of no length would not be shown before the film begins
+                # again.
                 end_s * 0.9,
                 f"{len(races)} of {_N_STEPS - 2} copies that reuse a buffer race. The mend is one "
                 "line: before a copy, its stream waits for the event of the kernel that read the "

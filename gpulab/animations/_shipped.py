@@ -33,6 +33,8 @@ def show(name: str) -> Animation:
     """
     NameOf("animation", FILMS).check(name=name)
     page = (_FOLDER / f"{name}.html").read_text("utf-8")
+    # A film is shipped as one file, so its words are read from the text alternative of its
+    # picture.
     words = re.search('role="img" aria-label="([^"]*)"', page)
     return Animation(page, unescape(words[1]) if words else "")
 
@@ -50,6 +52,15 @@ def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
     ::
 
         gpulab.animations.make(Path("films"))
+
+    The folder must exist:
+
+    >>> from gpulab import animations
+    >>> try:
+    ...     animations.make("no-such-folder")
+    ... except OSError as error:
+    ...     print(type(error).__name__)
+    NotSavedError
     """
     PATH.check(folder=folder)
     paths = []

@@ -29,6 +29,7 @@ _VIRTUAL_RECORDS = "the virtual GPU's own records"
 _CACHES = ("hot", "cold")
 _N_READINGS = 3  # calls of the benchmark per work, for the spread
 _N_SAMPLES = 15
+# Much longer than a launch, so that a benchmark that reads the launch alone fails every check.
 _CHECK_US = 200.0
 # A check passes within 15 % plus 15 µs, for the launch and the wake-up that a stopwatch adds.
 _TOLERANCE, _FLOOR_S = 0.15, 1.5e-5
@@ -160,6 +161,7 @@ def _distance(rows: list[_Row], cache: str) -> float:
 
 
 def _busy(benchmark: Benchmark) -> str:
+    # A backlog of a hundred times the work: if it is timed, nothing else explains the reading.
     found = trial(benchmark, spinning(_CHECK_US), backlog=spinning(100 * _CHECK_US))
     return _compared(found, "a kernel while other work is queued")
 

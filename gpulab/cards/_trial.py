@@ -53,6 +53,7 @@ def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> C
     except Exception as error:  # noqa: BLE001  # a user's function may raise anything
         return CardTrial(None, f"raised {type(error).__name__}: {one_line(str(error))}", error)
     finally:
+        # After an error and Ctrl-C, too: the next trial begins on an idle GPU.
         torch.cuda.synchronize()
     return _judged(value, n_calls)
 

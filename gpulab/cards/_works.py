@@ -95,6 +95,7 @@ def spinning(n_us: float) -> Work:
 
 def slow_at_first(n_us: float) -> Work:
     """Return a spinning kernel whose first calls take longer, decreasing from call to call."""
+    # From 40 times the usual length down to about twice; pop() takes the longest first.
     slow = [spinning(n_us * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
     usual = spinning(n_us)
 

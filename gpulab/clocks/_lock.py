@@ -18,6 +18,8 @@ from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionE
 from gpulab.interrupts import contextmanager, ending
 from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
+# A dismissed watchdog only has to exit. It may take longer if it unlocks the clock itself, and
+# then it goes on alone.
 _PATIENCE_S = 5.0  # how long to wait for the watchdog to end
 
 # Sets the clock in MHz, or unlocks it if given None; returns why that was refused, or None.
@@ -84,13 +86,14 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     --------
     On a machine where you have the right to do so:
 
-    >>> import torch, gpulab
-    >>> a = torch.ones(4096, 4096, device="cuda")  # doctest: +SKIP
-    >>> with gpulab.clocks.lock(1500):  # doctest: +SKIP
-    ...     print(gpulab.measure(lambda: a @ a))
+    ::
+
+        with gpulab.clocks.lock(1500):
+            print(gpulab.measure(lambda: a @ a))
 
     A virtual GPU refuses, as most machines do:
 
+    >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     try:
     ...         with gpulab.clocks.lock(1500):
@@ -160,6 +163,8 @@ def _through_nvml(gpu: driver.NvmlGpu) -> Setter:
             if sm_mhz is None:
                 reset_clocks(gpu.handle)
             else:
+                # The same lowest and highest clock, or the driver would still choose one in
+                # between.
                 lock_clocks(gpu.handle, sm_mhz, sm_mhz)
         except gpu.nvml.NVMLError as error:
             return f"NVML answers: {error}"
@@ -178,6 +183,8 @@ def _through_nvidia_smi(index: int) -> Setter:
 
 def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
     try:
+        # NVML lists graphics clocks for each memory clock. A GPU at work runs its memory at the
+        # highest one; a lower one may allow fewer graphics clocks.
         memory_mhz = max(gpu.nvml.nvmlDeviceGetSupportedMemoryClocks(gpu.handle))
         known = gpu.nvml.nvmlDeviceGetSupportedGraphicsClocks(gpu.handle, memory_mhz)
     except gpu.nvml.NVMLError:
@@ -200,6 +207,7 @@ def _take(entry: _Entry) -> None:
     for setter in list(entry.setters):
         answer = setter(entry.sm_mhz)
         if answer is None:
+            # Unlock in the same way: the other one may have less rights.
             entry.setters = [setter]
             return
         answers.append(answer)
@@ -224,6 +232,7 @@ def _release(entry: _Entry) -> None:
     # Not in the list: refused, or already released. A forked child must leave it to the parent.
     if entry not in _entries or entry.pid != os.getpid():
         return
+    # The latest of the other locks counts, whichever order the blocks end in.
     others = [each for each in _entries if each is not entry and each.index == entry.index]
     answer = entry.setters[0](others[-1].sm_mhz if others else None)
     # Removed only now: after an interrupt before this line, atexit unlocks the clock.
@@ -239,6 +248,7 @@ def _release(entry: _Entry) -> None:
 
 
 def _release_all() -> None:
+    # Innermost first, so that the last call resets the clock and none sets it again.
     for entry in reversed(_entries.copy()):
         with suppress(ClockLockError):
             _release(entry)
@@ -262,6 +272,8 @@ def _start_watchdog(entry: _Entry) -> "subprocess.Popen[str]":
         )
     except OSError as error:
         raise ClockLockError(_no_watchdog(entry, str(error))) from error
+    # Waits until the watchdog ignores signals. Before that, whatever kills this process would kill
+    # the watchdog as well.
     if process.stdout is not None and process.stdout.readline().strip() == watchdog.READY:
         return process
     entry.process = process

@@ -150,6 +150,7 @@ def index_in_environment(device: int) -> int:
 def _find(nvml: Any, device: int) -> NvmlGpu:  # noqa: ANN401 # pynvml has no types
     index = index_in_environment(device)
     gpu = NvmlGpu(nvml, nvml.nvmlDeviceGetHandleByIndex(index), index)
+    # Asking torch for the UUID would start CUDA, which a program that forks later must avoid.
     if gpu.is_virtual or not _has_started():
         return gpu
     # CUDA numbers the fastest GPU first, NVML numbers by bus. On a machine with different GPUs,

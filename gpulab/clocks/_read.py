@@ -87,10 +87,12 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
     """
     COUNT_OR_ZERO.or_none.check(device=device)
     asked = items_of("parts", parts, _PART)
+    # Taken before the driver is asked: its values are older than the call in any case.
     at_s = time.perf_counter()
     values = _ask_all(driver.gpu_of(device), asked)
     if values is None:  # other code has shut NVML down: connect again and try once more
         driver.forget()
+        # If it fails again, no part can be read, and a reading without parts says so.
         values = _ask_all(driver.gpu_of(device), asked) or {}
     return Reading(at_s, **values)
 
@@ -176,6 +178,7 @@ def watch(
     1980
     """
     COUNT_OR_ZERO.or_none.check(device=device)
+    # Checked here and not in the generator, which would raise only at its first reading.
     asked = items_of("parts", parts, _PART)
     return watch_by(load, lambda: read(device, asked), duration_s=duration_s, period_s=period_s)
 
@@ -267,6 +270,7 @@ class _Queue:
             call_s = time.perf_counter() - began_s
             # If the clock did not advance, the time is unknown: allow as many calls as possible.
             n_ahead = int(self._ahead_s / call_s) if call_s > 0 else _MOST_AHEAD
+            # At least two calls in the queue, or the GPU would pause after each one.
             self._n_ahead = max(2, min(n_ahead, _MOST_AHEAD))
 
     def drain(self) -> None:

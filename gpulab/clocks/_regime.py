@@ -101,6 +101,7 @@ def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANC
     known = [reading for reading in every if reading is not None]
     if not known:
         return Regime("unknown", "there is no reading of the clock")
+    # The readings before and after the work may have met an idle GPU at its lowest clock.
     awake = [reading for reading in known if IDLE not in (reading.reasons or ())]
     if not awake:
         return Regime("idle", "the GPU was idle at every reading")
@@ -180,12 +181,15 @@ def _of_busy(awake: Sequence[Reading], top_mhz: int | None, tolerance: float) ->
     clocks = [reading.sm_mhz for reading in awake if reading.sm_mhz is not None]
     reasons = in_order(word for reading in awake for word in reading.reasons or ())
     if not clocks:
+        # Heat and hardware protection are worth reporting even without a clock.
         slowed = [word for word in reasons if word in _PROTECTION]
         kind = "throttled" if slowed else "unknown"
         why = f"the driver reports: {', '.join(slowed)}" if slowed else "the clock was not read"
         return Regime(kind, why, max_sm_mhz=top_mhz, reasons=reasons)
     lowest_mhz, highest_mhz = min(clocks), max(clocks)
     change = (highest_mhz - lowest_mhz) / highest_mhz if highest_mhz else 0.0
+    # The median clock and not the lowest: a settled clock dips for some tenths of a second about
+    # once a second (docs/clocks.md).
     is_top = top_mhz is not None and not _differs(median_low(clocks), top_mhz, tolerance)
     kind, cause = _judge(
         reasons, is_top=is_top, top_is_known=top_mhz is not None, changed=change > tolerance

@@ -51,6 +51,8 @@ def main() -> None:
     index = int(sys.argv[1])
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
+    # nvidia-smi first: it comes with every driver, and NVML's package may be missing. Some
+    # containers have only the latter.
     if sys.stdin.read().strip() != DONE and nvidia_smi(index, "-rgc") is not None:
         _reset_through_nvml(index)
 

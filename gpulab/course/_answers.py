@@ -100,6 +100,8 @@ def value_in(source: str | None, name: str) -> object:
     if not values:
         return UNANSWERED
     try:
+        # The last assignment counts, as it would if the cell were run. A text that is nested a
+        # hundred thousand times deep raises MemoryError or RecursionError.
         value = ast.literal_eval(values[-1])
     except (ValueError, TypeError, MemoryError, RecursionError):
         return Unread(

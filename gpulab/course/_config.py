@@ -41,11 +41,16 @@ def configure(config: Any, folder: Path, limits: AnswerLimits | None = None) -> 
 
     Examples
     --------
-    In the ``nbgrader_config.py`` of a course, where nbgrader defines ``get_config``:
+    A folder that is not a course ends the command with one line:
 
     >>> from pathlib import Path
+    >>> from traitlets.config import get_config
     >>> from gpulab import course
-    >>> course.configure(get_config(), Path("my-course"))  # doctest: +SKIP
+    >>> try:
+    ...     course.configure(get_config(), Path("my-course"))
+    ... except SystemExit as end:
+    ...     print("Error: " in str(end))
+    True
     """
     try:
         require_nbgrader()

@@ -118,6 +118,7 @@ class _Ruleset(ctypes.Structure):
 
 
 class _Rule(ctypes.Structure):
+    # The kernel's structure is packed. Python 3.14 wants to know the layout of such a structure.
     _pack_ = 1
     _layout_ = "ms"
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
@@ -128,6 +129,7 @@ def _landlock(libc: ctypes.CDLL, version: int, readable: Iterable[Path]) -> None
     if sys.platform != "linux":
         raise OSError(f"{sys.platform} has no Landlock")
     rights = (1 << _N_FILE_RIGHTS[min(version, max(_N_FILE_RIGHTS))]) - 1
+    # 3: both rights for TCP (bind and connect), and both scopes (abstract sockets and signals).
     ruleset = _Ruleset(
         rights, 3 if version >= _TCP_FROM else 0, 3 if version >= _SCOPES_FROM else 0
     )

@@ -22,6 +22,8 @@ from gpulab.course._sandbox import SECRET_VARIABLE
 from gpulab.disk import not_saved, write_whole
 from gpulab.errors import CourseFolderError, NotebookError
 
+# SystemExit and not ImportError: nbgrader would go on without its configuration, and execute the
+# learners' code in its usual way.
 _CONFIG = '''"""nbgrader's configuration: gpulab judges the answers, outside the notebooks."""
 
 from pathlib import Path
@@ -62,8 +64,11 @@ def export(folder: Path, labs: Iterable[str] = ()) -> tuple[str, ...]:
     --------
     >>> from pathlib import Path
     >>> from gpulab import course
-    >>> course.export(Path("my-course"), ["timing"])  # doctest: +SKIP
-    ('timing',)
+    >>> try:
+    ...     course.export(Path("my-course"), ["timming"])
+    ... except ValueError as error:
+    ...     print(str(error).partition("?")[0])
+    unknown lab 'timming'; did you mean 'timing'
     """
     chosen = tuple(lab_named(name) for name in dict.fromkeys(labs or LABS))
     require_nbgrader()
@@ -98,6 +103,7 @@ def _require_empty(folder: Path) -> None:
 
 def _write(folder: Path, labs: tuple[Lab, ...], keys: Path, secret: str) -> None:
     grader, token = folder / GRADER, token_of(secret)
+    # Closed to others before the secret is in it.
     grader.mkdir(parents=True, mode=0o700)
     write_whole(grader / SECRET, f"{secret}\n".encode())
     (grader / SECRET).chmod(0o600)

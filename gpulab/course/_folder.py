@@ -104,8 +104,11 @@ def solutions(folder: Path, lab_name: str, learner: str) -> dict[str, str]:
     --------
     >>> from pathlib import Path
     >>> from gpulab import course
-    >>> course.solutions(Path("my-course"), "timing", "ada")["waits"]  # doctest: +SKIP
-    "waits = 'kmnp'"
+    >>> try:
+    ...     print(course.solutions(Path("my-course"), "timing", "ada")["waits"])
+    ... except OSError as error:
+    ...     print(error)
+    my-course is not a course; make one: gpulab course export --nbgrader FOLDER
     """
     course, lab = CourseFolder.opened(folder), lab_named(lab_name)
     keys = course.keys(lab)

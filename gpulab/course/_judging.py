@@ -123,5 +123,6 @@ class Grader:
         return outcome.facts
 
     def _run(self, lab: Lab, question: LabQuestion, source: str) -> Outcome:
+        # The same numbers for all learners, so that the reference has to run only once.
         draw = self.course.trial_draw(lab.name, question.name)
         return self.sandbox.run(question.trial, question.name, source, [draw])

@@ -73,6 +73,7 @@ class LettersKey:
         if not isinstance(answer, str) or set(answer) - set(variant.choices):
             return [Share(0.0, f"It is not a text of the letters {''.join(variant.choices)}.")]
         n_wrong = len(set(answer) ^ set(self.right(variant)))
+        # Mistakes count twice: all letters or none of them, which is half right, earn nothing.
         share = max(0.0, 1 - 2 * n_wrong / len(variant.choices))
         return [Share(share, f"{n_wrong} of {len(variant.choices)} letters are wrong.")]
 

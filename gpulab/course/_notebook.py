@@ -11,6 +11,8 @@ from gpulab.course._question import Lab, LabQuestion
 STUB = "...  # your answer"
 _SCHEMA = 3  # version of nbgrader's metadata
 _KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# If nbgrader executes the cells without the course's configuration, this line makes each of them
+# fail. Without it, every answer would get full marks.
 _HIDDEN = """### BEGIN HIDDEN TESTS
 raise RuntimeError("this cell is judged outside the notebook: use the course's nbgrader_config.py")
 ### END HIDDEN TESTS"""
@@ -47,6 +49,7 @@ def source_notebook(lab: Lab, token: str, keys: Mapping[str, Key]) -> Notebook:
     for question in lab.questions:
         cells += _cells_of(lab, question, keys[question.name])
     for number, cell in enumerate(cells):
+        # nbformat gives random ids; with these, a second export writes the same file.
         described = cell.metadata.get("nbgrader", {})
         cell.id = described.get("grade_id", f"{lab.name}-{number}")
     metadata = {"kernelspec": _KERNELSPEC, "language_info": {"name": "python"}}

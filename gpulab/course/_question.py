@@ -107,4 +107,5 @@ class Lab:
 
 def normal_id(learner: str) -> str:
     """Return a learner's id in lower case and without spaces around it."""
+    # Learners type their ids: a capital letter must not give them other numbers than the grader's.
     return learner.strip().casefold()

@@ -32,7 +32,11 @@ def report(folder: Path) -> str:
     --------
     >>> from pathlib import Path
     >>> from gpulab import course
-    >>> print(course.report(Path("my-course")))  # doctest: +SKIP
+    >>> try:
+    ...     print(course.report(Path("my-course")))
+    ... except OSError as error:
+    ...     print(error)
+    my-course is not a course; make one: gpulab course export --nbgrader FOLDER
     """
     course = CourseFolder.opened(folder)
     lines = [line for path in _submitted(course.path) for line in _lines_of(course.path, path)]

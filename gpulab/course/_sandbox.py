@@ -108,6 +108,7 @@ class Sandbox:
             raise GradingError(
                 "Windows cannot limit what an answer uses; grade on Linux or macOS, or in WSL"
             )
+        # No other variable is passed on: the grader's secret may be one of them.
         kept = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         environment |= {
@@ -117,6 +118,7 @@ class Sandbox:
             "HOME": tempfile.gettempdir(),
         }
         self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            # -P keeps the working folder, to which every user may write, off the import path.
             [sys.executable, "-P", "-m", f"{__package__}._inside"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ from gpulab.course._question import Lab, LabQuestion, Variant
 
 
 def _surely_done(draw: SeededDraw) -> Variant:
+    # The order of the draws decides each learner's numbers, so a new draw must come after these.
     letters = draw.shuffled("uvwxyz")
     after_marker = draw.number(1, 2)  # how many of left's three kernels come after the marker
     left = [f"left {letter}" for letter in letters[:3]]
@@ -35,6 +36,7 @@ def _line(step: str) -> str:
 def _makespan(draw: SeededDraw) -> Variant:
     n_steps = draw.number(8, 20)
     copy, compute = draw.number(3, 9), draw.number(10, 16)
+    # Either may be the longer one, so that no formula for one case is right for everybody.
     if draw.below(2):
         copy, compute = compute, copy
     return Variant(

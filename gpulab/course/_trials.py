@@ -66,11 +66,13 @@ def numbers(value: object) -> list[float] | None:
 def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
     """Try ``tail(work, n_calls)`` in five situations."""
     usual = float(draw.number(300, 700, 20))
+    # Rare enough that the median does not change, and often enough to be in 4 * every calls.
     every = draw.number(6, 8)
     rare = [3 * usual if i % every == every - 1 else usual for i in range(200)]
     situations = {
         "steady": _in_turn([], usual),
         "backlog": _in_turn([], usual),
+        # Fewer than the ten that the question allows, so that leaving out ten is enough.
         "first calls": _in_turn([20 * usual] * 6, usual),
         "largest": _in_turn(rare, usual),
         "short": _in_turn([], 20.0),
@@ -106,6 +108,7 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     import torch
 
     facts: Facts = {}
+    # A second GPU with another L2, where a flush of a fixed size leaves data behind.
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
@@ -115,6 +118,7 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
             except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
                 return dict.fromkeys(("H200", "another", "host"), _raised(error))
             fact = "H200" if name == "H200" else "another"
+            # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
             facts[fact] = _after_flush(watch, made, l2_bytes, draw.number(20, 30))
             facts["host"] = _host_time(watch, made)
     return facts
@@ -145,6 +149,7 @@ def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> ob
 def _layer(n_bytes: int) -> Work:
     import torch
 
+    # A row has 8192 bytes; their number is a multiple of 64, which needs no kernel for odd sizes.
     weight = torch.randn(n_bytes // 8192 // 64 * 64, 4096, device="cuda", dtype=torch.half)
     row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
     return lambda: torch.nn.functional.linear(row, weight)
@@ -160,6 +165,7 @@ def _host_time(watch: Watch, flush: object) -> object:
     import torch
 
     torch.cuda.synchronize()
+    # So long that a flush which waits for the GPU shows, however slow the host is.
     _spin(100_000.0)()
     start_s = time.perf_counter()
     try:
@@ -180,6 +186,7 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
     n_bytes, usual_us = draw.number(10, 16) * 2**20, float(draw.number(200, 400))
     for name in ("cold", "only the work", "short"):
         with _gpu():
+            # Twice the H200's L2 of 60 MiB, in elements of 4 bytes.
             buffer = torch.zeros(2 * 60 * 2**18, device="cuda")
             work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
             if name == "short":
@@ -196,6 +203,7 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
 
     facts: Facts = {}
     work = _spin(float(draw.number(300, 600)))
+    # The other stream is busy for so long that a function which waits for it is clearly slower.
     for name, own_us, other_us in (("idle", 0, 0), ("queue", 5_000, 0), ("others", 0, 200_000)):
         with _gpu():
             stream, other = _stream(), _stream()
@@ -232,6 +240,7 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
         facts["values"] = problem or [bench.n_right()]
     with _gpu():
         bench = _PipelineBench(cycles)
+        # In a run of its own, because the race detector slows the launches.
         facts["time"] = bench.run(watch, function) or [bench.duration_s]
     return facts
 

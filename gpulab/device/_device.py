@@ -132,6 +132,7 @@ def outside() -> Iterator[None]:
     """
     left: list[VirtualGpu] = []
     try:
+        # Each `with` counts on its own, so leaving must happen as often as entering did.
         while (inner := entered()) is not None:  # it may be entered more than once
             left.append(inner)
             inner.__exit__(None, None, None)

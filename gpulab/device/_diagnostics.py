@@ -75,6 +75,7 @@ def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
 
     try:
         clock_mhz = torch.cuda.clock_rate()
+    # The report must come out on a broken machine: there it is needed most.
     except Exception as error:  # noqa: BLE001 # NVML's own errors cannot be named without it
         return DiagnosisRow("clocks", "not readable", f"NVML answers: {error}", lacking)
     return DiagnosisRow("clocks", f"{clock_mhz} MHz", "read through NVML")

@@ -55,11 +55,10 @@ def use(gpu: str = "auto") -> Device:
 
     Examples
     --------
-    In a notebook:
-
     >>> import gpulab
-    >>> gpulab.use("H200")  # doctest: +SKIP
+    >>> print(gpulab.use("H200"))
     NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
+    >>> _ = gpulab.use("auto")  # back to the default
     """
     chosen = session.switch(gpu)
     # Only the script itself is __main__: a library that calls use() gives its users no warning.
@@ -87,6 +86,7 @@ def current() -> Device:
     'Tesla T4'
     """
     by_hand = entered()
+    # A notebook's own GPU is entered in every cell; only another one was entered by hand.
     if by_hand is not None and by_hand is not session.virtual:
         return as_device(by_hand, "its context was entered")
     return session.choose()
@@ -109,6 +109,7 @@ def active() -> Iterator[Device]:
     'NVIDIA H200'
     """
     device = current()
+    # Entering a virtual GPU again is free and only counts, so no test for that is needed.
     with device.virtual or nullcontext():
         yield device
 
@@ -148,6 +149,7 @@ def doctor() -> Report:
     >>> str(gpulab.doctor()).splitlines()[0].split()[0]
     'Python'
     """
+    # Inside a virtual GPU, the report would describe that one instead of the machine.
     with outside():
         obstacle = _probe.cuda_obstacle()
         return _diagnostics.examine(

@@ -117,6 +117,7 @@ class NotebookSession:
     def leave(self, _result: object = None) -> None:
         """Leave the virtual GPU at the end of the outermost cell."""
         self.n_cells_running = max(0, self.n_cells_running - 1)
+        # The user may have left it in the cell, which is no error.
         if self.virtual is not None and self.virtual.entered and not self.n_cells_running:
             self.virtual.__exit__(None, None, None)
 
@@ -125,11 +126,14 @@ def _is_nested() -> bool:
     """Return whether another cell runs the cell that begins now."""
     n_running, frame = 0, sys._getframe()  # noqa: SLF001 # Python's only way to its own frames
     while (frame := frame.f_back) is not None:  # type: ignore[assignment] # the last is None
+        # IPython has no public count of running cells. Each one has this frame of IPython's on the
+        # stack.
         n_running += frame.f_code.co_name == "run_cell_async"
     return n_running > 1
 
 
 def _ipython() -> Any:  # noqa: ANN401 # IPython's shell is not typed, and need not be installed
+    # Not imported: a script without IPython must not pay for it, and a notebook has it already.
     module = sys.modules.get("IPython")
     return None if module is None else module.get_ipython()
 

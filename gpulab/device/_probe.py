@@ -180,4 +180,5 @@ def read_driver() -> DriverReading:
     try:
         return DriverReading(str(nvml.nvmlSystemGetDriverVersion()))
     finally:
+        # NVML counts its openings, so other users of it in this process are not disturbed.
         nvml.nvmlShutdown()

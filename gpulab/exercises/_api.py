@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Ids begin with the number of the package, so those of lesson 08b begin with 08.
 _LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
@@ -265,14 +266,18 @@ def adopt(file: Path, folder: Path) -> int:
     --------
     >>> from pathlib import Path
     >>> from gpulab import exercises
-    >>> exercises.adopt(Path("laptop/gpulab-progress.jsonl"), Path("."))  # doctest: +SKIP
-    12
+    >>> try:
+    ...     exercises.adopt(Path("laptop.jsonl"), Path("."))
+    ... except InvalidOptionError as error:
+    ...     print(str(error).partition(" (")[0])
+    laptop.jsonl cannot be read
     """
     PATH.check(file=file, folder=folder)
     file = Path(file)
     contents = read(file)
     if contents.problem:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
+    # Not by copying the file: its header names another account, so it would not be used.
     own = LearnerJournal(Path(folder))
     for record in contents.records:
         own.add(record)
@@ -309,7 +314,7 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
     Examples
     --------
     >>> from gpulab import exercises
-    >>> exercises.reset("08b")  # doctest: +SKIP
+    >>> exercises.reset("08b")
     """
     if folder is not None:
         PATH.check(folder=folder)

@@ -149,6 +149,7 @@ def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
     # Over several lessons, sections would give dozens of rows.
     is_course = len({lesson_of(one.name) for one in given}) > 1
     groups: dict[str, list[KeptPrediction]] = {}
+    # The surest first: being wrong there says most about a learner's feeling.
     for step in reversed(CONFIDENCE):
         groups[f"said as: {step}"] = [one for one in given if _confidence(one) == step]
     for one in given:
@@ -158,6 +159,7 @@ def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
 
 def _group(name: str, members: list[KeptPrediction]) -> _Row:
     n_right = sum(map(_is_right, members))
+    # Only those with a confidence count here: the others promise nothing.
     said = [CONFIDENCE[step] for one in members if (step := _confidence(one)) in CONFIDENCE]
     percent_said = 100 * sum(said) / len(said) if said else nan
     return _Row(name, len(members), n_right, 100 * n_right / len(members), percent_said)
@@ -180,6 +182,7 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     rows = range(len(record))
     ax.hlines(rows, record["percent_right"], record["percent_said"], color="#595959", zorder=1)
     ax.plot(record["percent_right"], rows, "o", color=SERIES[0].light, label=_WAS)
+    # Without a value the series would still have an entry in the legend.
     if record["percent_said"].notna().any():
         ax.plot(record["percent_said"], rows, "D", mfc="white", color=SERIES[2].light, label=_SAID)
     columns = (record["row"], record["n_right"], record["n"])
@@ -189,6 +192,7 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     ]
     ax.set_yticks(list(rows), names)
     ax.set_ylim(len(record) + 0.9, -0.6)  # leaves room for the legend below the rows
+    # Room for the markers at 0 and 100 %, which the edge would cut in half.
     ax.set_xlim(-4, 104)
     ax.grid(visible=True, axis="x", alpha=0.3)
     return finish(ax, "Dot plot", "share of predictions (%)", "")

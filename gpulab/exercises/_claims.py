@@ -157,6 +157,7 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     NAME.check(claim_id=claim_id)
     stated = _claims_of(claim_id.partition(".")[0])
     if claim_id not in stated:
+        # If the lesson has no claims, the similar names come from all lessons.
         raise UnknownNameError("claim", claim_id, stated or _saved())
     fact, value = stated[claim_id], _value(here)
     if value is not None:
@@ -189,6 +190,7 @@ def _shown(fact: Claim, world: World | None) -> str:
 def _place(here: object) -> str:
     if isinstance(here, Measurement):
         return device_label(here.conditions.device_name, here.source)
+    # A plain number does not say where it was measured, so it counts for the GPU in use.
     current = device.current()
     return device_label(current.name, current.source)
 

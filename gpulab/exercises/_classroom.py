@@ -25,6 +25,7 @@ from gpulab.requirements import FLAG, PATH, TEXT
 from gpulab.units import counted, format_time
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
+# 1, 3, 10, 30: about equally wide on a logarithmic scale, and round numbers to read aloud.
 _STEPS = (1.0, 3.0)  # edges of the ranges in each power of ten
 _BAR = 30  # characters of the longest bar
 _TIMES = ("s", "ms", "µs", "us", "ns")
@@ -105,6 +106,7 @@ class ClassReview:
             most = max((n for _, n in one.counts), default=1)
             width = max((len(answer) for answer, _ in one.counts), default=0)
             for answer, n in one.counts:
+                # Rounded up, so that one learner among many still has a bar.
                 lines.append(f"  {answer:<{width}}  {'█' * math.ceil(_BAR * n / most)} {n}")
             lines += self._notes(one)
         return visible("\n".join(lines))
@@ -148,6 +150,7 @@ _STYLE = (
 def _bars(one: ClassQuestion) -> str:
     most = max((n for _, n in one.counts), default=1)
     rows = (
+        # At most 80 %: the number stands to the right of the bar, in the same line.
         f'<tr><th scope="row">{clean(answer)}</th><td><span class="bar" aria-hidden="true" '
         f'style="width:{80 * n / most:.1f}%"></span> {n}</td></tr>'
         for answer, n in one.counts
@@ -183,7 +186,11 @@ def class_progress(
     --------
     >>> from pathlib import Path
     >>> from gpulab import exercises
-    >>> exercises.class_progress(Path("handed-in"), question="01.naive")  # doctest: +SKIP
+    >>> try:
+    ...     exercises.class_progress(Path("handed-in"), question="01.naive")
+    ... except InvalidOptionError as error:
+    ...     print(error)
+    handed-in is not a folder; name the one with the learners' folders
     """
     PATH.check(folder=folder)
     FLAG.check(is_revealed=is_revealed)

@@ -12,7 +12,9 @@ _FAR_OFF = _html.Tone("#D55E00", "✗", "Far off.")
 _DIRECTION = _html.Tone("#D55E00", "✗", "Wrong direction.")
 
 _SAME = 1.05  # up to this factor the message says "the same within 5 %"
-# Up to the first number a guess is close, up to the second near, up to the third off.
+# Up to the first number a guess is close, up to the second near, up to the third off. Each rule
+# has limits of its own: for an unknown time a factor of 2 is near, but half instead of nearly all
+# is another answer.
 _FACTORS = (1.5, 3.0, 10.0)
 _POINTS = (5.0, 15.0, 30.0)
 _PERCENT = (10.0, 30.0, 200.0)
@@ -56,6 +58,7 @@ def distance(counts: str, guess: float, value: float, base: float) -> Distance:
     base
         For ``"direction"``: the value that is neither more nor less.
     """
+    # Before the rule, because zero for zero is exact and has no ratio.
     if value == guess:
         return Distance(_CLOSE, ": exactly.", _EXACT[counts])
     return RULES[counts](guess, value, base)
@@ -88,7 +91,8 @@ def _direction(guess: float, value: float, base: float) -> Distance:
     if guess <= 0 or value <= 0:
         return Distance(_NEAR, right)
     # The difference from the base is compared, not the value: 1.1 and 1.4 times are close as
-    # factors, but the second is four times as large an effect.
+    # factors, but the second is four times as large an effect. Half of the base is as large an
+    # effect as twice the base.
     effects = [_fold(number / base) - 1 for number in (guess, value)]
     factor = _fold(effects[1] / effects[0])
     tone = _tone(factor, _FACTORS)
@@ -115,7 +119,9 @@ def _count(guess: float, value: float, _base: float) -> Distance:
     if gap <= 1:  # one off is near for any count: in percent, 3 for 2 would be off
         words = f": one {more}." if gap == 1 else f": {write_number(gap)} {more}."
         return Distance(_NEAR, words, gap)
+    # An outcome of zero has no percentage, so it counts as one.
     share = 100 * gap / max(abs(value), 1.0)
+    # Never close: `distance` has already handled the exact count.
     tone = _NEAR if share <= _PERCENT[0] else _tone(share, _PERCENT)
     return Distance(tone, f": {write_number(gap)} {more}.", gap)
 

@@ -189,6 +189,8 @@ class DrawnPrediction:
         }
         self._widget: Any = None
         self._still: Any = None
+        # By this class the page's script finds the picture of this widget and hides it. It is
+        # random, because a cell that runs twice shows the same drawing twice.
         self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
         self._show_still = widgets.JupyterLoop().in_turn(self._update_still)
         self._is_still_old = False
@@ -308,6 +310,7 @@ class DrawnPrediction:
 
     def _inside(self, value: object) -> float | None:
         number = read_number(value)
+        # The y axis is logarithmic, so zero has no place on it.
         if number is None or not math.isfinite(number) or number <= 0:
             return None
         return min(self.axes.high, max(self.axes.low, number))
@@ -353,6 +356,7 @@ class DrawnPrediction:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
+        # Not _repr_mimebundle_, because the picture needs an output of its own to be updated in.
         text = {"text/plain": str(self), "text/html": f"<p>{clean(str(self))}</p>"}
         if not widgets.is_watched():
             display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
@@ -457,6 +461,8 @@ def _give(drawing: DrawnPrediction, guess: object) -> None:
 
 
 def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:
+    # The axes of a lesson may have changed since: give() moves values to their edge, and points at
+    # other x values are left out.
     for stroke in strokes:
         known = dict(zip(stroke.x, stroke.y, strict=True))
         drawing.give({stroke.name: [known.get(x) for x in drawing.axes.x]})
@@ -534,6 +540,7 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
         (ax.yaxis, traits["y_ticks"]),
     ):
         axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
+        # A logarithmic axis labels minor ticks too if it has few decades, and overprints these.
         axis.set_ticks([], minor=True)
     ax.set_ylim(axes.low, axes.high)
     ax.grid(visible=True, alpha=0.3)

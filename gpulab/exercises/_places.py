@@ -102,6 +102,7 @@ def ideas() -> Mapping[str, str]:
 def lessons() -> Mapping[str, LessonPlaces]:
     """Return the places in all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
     try:
+        # Notebooks are read as text, because progress covers lessons that this kernel never ran.
         folder = notebooks_folder()
     except NotebookError:  # an incomplete installation has no links, and all else works
         return {}
@@ -115,6 +116,7 @@ def _places_in(folder: Path, path: Path) -> LessonPlaces:
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
             for level, heading in _HEADING.findall(source):
+                # Only the first heading of this level is the title of the lesson.
                 if level == "#":
                     found.title = heading if found.title == path.stem else found.title
                 section = "" if level == "#" else heading

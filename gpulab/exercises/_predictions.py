@@ -199,6 +199,7 @@ class Prediction:
         """The guess in the unit in which it was typed."""
         if self.guess is None or isinstance(self.guess, str):
             return str(self.guess)
+        # Not format_time, which would round what the learner typed or write it in another unit.
         return _with_unit(f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g}", self.unit)
 
     def _write(self, value: float | str) -> str:
@@ -278,6 +279,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         number, choice = (None, read[0]) if isinstance(read[0], str) else (read[0], "")
         said = Guess(name, now(), number, choice, unit, step, question=question)
         note = " ".join(filter(None, (note, _kept.keep(said))))
+    # The base is given in `unit`, and compared with guesses in seconds.
     return Prediction(
         question, read[0], unit, options, read[1], rule, base * scale, name, step, note
     )
@@ -306,6 +308,7 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
     """
     number = read_number(guess)
     problem = _bad_unit(unit)
+    # Text is read as a duration, which cannot be the answer to a question for a count.
     if not problem and (number is None or (isinstance(guess, str) and unit not in _TIMES)):
         problem = f"{guess!r} isn't a number; give {_form(unit, ())}."
     if problem or number is None:

@@ -41,6 +41,8 @@ class Controls:
         self._chosen, self._take_in_turn = chosen, loop.in_turn(self._take)
         self._choices = {choice.name: choice for choice in choices}
         self._values = {choice.name: getattr(state, choice.name) for choice in choices}
+        # Choices that arrived on the thread of the messages and wait for their turn, and the
+        # thread that is updating the widgets: changes that it makes are not choices of the reader.
         self._waiting: dict[str, Hashable] = {}
         self._teller: int | None = None
         self.widgets: Mapping[str, Any] = {
@@ -79,9 +81,10 @@ class Controls:
         widget, place = self.widgets[choice.name], _place(choice, value)
         self._choices[choice.name] = choice
         if tuple(widget.options) != _texts(choice):
+            # The index comes second: ipywidgets selects the first option when the options change.
             widget.options = list(_texts(choice))
             widget.index = place
-        # Compared with the last known value, as the user may be moving the widget right now.
+        # Compared with the last known value, not with the widget, which the reader may be moving.
         elif value != self._values[choice.name]:
             widget.index = place
         self._values[choice.name] = value
@@ -103,9 +106,8 @@ class Controls:
         self._take_in_turn(name)
 
     def _take(self, name: str) -> None:
-        if (
-            name in self._waiting
-        ):  # otherwise the turn of an earlier choice has taken this one, too
+        # Otherwise the turn of an earlier choice has already taken this one.
+        if name in self._waiting:
             self._values[name] = value = self._waiting.pop(name)
             self._chosen(name, value)
 

@@ -94,6 +94,8 @@ class CrossoverModel:
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)
+        # The caches belong to this object and not to its class, so that they are freed with the
+        # explorer.
         self.record = lru_cache(maxsize=500)(self._record)
         self._limits = lru_cache(maxsize=500)(self._spanned)
         self._choices = lru_cache(maxsize=500)(self._offered)
@@ -139,6 +141,7 @@ class CrossoverModel:
         bare = Task(state.workload, 1, state.dtype, cache=_CACHE, method=_METHOD)
         cpu = Task(state.workload, 1, state.dtype, on="cpu", n_threads=_on_here(state))
         sides = [cpu, bare]
+        # Times over a chosen link are computed from those without transfers.
         if state.transfers != "none" and state.link is None:
             sides.append(replace(bare, transfers=state.transfers))
         return tuple(
@@ -152,6 +155,8 @@ class CrossoverModel:
     def scene(self, state: CrossoverState, found: Sequence[Measured]) -> Scene:
         """Return both curves, the times at the chosen size, and what was measured here."""
         points = points_among(found)
+        # The size moves only markers, which the page draws. Without it in the key, one cached
+        # picture serves every step of that slider.
         still = replace(state, size=0)
         record, words = self.record(replace(still, beside=""), points)
         second = self._second(still, points)
@@ -182,6 +187,7 @@ class CrossoverModel:
         else:
             known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
             counts = {point.task.n_threads for point in known} or {None}
+        # The most threads come first, because the first option is the default.
         ordered = sorted(counts, key=lambda count: math.inf if count is None else count)
         return tuple(("as set" if n is None else str(n), n) for n in reversed(ordered))
 
@@ -210,6 +216,7 @@ class CrossoverModel:
 
         If the axes moved with the slider, they would hide its effect.
         """
+        # PCIe 3 is the slowest link, so no choice gives a higher curve than this one.
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
         timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
@@ -236,6 +243,7 @@ def _on_here(state: CrossoverState) -> int | None:
 
 
 def _wider(values: Sequence[float], factor: float) -> tuple[float, float]:
+    # A factor and not a sum, because both axes are logarithmic.
     return min(values) / factor, max(values) * factor
 
 

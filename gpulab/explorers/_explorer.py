@@ -80,6 +80,7 @@ class Explorer(Generic[State]):
     @property
     def code(self) -> str:
         """The line of Python that opens the explorer with these choices, without measurements."""
+        # Settled like the state itself: an empty default stands for the first option.
         first = self._model.settled(type(self._state)())
         chosen = ", ".join(
             f"{choice.name}={getattr(self._state, choice.name)!r}"
@@ -110,6 +111,7 @@ class Explorer(Generic[State]):
         """
         state: Any = self._state
         for name, value in values.items():
+            # One value after the other, because a choice may change the options of the next one.
             known = {choice.name: choice for choice in self._model.choices(state)}
             if name not in known:
                 raise UnknownNameError("choice", name, known)
@@ -207,6 +209,7 @@ class Explorer(Generic[State]):
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        # The front end saves both: a page without a kernel shows the figure instead of the widget.
         shown = self._static()
         if widgets.is_watched():
             shown |= widgets.widget_data(self.widget)
@@ -272,6 +275,7 @@ class Explorer(Generic[State]):
         before, steps = self._job, self._model.steps(self._state)
         # A stopped job is continued; a complete one is measured again.
         is_rest = before is not None and before.steps == steps and not before.is_complete
+        # Before the job is replaced, because `found` includes what that job has measured.
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,
@@ -291,7 +295,7 @@ class Explorer(Generic[State]):
 
 
 def _axes(scene: Scene) -> "Axes":
-    """Draw a scene on a figure of its own, laid out at leisure."""
+    """Draw a scene on a new figure, whose margins are computed from its texts."""
     from matplotlib.figure import Figure as Canvas
 
     with style():
@@ -300,6 +304,7 @@ def _axes(scene: Scene) -> "Axes":
         scene.plot(ax)
         for marker in scene.markers:
             marker.draw(ax)
+        # Without this, matplotlib reads text between two dollar signs as a formula.
         ax.set_title(visible(scene.title), parse_math=False)
     return ax
 

@@ -64,6 +64,8 @@ class MachineExplorer:
         self._answer = 0
         self._widget: Any = None
         self._still: Any = None
+        # The widget finds its still picture by this id, to hide it. It is random, because a
+        # notebook may have several machines, also from earlier kernels.
         self._mark = f"gpulab-still-{secrets.token_hex(4)}"
         self._loop = JupyterLoop()
         self._n_changes = 0
@@ -204,7 +206,8 @@ class MachineExplorer:
         if not widgets.is_watched():
             display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
             return
-        # Two outputs: the widget, and a still picture for a page without a kernel.
+        # Two outputs: the widget, and a still picture for a page without a kernel. The picture has
+        # its own output so that it can be updated without making the widget anew.
         self._still = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
         display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
@@ -213,6 +216,7 @@ class MachineExplorer:
 
     def _change(self, program: MachineProgram, gesture: object) -> None:
         """Replace the program; all steps of one gesture, such as a drag, are undone together."""
+        # Nothing to undo, but a new challenge must judge the same program again.
         if program == self._program and gesture is None:
             self._put(program)
             return
@@ -239,6 +243,7 @@ class MachineExplorer:
         is_new = not self._tried or self._tried[-1] != judged
         if not is_new or self._program == self._first:
             return
+        # All steps of a drag are one attempt: each replaces the one before.
         goes_on = self._gesture is not None and self._gesture == self._judged_gesture
         self._judged_gesture = self._gesture
         before = self._tried[:-1] if goes_on else self._tried
@@ -352,7 +357,8 @@ def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
             f"program={program!r}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
-    # Only JSON begins with a brace, no name of a program does.
+    # Only JSON begins with a brace, no name of a program does. A state contains a program, so its
+    # text has both schemas.
     if program.lstrip().startswith("{"):
         is_program = (
             f'"{MachineProgram.schema}"' in program and f'"{MachineState.schema}"' not in program

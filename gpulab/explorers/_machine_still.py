@@ -11,7 +11,7 @@ from gpulab.units import format_time
 _WIDTH, _LEFT, _RIGHT = 960, 110, 12
 _AXIS, _ROW, _BAR = 26, 34, 22
 _READING_LEFT, _READING_RIGHT, _READING_ROW = 150, 400, 22
-_CHARACTER = 7.5
+_CHARACTER = 7.5  # width in pixels, estimated: text cannot be measured without a browser
 _MOST_BARS = 600  # a picture of a long loop would make the notebook large
 _MICRO = 1e-6
 _N_TICKS = 5
@@ -27,6 +27,7 @@ def still_html(
     mark: str,
 ) -> str:
     """Return the picture as HTML, with its description."""
+    # In the light theme's colours, because style sheets of the page do not reach into an image.
     svg = _svg(playback, readings)
     source = base64.b64encode(svg.encode()).decode("ascii")
     alt = clean(" ".join(words))
@@ -53,6 +54,7 @@ def _svg(playback: Playback, readings: tuple[MethodReading, ...]) -> str:
 
 
 def _x(playback: Playback, time_us: float) -> float:
+    # A program without operations ends at 0.
     return _LEFT + (_WIDTH - _LEFT - _RIGHT) * time_us / (playback.end_us or 1.0)
 
 
@@ -60,6 +62,7 @@ def _axis(playback: Playback, height: float) -> Iterator[str]:
     for number in range(_N_TICKS + 1):
         time_us = playback.end_us * number / _N_TICKS
         x = _x(playback, time_us)
+        # Around its tick, the last text would be cut off at the edge.
         anchor = "end" if number == _N_TICKS else "middle"
         yield f'<path d="M{x:.1f} {_AXIS - 6}V{height}" stroke="{FAINT.light}"/>'
         text = clean(format_time(time_us * _MICRO)) if number else "0"
@@ -119,6 +122,8 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
     if not values:
         return
     truth_us = readings[0].truth_us
+    # A bar ends at three times the truth; otherwise one far reading would make all others too
+    # short to compare.
     most_us = min(max(*values, truth_us), 3 * truth_us)
     scale = (_READING_RIGHT - _READING_LEFT) / most_us
     for row, reading in enumerate(readings):

@@ -66,6 +66,7 @@ class Panel:
         begin = loop.in_turn(measure)
         self._start.on_click(lambda _: begin())
         self._stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
+        # Not in turn, unlike the other button: it must arrive while a step is running.
         self._stop.on_click(lambda _: stop())
         self._row = ipywidgets.HBox([self._start, self._stop])
         self._row.layout.flex_flow = "row wrap"

@@ -131,6 +131,7 @@ class Renderer:
             figure.subplots_adjust(right=self._right, **_MARGINS)
             self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
             self._ax: Axes = figure.add_subplot()
+        # The artists of empty axes (spines, axes, title); all others were drawn by a scene.
         self._fixed = frozenset(self._ax.get_children())
         self._empty: tuple[Hashable, Any] = (None, None)
         self._pictures.clear()
@@ -152,6 +153,7 @@ class Renderer:
     def draw(self, scene: Scene) -> RenderedPicture:
         """Return the picture of a scene; only what has changed is drawn."""
         kept = self._pictures.get(scene.key)
+        # A scene without a key may show anything, so its picture is never used again.
         if kept is None or scene.key is None:
             kept = self._pictures[scene.key] = self._draw(scene)
             if len(self._pictures) > _N_KEPT:
@@ -159,6 +161,7 @@ class Renderer:
         self._pictures.move_to_end(scene.key)
         spots = kept.places([(spot.x, spot.y) for spot in scene.spots])
         top, bottom = 1 - _MARGINS["top"], 1 - _MARGINS["bottom"]
+        # A vertical line uses only x, so its y may be any number that a log axis accepts.
         ends = kept.places([(marker.x, marker.y or 1.0) for marker in scene.markers])
         markers = (
             (x, y, y) if marker.y is not None else (x, top, bottom)
@@ -182,9 +185,11 @@ class Renderer:
         description, legend = describe(ax, scene.alt), take_legend(ax)
         contents = self._contents()
         self._draw_empty(contents)
+        # draw_artist() draws one artist at once; only a full draw would sort them.
         for artist in sorted(contents, key=lambda each: each.get_zorder()):
             ax.draw_artist(artist)
         size = self._canvas.get_width_height(physical=True)
+        # frozen(): the axes are used again for other scenes, and their transform changes.
         return _KeptPicture(self._encode(), description, ax.transData.frozen(), size, legend)
 
     def _draw_empty(self, contents: "list[Artist]") -> None:
@@ -203,6 +208,7 @@ class Renderer:
     def _look(self) -> "tuple[Hashable, ...]":
         """Return everything that the look of empty axes depends on."""
         ax = self._ax
+        # Axes without a label have names of rows as ticks, which can differ at the same limits.
         ticks = [label.get_text() for label in ax.get_yticklabels()] if not ax.get_ylabel() else []
         return (
             *(ax.get_xlim(), ax.get_ylim(), ax.get_xscale(), ax.get_yscale()),

@@ -1,4 +1,4 @@
-"""The roofline explorer as functions of its state: what to choose, what to draw, what to say."""
+"""The model of the roofline explorer: its choices, its picture and its words for a state."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ _METHOD = "calibrated"
 _TERA = 1e12
 _SPANS = tuple(4**k for k in range(6, 17))  # 4 KiB to 4 GiB
 _N_NAMED = 6  # of the points farthest from their prediction
-_NAMED_FROM = np.log(1.25)
+_NAMED_FROM = np.log(1.25)  # a point within 25 % of its prediction gets no name
 _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above."
 FAMILIES = (
     ("matrices", ("matmul", "matmul_odd", "bmm", "linear", "attention")),
@@ -62,28 +62,28 @@ FAMILIES = (
 _SECOND = "v"  # marker of the second GPU; the first has one for each bound
 _SECOND_ROOF = "-."
 _N_PLACES = 60  # along a roof of the second GPU
-_FAR = 4.0  # times: a size that moves so much more or less is another one
+_FAR = 4.0  # a size that moves 4 times more or fewer bytes does not belong to the span
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineState:
-    """What is chosen in a roofline explorer.
+    """The choices of a roofline explorer.
 
     Attributes
     ----------
     view
         ``"prediction against measurement"`` or ``"roofline"``.
     gpu
-        Whose times: ``"recorded:NAME"``, ``"here"``, or ``"computed:NAME"``, of which there are
+        Source of the times: ``"recorded:NAME"``, ``"here"``, or ``"computed:NAME"``, which has
         predictions only.
     dtype, cache
         Type of the data, and ``"cold"`` or ``"hot"``.
     model
-        Which prediction is compared: ``"refined"`` or ``"plain"``.
+        The model whose prediction is compared: ``"refined"`` or ``"plain"``.
     operations
         Names of the workloads that are shown.
     span
-        The sizes that move about so many bytes are marked and measured; None: all sizes.
+        Only sizes that move about this many bytes are marked and measured; None: all sizes.
     beside
         A second GPU to compare with, recorded or computed; empty for none.
     """
@@ -104,9 +104,9 @@ class _Side(NamedTuple):
     Attributes
     ----------
     rows
-        Its points, as :func:`gpulab.roofline.table` has them.
+        Its points, in the form of :func:`gpulab.roofline.table`.
     places
-        Where each of them is on the axes.
+        Position of each point on the axes.
     ceilings
         Its roofs.
     """
@@ -117,7 +117,7 @@ class _Side(NamedTuple):
 
 
 class RooflineModel:
-    """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
+    """The model of the roofline explorer; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "roofline"
     right = 0.97
@@ -126,12 +126,13 @@ class RooflineModel:
         self._mine = tuple(mine)
         self._listed = lru_cache(maxsize=50)(listed)
         self._choices = lru_cache(maxsize=20)(self._offered)
-        # Ceilings have no hash, so that no cache but this one can hold what is drawn of them.
+        # Not lru_cache, because Ceilings have no hash. These hold the last picture, and its scenes
+        # by span, so that each step of that slider changes only markers and words.
         self._still: tuple[object, Scene, tuple[_Side, ...], str] | None = None
         self._scenes: dict[int | None, Scene] = {}
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
-        """Return what can be chosen; the first of each is the default."""
+        """Return the choices with their options; the first option of each is the default."""
         return self._choices(state.dtype)
 
     def _offered(self, dtype: str) -> tuple[Selector, ...]:
@@ -152,16 +153,16 @@ class RooflineModel:
         )
 
     def settled(self, state: RooflineState) -> RooflineState:
-        """Return the nearest state of which everything is offered."""
+        """Return the nearest state in which every choice is one of its options."""
         for choice in self.choices(state):
-            # Operations without the type stay chosen, for when it is another one again.
+            # Operations that lack this type stay chosen, and come back with another type.
             if choice.kind != "several":
                 value: Any = nearest(choice.offered, getattr(state, choice.name))
                 state = replace(state, **{choice.name: value})
         return state
 
     def steps(self, state: RooflineState) -> tuple[Step, ...]:
-        """Return the roofs, and then the operations that are shown at the sizes shown."""
+        """Return the roofs, and then the chosen operations at the chosen sizes."""
         tasks = (
             Task(name, size, state.dtype, cache=state.cache, method=_METHOD)
             for name in state.operations
@@ -170,11 +171,12 @@ class RooflineModel:
         return (CeilingsStep(), *tasks)
 
     def skips(self, step: Step, found: Sequence[Measured]) -> bool:
-        """Tell whether the size before took so long that this one would block the notebook."""
+        """Return whether a smaller size took so long that this one would block the notebook."""
         return too_long(step, found)
 
     def scene(self, state: RooflineState, found: Sequence[Measured]) -> Scene:
-        """Return all sizes of the operations that are chosen, with those of one span marked."""
+        """Return all sizes of the chosen operations, with markers at those of the chosen span."""
+        # The length stands for measured ceilings, which are not among the points and have no hash.
         key = (replace(state, span=None), points_among(found), len(found))
         if self._still is None or self._still[0] != key:
             self._still = (key, *self._drawn(key[0], found))
@@ -187,7 +189,7 @@ class RooflineModel:
     def _drawn(
         self, state: RooflineState, found: Sequence[Measured]
     ) -> tuple[Scene, tuple[_Side, ...], str]:
-        """Return the picture of a state, its GPUs, and why the second one is not drawn."""
+        """Return the picture of a state, its GPUs, and why the second GPU is not drawn."""
         rows = self._rows(state, found)
         scale = 1.0 if state.view == ROOFLINE else _scale(_pairs(rows, state.model))
         first = _Side(rows, _places(state, rows, scale), ceilings_for(state.gpu, found))
@@ -207,7 +209,7 @@ class RooflineModel:
     def _second(
         self, state: RooflineState, found: Sequence[Measured], scale: float
     ) -> tuple[_Side | None, str]:
-        """Return the second GPU; where it has nothing to draw, None and the reason."""
+        """Return the second GPU, or None and the reason if it has nothing to draw."""
         if state.beside in {"", state.gpu}:
             return None, ""
         try:
@@ -235,7 +237,7 @@ class RooflineModel:
 
 
 def _places(state: RooflineState, rows: "pd.DataFrame", scale: float) -> Places:
-    """Return where each row is on the axes; times are in the unit of this length in seconds."""
+    """Return the position of each row on the axes; ``scale`` is the unit of times in seconds."""
     if state.view == ROOFLINE:
         return np.array([rows["intensity"], _reached(rows)]).T
     return np.array([rows[f"{state.model}_s"], rows["measured_s"]]).T / scale
@@ -249,7 +251,7 @@ def _spots(side: _Side, *, is_second: bool) -> Iterator[Spot]:
 
 
 def _near(state: RooflineState, sides: Sequence[_Side], missing: str) -> dict[str, Any]:
-    """Return what of a scene follows the slider."""
+    """Return the fields of a scene that change with the slider: markers, words and table."""
     import pandas as pd
 
     near = [_is_near(side.rows, state.span) for side in sides]
@@ -284,7 +286,7 @@ def _origin(rows: "pd.DataFrame") -> str:
 
 
 def _short(side: _Side) -> str:
-    """Name a GPU with the source of its points, in few words."""
+    """Return the name of a GPU with the source of its points, in few words."""
     first = side.rows.iloc[0]
     known = first["source"]
     return (
@@ -295,9 +297,10 @@ def _short(side: _Side) -> str:
 
 
 def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
-    """Return the columns of the picture; the farthest points have names if they are far."""
+    """Return the columns of the picture; the points farthest from their prediction get names."""
     off = np.abs(np.log(rows[f"{model}_ratio"]))
     farthest = off.groupby(rows["workload"]).transform("max") == off  # each name stands once
+    # method="first" gives equal points different ranks; otherwise more than six could get names.
     ranks = off.where(farthest).rank(ascending=False, method="first")
     is_named = (ranks <= _N_NAMED) & (off > _NAMED_FROM)
     return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
@@ -308,6 +311,7 @@ def _plot_prediction(first: _Side, second: _Side | None, model: str, ax: "Axes")
     predicted_against_measured(pairs, ax)
     times = first.places if second is None else np.concatenate([first.places, second.places])
     ends = times.min() / 2, times.max() * 2
+    # Equal limits, so that the diagonal goes from corner to corner.
     ax.set(xlim=ends, ylim=ends)
     if second is not None:
         _plot_points(second, ax)
@@ -326,16 +330,16 @@ def _plot_roofline(first: _Side, second: _Side | None, ax: "Axes") -> None:
 
 
 def _plot_points(second: _Side, ax: "Axes") -> None:
-    """Draw the points of the second GPU; its sign is told apart without colour."""
+    """Draw the points of the second GPU, with a marker of its own."""
     look = look_of("GPU")._replace(marker=_SECOND)
-    source = second.rows["source"].iloc[0] or "virtual"  # what is predicted only is computed
+    source = second.rows["source"].iloc[0] or "virtual"  # predictions are computed
     signs = marks(look, source) | {"linestyle": "none"}
     ax.plot(*second.places.T, label=f"second GPU: {_short(second)}", **signs)
     legend_below(ax)
 
 
 def _plot_roofs(second: _Side, ax: "Axes") -> None:
-    """Draw the roofs of the second GPU as broken lines; the words say how high they are."""
+    """Draw the roofs of the second GPU as dash-dotted lines; the words have their heights."""
     x = np.geomspace(*ax.get_xlim(), _N_PLACES)
     for number, name in enumerate(_peaks(second)):
         roofs = [roof for roof in second.ceilings.roofs if name in roof.peak_flops_per_s]
@@ -347,7 +351,7 @@ def _plot_roofs(second: _Side, ax: "Axes") -> None:
 
 
 def _peaks(side: _Side) -> dict[str, float]:
-    """Return the highest peak of each type that the points compute in, in TFLOP/s."""
+    """Return the highest peak of each type of arithmetic that the points use, in TFLOP/s."""
     return {
         name: max(peaks) / _TERA
         for name in Chart(side.ceilings, side.rows).arithmetics
@@ -356,14 +360,14 @@ def _peaks(side: _Side) -> dict[str, float]:
 
 
 def _reached(rows: "pd.DataFrame") -> Places:
-    """Return what was reached in TFLOP/s, or would be by the refined model."""
+    """Return the measured rate in TFLOP/s, or the refined model's if nothing was measured."""
     predicted = rows["flops"] / rows["refined_s"]
     reached: Places = rows["flops_per_s"].fillna(predicted).to_numpy(dtype=float) / _TERA
     return reached
 
 
 def _scale(pairs: "pd.DataFrame") -> float:
-    """Return the length in seconds of the unit that the picture writes times in."""
+    """Return the unit in which the picture writes times, in seconds."""
     return unit_of([*pairs["predicted_s"], *pairs["measured_s"]])[0]
 
 
@@ -395,10 +399,12 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
 def _compared(
     state: RooflineState, sides: Sequence[_Side], rows: Sequence["pd.DataFrame"]
 ) -> Iterator[str]:
-    """Say how much longer the second GPU takes at the points of both, and compare the roofs."""
+    """Yield sentences that compare both GPUs: times at the points of both, and roofs."""
     name = f"Second GPU: {_short(sides[1])}"
     pairs = rows[0].merge(rows[1], on=["workload", "size"], suffixes=("", "_second"))
     measured = pairs[["measured_s", "measured_s_second"]].notna().to_numpy().all()
+    # Predictions of both, unless all times are measured: a ratio of a measured and a predicted
+    # time would be wrong by the model's error.
     column = "measured_s" if measured else f"{state.model}_s"
     ratios = (pairs[f"{column}_second"] / pairs[column]).dropna().sort_values()
     if ratios.empty:
@@ -418,7 +424,7 @@ def _compared(
 
 
 def _compared_roofs(first: _Side, second: _Side) -> Iterator[str]:
-    """Say how high the roofs of both GPUs are."""
+    """Yield a sentence with the heights of both GPUs' roofs."""
     one, other = _peaks(first), _peaks(second)
     said = [
         f"{name} {format_rate(one[name] * _TERA, 'FLOP')} and "
@@ -437,7 +443,7 @@ def _compared_roofs(first: _Side, second: _Side) -> Iterator[str]:
 
 
 def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
-    """Return the catalogue's sizes of a workload, or the one that moves about so many bytes."""
+    """Return the catalogue's sizes of a workload, or the one that moves about ``span`` bytes."""
     work = workload(name)
     if span is None or dtype not in work.dtypes:
         return work.sizes if dtype in work.dtypes else ()
@@ -447,7 +453,8 @@ def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
 
 
 def _is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
-    """Tell of each row whether it is the one of its workload that moves about so many bytes."""
+    """Return for each row whether it is its workload's nearest one to ``span`` bytes."""
+    # Without a span every row is near, as the last line says, and 1 only avoids dividing by None.
     off = (rows["size_bytes"].astype(float) / (span or 1)).map(math.log).abs()
     best = off.groupby(rows["workload"]).idxmin()
     near = rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()
@@ -455,13 +462,13 @@ def _is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
 
 
 def _records(rows: "pd.DataFrame") -> Iterator[dict[str, Any]]:
-    """Yield each row by the names of its columns."""
+    """Yield each row as a dict."""
     for row in rows.to_dict("records"):
         yield {str(name): value for name, value in row.items()}
 
 
 def _hint(row: Mapping[str, Any]) -> str:
-    """Return what is told of a point."""
+    """Return the tooltip of a point."""
     lines = [f"{row['workload']}, n = {row['size']:,}, {row['dtype']}, {row['cache']}"]
     for model in ("refined", "plain"):
         if not math.isnan(row[f"{model}_s"]):

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
-    """Return one row a point, as :func:`gpulab.roofline.table` has them.
+    """Return one row for each point, in the form of :func:`gpulab.roofline.table`.
 
-    Of a GPU without measurements the catalogue is predicted; its measured times are missing.
+    A computed GPU gets a prediction for each size of the catalogue, and no measured times.
 
     Parameters
     ----------
     gpu
-        As in the state of the explorer.
+        The choice in the explorer's state.
     dtype, cache
-        What is chosen.
+        The chosen type and state of the cache.
     here
-        What was measured here.
+        The points that were measured here.
     """
     if gpu.startswith(COMPUTED):
         return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
@@ -51,13 +51,14 @@ def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
         for size in work.sizes
         for row in _prediction(work.name, size, dtype, gpu, cache)
     ]
+    # Predictions have no measured time, but the figure expects the columns of measured points.
     return pd.DataFrame(rows).reindex(columns=columns)
 
 
 def _prediction(
     name: str, size: int, dtype: str, gpu: str, cache: str
 ) -> Sequence[dict[str, Any]]:
-    """Return the row of a size, none if it does not fit into the memory."""
+    """Return the row of a size, or nothing if the size does not fit into the GPU's memory."""
     try:
         plain, refined = (
             predict(name, size, dtype, gpu, model=model, cache=cache)
@@ -84,7 +85,7 @@ def _prediction(
 
 
 def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
-    """Return the roofs of a GPU: recorded, or the last that were measured, or its data sheet."""
+    """Return the roofs of a GPU: recorded, measured last, or those of its data sheet."""
     if gpu.startswith(COMPUTED):
         return ceilings(gpu.removeprefix(COMPUTED))
     if gpu == HERE:
@@ -94,7 +95,7 @@ def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
     recording = recording_of(gpu)
     try:
         return ceilings_of(recording)
-    except UnknownNameError:  # it has no such section
+    except UnknownNameError:  # this recording has no roofs
         return _data_sheet(str(recording.provenance["gpu"]))
 
 

@@ -135,6 +135,7 @@ class Scene:
         What to do if there is nothing to draw; then all other fields are ignored.
     """
 
+    # `id` draws nothing: an empty scene is never drawn.
     plot: "Callable[[Axes], object]" = id
     key: Hashable = None
     title: str = ""

@@ -142,6 +142,7 @@ class MeasurementJob:
             while self.is_running:
                 self._step()
         else:
+            # Not at once, so that the report reaches the page before the first step blocks it.
             loop.call_soon(self._step)
 
     def stop(self) -> None:

@@ -65,6 +65,7 @@ def too_long(step: Step, found: Sequence[Measured]) -> bool:
         for point in points_among(found)
         if point.task.size < step.size and replace(point.task, size=step.size) == step
     )
+    # A size that failed, for example for lack of memory, fails for larger ones, too.
     return any(point.median_s > _SLOW_S or point.error for point in smaller)
 
 

@@ -40,6 +40,7 @@ def _title(name: str) -> str:
 
 
 def _writer(name: str) -> Callable[[Any], str]:
+    # Rates such as flops_per_s end in _s, too.
     return _time if name.endswith("_s") and not name.endswith("per_s") else _plain
 
 

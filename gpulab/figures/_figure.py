@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_TABLE_ROWS = 100
 WIDTH_IN = 9.0  # about the width of a notebook's page
 _PIXELS_PER_INCH = 100
-_SHARPNESS = 2
+_SHARPNESS = 2  # device pixels for each CSS pixel, for screens of high resolution
 _MOST_HEIGHT_VH = 85  # percent of the window's height, so that a figure is seen whole
 _MOST_LINES = 6  # of a caption; a longer caption can be folded
 # Of one artist. More of them would make a page slow as SVG shapes, so they are drawn as pixels.
@@ -179,6 +179,7 @@ def themed(svg: str) -> str:
     start = re.search(r"<svg[^>]*>", svg)
     if start is None:
         return svg
+    # matplotlib writes every colour in this form, with lower-case letters.
     drawn = re.sub(r"#([0-9a-f]{6})\b", variable, svg[start.end() :])
     used = [light for light in palette.ON_DARK if f"--c{light[1:]})" in drawn]
     shades = (
@@ -228,6 +229,7 @@ def describe(ax: "Axes", alt: str) -> str:
     >>> describe(ax, "It grows.")[:49]
     'Plot: Time. The x axis shows n, from 1 to 2. The '
     """
+    # finish() stores the kind of plot as the group id.
     kind = ax.get_gid() or "Plot"
     names = ax.get_legend_handles_labels()[1]
     series = f" Series: {', '.join(names)}." if names else ""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 PAPER, INK, MUTED = palette.PAPER.light, palette.INK.light, palette.MUTED.light
+# One more than the colours, so that the seventh series differs from the first by its marker.
 _MARKERS = ("o", "^", "D", "v", "P", "X", "s")
 _HATCHES = ("", "..", "xx", "\\\\", "--", "oo")
 _MOST_TEXT = 300  # characters; matplotlib draws longer ones for minutes
@@ -197,6 +198,7 @@ def marks(look: Look, source: str) -> dict[str, Any]:
         "color": look.colour,
         "marker": look.marker,
         "linestyle": sign.dashes,
+        # Paper and not "none", or the line would be seen through the marker.
         "markerfacecolor": look.colour if sign.is_filled else PAPER,
         "markeredgecolor": look.colour,
     }
@@ -259,6 +261,7 @@ def source_of(record: object) -> str:
         kinds = {getattr(item, "source", unknown) for item in record}
     else:
         kinds = {getattr(record, "source", unknown)}
+    # Numbers of several sources have no look of their own.
     return str(kinds.pop()) if len(kinds) == 1 else unknown
 
 
@@ -308,6 +311,7 @@ def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
     >>> unit_of([20e-6, 30e-6])
     (1e-06, 'µs')
     """
+    # By the median: one far value would choose a unit that fits no other.
     exponent, unit = time_unit(float(np.median(np.abs(list(values_s)))))
     return 10.0**exponent, unit
 
@@ -359,6 +363,7 @@ def log_axis(ax: "Axes", which: str) -> None:
     if 0 < low < high < _FEW_OF_125 * low:
         axis.set_major_locator(AutoLocator())
     axis.set_major_formatter(plain)
+    # On a short axis matplotlib also names the minor ticks, over the names of the others.
     axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 
@@ -403,6 +408,7 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
     if not ordered or ordered[0] <= 0:
         return
     room = math.log(ordered[-1] / ordered[0]) / _MOST_TICKS
+    # From the largest down, so that the size at which lines end has a tick.
     kept = [ordered[-1]]
     for size in reversed(ordered[:-1]):
         if math.log(kept[-1] / size) >= room:
@@ -449,6 +455,7 @@ def finish(  # noqa: PLR0913  # two are keyword-only
     """
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
+    # The description of the figure takes the kind of plot from here.
     ax.set_gid(kind)
     ax.spines[["top", "right"]].set_visible(False)
     if legend and len(ax.get_legend_handles_labels()[1]) > 1 and not _name_lines(ax, names):
@@ -546,6 +553,7 @@ def _is_series(line: "Line2D") -> bool:
 def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
     """Return the position of a line's last point, as shares of the axes."""
     points = np.column_stack([np.asarray(line.get_xdata()), np.asarray(line.get_ydata())])
+    # The last point in x: rows of a frame may be in any order.
     last = points[np.lexsort((points[:, 1], points[:, 0]))[-1]]
     x, y = ax.transAxes.inverted().transform(line.get_transform().transform(last))
     return float(x), float(y)
@@ -555,6 +563,7 @@ def _apart(heights: Sequence[float], step: float) -> list[float]:
     """Return ascending heights moved to be at least ``step`` apart and at most 1."""
     if not heights:
         return []
+    # First move upwards; then push what is above 1 down again, beginning at the top.
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + step) if placed else height)

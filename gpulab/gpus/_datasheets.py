@@ -222,6 +222,7 @@ def _key(name: str) -> str:
 
 
 def _bare(driver_name: str) -> str:
+    # Older drivers leave the prefix out, so it is left out on both sides.
     return driver_name.removeprefix("NVIDIA ")
 
 
@@ -251,15 +252,18 @@ def _by_driver_name() -> dict[str, GpuSpec]:
 
 def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
     given, peaks = row["references"], row[_PEAKS]
-    if _PEER not in row:  # without links of its own a GPU reaches others as it reaches the host
+    # Without links of its own a GPU reaches others as it reaches the host.
+    if _PEER not in row:
         row = {_PEER: row[_LINK], **row}
         given = {_PEER: given.get(_LINK, given["default"]), **given}
     # "also" lists boards that differ in a few figures; they become records of their own.
     known = {key: value for key, value in row.items() if key != "also"}
+    # Only Hopper's rows state another clock, and only for its tensor cores.
     at_boost = dict.fromkeys(peaks, row["boost_clock_mhz"])
     known[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
     known["compute_capability"] = tuple(row["compute_capability"])
     figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
+    # The boost clock's reference, if no document states another clock for the peaks.
     figures[_PEAK_CLOCKS] = given.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
     # A peak's own reference counts before that of all peaks, and that before the default.
     usual = given.get(_PEAKS, given["default"])

@@ -148,6 +148,7 @@ def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
     stated_mhz = spec.peak_clock_mhz
     return Roof(
         LIVE,
+        # Each peak by its own clock: Hopper's are not stated at the boost clock.
         {name: peak * sm_mhz / stated_mhz[name] for name, peak in spec.peak_flops_per_s.items()},
         spec.bandwidth_bytes_per_s * memory_mhz / spec.memory_clock_mhz,
         detail=f"{sm_mhz:.0f} of {spec.boost_clock_mhz} MHz, "

@@ -98,6 +98,7 @@ class RecordedAccess:
         """Return a copy whose bytes begin ``by_bytes`` later."""
         extent = self.extent.shifted(by_bytes)
         access = MemoryAccess(None, extent, self.is_write, self.label)
+        # The constructor takes the thread's present epoch; the copy keeps the old one.
         past = RecordedAccess(self.thread, access, self.name, self.site)
         past.tick, past.owner = self.tick, self.owner
         return past
@@ -153,6 +154,7 @@ class FreedMemory:
         key = (block.stream[0], block.address)
         # The usual case: a loop gets the same block again that it has just freed.
         if key in self._by_address and self._by_address[key][0] == block:
+            # Both containers change together: _overlapping trusts the sorted list alone.
             del self._blocks[bisect_left(self._blocks, key)]
             return self._by_address.pop(key)[1]
         inherited: list[RecordedAccess] = []

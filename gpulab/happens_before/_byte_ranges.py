@@ -47,6 +47,7 @@ class Extent:
         """
         if self.stop <= other.start or other.stop <= self.start:
             return False
+        # Single runs whose intervals overlap share a byte, and so does any extent with itself.
         if not (self.axes or other.axes) or self is other:
             return True
         return _meet(self, other)
@@ -104,6 +105,8 @@ def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsi
     if 0 in sizes:
         return _NOTHING
     pairs = zip(strides, sizes, strict=True)
+    # Sorted by step, so that a transposed view and its base give the same runs. Axes of one
+    # element and expanded ones (step 0) add no bytes.
     axes = sorted((step * itemsize, n) for step, n in pairs if n > 1 and step > 0)
     run_bytes = itemsize
     while axes and axes[0][0] <= run_bytes:  # neighbours touch, or overlap after Tensor.unfold
@@ -143,6 +146,7 @@ def _kept_apart(one: Extent, other: Extent) -> bool:
 
     Two columns of a matrix are the usual case: no loop over their rows is needed.
     """
+    # Modulo this number, all runs of a view start at the same place.
     period = math.gcd(*(step for step, _ in (*one.axes, *other.axes)))
     gap = (other.start - one.start) % period
     return one.run_bytes <= gap and other.run_bytes <= period - gap

@@ -31,6 +31,8 @@ def user_site() -> Site:
     >>> line
     1
     """
+    # Not traceback.extract_stack(): it walks the whole stack and looks up source lines, and this
+    # runs at every launch.
     frame = sys._getframe(1)  # noqa: SLF001 # inspect.currentframe takes longer
     inner = _is_inner
     while inner(frame.f_code.co_filename):

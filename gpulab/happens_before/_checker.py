@@ -51,6 +51,7 @@ class Checker:
     def __init__(self) -> None:
         self._threads: dict[StreamKey, Thread] = {}
         self._host: Clock = {}
+        # Only a name for the host's own accesses: what orders them is self._host.
         self._outside = Thread(HOST)
         self._history: dict[Hashable, list[RecordedAccess]] = {}
         self._freed = FreedMemory()
@@ -109,11 +110,14 @@ class Checker:
             # First, or memory that was freed before this wait would count as freed after it.
             self._settle()
             thread = self._thread(stream)
+            # Replaced and not updated: snapshots of earlier events share the old clock.
             thread.seen = joined(thread.seen, snapshot)
 
     def host_wait(self, snapshot: Snapshot | None) -> None:
         """Note that the host has waited for an event, or has seen that it is done."""
         if snapshot is not None:
+            # A new object if anything changed: by its identity, _thread sees that the host has
+            # waited.
             self._host = joined(self._host, snapshot)
 
     def host_wait_stream(self, stream: StreamKey) -> None:
@@ -138,6 +142,7 @@ class Checker:
         for past in history:
             if not past.is_past(self._host) and past.conflicts(new.extent, is_write=new.is_write):
                 self._report(past, new)
+                # As for streams: from here on the missing wait counts as made.
                 self.host_wait_stream(past.thread.key)
         left = [past for past in history if not past.is_past(self._host)]
         if left:

@@ -122,6 +122,7 @@ def judge(earlier: RecordedAccess, later: RecordedAccess) -> Hazard:
 
 
 def _operation(access: RecordedAccess) -> Operation:
+    # In-place operations read as well; the write is what makes them conflict.
     does = "writes" if access.is_write else "reads"
     return Operation(access.name, stream_text(access.thread.key), does, site_text(access.site))
 

@@ -33,6 +33,7 @@ class Thread:
         self.key = key
         self.tick = 1
         self.seen: Clock = {}
+        # Not the checker's clock, so that the first use of the stream takes that one over.
         self.host: Clock = self.seen
         self.n_operations = 0
 
@@ -43,6 +44,7 @@ class Thread:
 
     def record(self) -> "Snapshot":
         """End the epoch; return the work that is done once an event recorded now is done."""
+        # The present epoch belongs to the event: everything launched so far comes before it.
         snapshot = Snapshot(self, self.tick, self.seen)
         self.tick += 1
         return snapshot

@@ -16,6 +16,7 @@ CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
+# Less than Jupyter writes: versions of Python and of its kernel would differ from build to build.
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -113,6 +114,7 @@ def _ids(sources: Iterable[str]) -> Iterator[str]:
     seen: dict[str, int] = {}
     for source in sources:
         words = re.findall(r"[a-z0-9]+", source.split("\n", maxsplit=1)[0].lower())
+        # nbformat allows 64 characters; the rest is for the number of a repeated line.
         slug = "-".join(words)[:48].strip("-") or hashlib.sha256(source.encode()).hexdigest()[:8]
         seen[slug] = seen.get(slug, 0) + 1
         yield slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
@@ -144,8 +146,11 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     --------
     >>> from pathlib import Path
     >>> from gpulab import lessons
-    >>> lessons.build_all(Path("notebooks"), check=True)  # doctest: +SKIP
-    ()
+    >>> try:
+    ...     lessons.build_all(Path("no-clone"), check=True)
+    ... except NotebookError as error:
+    ...     print(str(error).partition("; ")[2])
+    install gpulab from a clone: pip install -e .
     """
     folder = notebooks / "source"
     sources = {

@@ -91,7 +91,8 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
     --------
     >>> from pathlib import Path
     >>> from gpulab import lessons
-    >>> lessons.serve(Path("."), port=8888, browser=True, say=print)  # doctest: +SKIP
+    >>> def start() -> None:  # it blocks until you stop JupyterLab
+    ...     lessons.serve(Path("."), port=8888, browser=True, say=print)
     """
     if find_spec("jupyterlab") is None:
         raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")
@@ -120,6 +121,7 @@ def lab_command(folder: Path, *, port: int, browser: bool) -> list[str]:
         "LabApp.log_level": "ERROR",
         "ServerApp.ip": LOOPBACK,
         "ServerApp.port": port,
+        # JupyterLab must not choose another port than the one whose address is printed.
         "ServerApp.port_retries": 0,
         "ServerApp.root_dir": folder.resolve(),
         "ServerApp.open_browser": browser,
@@ -144,6 +146,7 @@ def _lab_environment(token: str) -> dict[str, str]:
 
 
 def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
+    # Without a limit of time, because a slow machine may need long; Ctrl-C ends the wait.
     while server.poll() is None:
         with suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
             return

@@ -97,7 +97,7 @@ class NotebookScreen(Screen):
         if began_s < self._due_s:
             return
         self._button.offer()
-        # A plot may fail on the first results alone, so errors are ignored until the final figure.
+        # A plot may need more results than the first ones, so only the final figure may fail.
         with suppress(Exception):
             self._handle.update(_frame(self._draw(record), self._note(n_done)), raw=True)
         drawn_s = time.monotonic()

@@ -65,6 +65,7 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
         _draw(frame, axes, panel, record)
     if shade_reasons(frame, ax):
         legend = ax.legend(frameon=False, loc="lower right")
+        # Otherwise text of the driver between two dollar signs is read as a formula.
         for text in legend.get_texts():
             text.set_parse_math(False)
     ax.tick_params(labelbottom=False)

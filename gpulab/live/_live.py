@@ -261,6 +261,15 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     ::
 
         climbed = gpulab.live.ladder(lambda: a @ b, label="matmul")
+
+    The work is a function, not its result:
+
+    >>> import gpulab
+    >>> try:
+    ...     gpulab.live.ladder(7)
+    ... except gpulab.errors.NotCallableError as error:
+    ...     print(str(error).partition("; ")[2])
+    pass a function: live.ladder(lambda: a @ b)
     """
     check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
     TEXT.check(label=label)

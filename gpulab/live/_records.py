@@ -83,6 +83,7 @@ class Trace(Saved):
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")
         for before, after in zip(self.readings, self.readings[1:], strict=False):
+            # Not `>`, which would let a nan pass.
             if not before.at_s <= after.at_s:
                 raise InvalidOptionError(
                     f"readings go from {before.at_s} s to {after.at_s} s; give them in the order "

@@ -209,6 +209,7 @@ def _mended_race(situation: Situation) -> str:
         return "No race yet: let both kernels write one buffer, with nothing between them."
     if len(streams) < _TWO:
         return "The kernels share a stream; keep them on two."
+    # A remark about the wait means that its event is recorded too late, so that it orders nothing.
     if kinds.count("wait") != 1 or "synchronize" in kinds or situation.playback.has("wait"):
         return "Mend it with one wait for an event, and nothing else."
     return ""

@@ -78,6 +78,7 @@ def _memory(program: MachineProgram) -> Iterator[str]:
             yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
     # The first matmul of a process loads cuBLAS, so one runs before the timed part.
     for each in kernels[:1]:
+        # One is enough: all matmuls of the program use the same library.
         yield f"{_kernel(each)}  # loads the library"
 
 

@@ -171,6 +171,7 @@ def play(program: MachineProgram) -> Playback:
     >>> played.stopwatch_us < 200 < played.end_us  # the clock is read before the kernel ends
     True
     """
+    # Before the run, because it decides whether a wait may refer to a later record.
     cycle = waiting_circle(program)
     # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.
     runner = Runner(program, as_drawn=bool(cycle))
@@ -266,6 +267,7 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     for place, operation in enumerate(program.operations):
         if operation.kind == "synchronize":
             order[place] = set(last.values())
+            # On every stream, what follows comes after the wait of the host.
             last = dict.fromkeys(range(program.n_streams), place)
         elif operation.runs_on_stream:
             order[place] = {last[operation.stream]} if operation.stream in last else set()

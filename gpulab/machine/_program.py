@@ -127,6 +127,7 @@ class ProgramOperation:
         size_bytes = copied_bytes(round(self.duration_us * _US), spec, pinned=self.is_pinned)
         # The bytes stay and the duration changes: that pageable copies are slower is the lesson.
         duration_us = copy_ns(size_bytes, spec, pinned=is_pinned) / _US
+        # Rounded to 0.1 µs, so that switching twice gives the first value back.
         limited_us = min(LONGEST_US, max(SHORTEST_US, round(duration_us, 1)))
         return replace(self, is_pinned=is_pinned, duration_us=limited_us)
 
@@ -243,6 +244,7 @@ class MachineProgram(Saved):
         """Number of tasks that one run of the program launches on the GPU."""
         per_turn = sum(self.operations[place].n_launches for place in self.body)
         all_once = sum(each.n_launches for each in self.operations)
+        # The first turn of the body is part of all_once.
         return all_once + (self.repetitions - 1) * per_turn
 
     @property

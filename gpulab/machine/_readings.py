@@ -173,6 +173,7 @@ def _behind_a_sleep(program: MachineProgram, true_us: float) -> tuple[float, str
 
 def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, was_ahead = _slept(program)
+    # An empty pair, as around work on other streams only, reads less than the floor.
     value_us = max(0.0, value_us - floor_us())
     if value_us < true_us:
         return value_us, "misses other streams"
@@ -199,6 +200,7 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
     except VirtualGpuError:  # the work synchronizes, or copies pageable memory
         return None, "cannot be captured"
     finally:
+        # Also after a refusal: everything launched later would be captured, too.
         machine.capture = None
     if not capture.is_joined() or _forgot_a_stream(runner, capture):
         return None, "cannot be captured"
@@ -252,6 +254,7 @@ def _head_start(runner: Runner) -> None:
 @lru_cache(maxsize=_N_KEPT)
 def _host_ns(program: MachineProgram) -> int:
     """Return how long the host needs to launch the work, from a trial run."""
+    # On an idle machine of its own, so that the trial leaves no work in the queue of the reading.
     trial = Runner(program)
     trial.work()
     return trial.machine.host.now_ns

@@ -98,6 +98,7 @@ class Runner:
         self.machine = Machine(program.spec, _NO_VALUES, first_use=False)
         self.machine.host.costs = replace(HostCosts(), queue_depth=program.queue_depth)
         device = self.machine.gpu.device
+        # Stream 0 of every device exists from the start: it is the default stream.
         self.streams = [device.streams[0]]
         self.streams += [device.add_stream() for _ in range(1, program.n_streams)]
         self.tasks: list[TaskOfCall] = []
@@ -189,6 +190,7 @@ class Runner:
         # as a program would capture before its timed part.
         if place not in self._graphs:
             self._graphs[place] = self._captured(stream, operation)
+        # By place and not by content: two equal graphs of a program are two graphs for CUDA.
         graph = self._graphs[place]
         for _, task in graph.launch(host, stream):
             entry = TaskOfCall(place, turn, "kernel", operation.stream, host.now_ns, task)

@@ -69,8 +69,10 @@ def explain(error: BaseException, filename: str) -> None:
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != filename:
         frame = frame.tb_next
+    # An error of gpulab itself has no line of the user's, so it is shown without a traceback.
     if frame is not None or isinstance(error, GpulabError):
         error.__traceback__ = frame
+    # No frame after the cell's own: a function that the cell calls has other reasons.
     if isinstance(error, UnboundLocalError) and frame is not None and frame.tb_next is None:
         error.add_note(
             "gpulab: a name that a timed cell assigns is local to it; assign it on the magic's "

@@ -162,6 +162,14 @@ def load_ipython_extension(shell: Shell) -> None:
 
         %load_ext gpulab
         %cudatime a @ b
+
+    In a program:
+
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> shell = InteractiveShell()
+    >>> load_ipython_extension(shell)
+    >>> "cudatime" in shell.magics_manager.magics["cell"]
+    True
     """
     # There is one table for line magics and one for cell magics; the name may be taken in either.
     for table in shell.magics_manager.magics.values():
@@ -184,6 +192,15 @@ def unload_ipython_extension(shell: Shell) -> None:
     In a cell of a notebook::
 
         %unload_ext gpulab
+
+    In a program:
+
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> shell = InteractiveShell()
+    >>> load_ipython_extension(shell)
+    >>> unload_ipython_extension(shell)
+    >>> "cudatime" in shell.magics_manager.magics["cell"]
+    False
     """
     for table in shell.magics_manager.magics.values():
         if _is_ours(table.get(_NAME)):

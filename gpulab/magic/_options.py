@@ -126,6 +126,7 @@ def _is_name(text: str) -> bool:
 
 
 def _finite(text: str) -> float:
+    # float() also reads "inf" and "nan".
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
@@ -141,6 +142,7 @@ _NAME = "the name of a variable"
 _OPTIONS: dict[str, _Option] = {
     "-n": _SharedValue("inner_loops", int),
     "-r": _SharedValue("n_samples", int),
+    # 15 digits is what a float keeps of a decimal number.
     "-p": _Value("n_digits", int, range(1, 16).__contains__, "a whole number from 1 to 15"),
     "-q": _Flag("quiet"),
     "-o": _Flag("returns_result"),

@@ -85,6 +85,7 @@ def _run(
         return _trace(work)
     asked = options.measurement.arguments()
     if other is not None and not isinstance(other, Measurement):
+        # The other one comes first, so that the ratio is that of the cell over it.
         labels = (options.versus or "", "the cell")
         comparison = compare(other, work, labels=labels, **asked)
         records = (comparison.first, comparison.second)

@@ -107,6 +107,7 @@ def _bars(samples_s: Sequence[float], axis: _Axis) -> list[str]:
     counts = [0] * n_bins
     for time_s in inside_s:
         counts[min(int((axis.x(time_s) - _LEFT) / width), n_bins - 1)] += 1
+    # Never 0: the axis contains at least the samples near the median.
     scale = (_BASE - _TOP) / max(counts)
     bars = [
         f'<rect x="{_LEFT + i * width + 0.5:.2f}" y="{_BASE - n * scale:.2f}" '
@@ -159,8 +160,10 @@ def _scale(axis: _Axis) -> list[str]:
     exponent, _ = time_unit(axis.high_s)
     low, high = axis.low_s * 10.0**-exponent, axis.high_s * 10.0**-exponent
     step = _round_step((high - low) / _N_STEPS)
+    # The small number absorbs the rounding of the logarithm: a step of 0.001 has three decimals.
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     parts = [f'<path d="M{_LEFT} {_BASE}H{_RIGHT}" stroke="currentColor"/>']
+    # Whole multiples of the step, because adding up steps would add up rounding errors.
     for n in range(math.ceil(low / step), math.floor(high / step) + 1):
         x = axis.x(n * step * 10.0**exponent)
         parts += [

@@ -44,6 +44,7 @@ _FLOORS = {
 # With fewer samples, even the range of all of them contains the median with less than 95 %
 # confidence: 1 - 2 * 0.5**5 is 93.75 %.
 _MIN_FOR_INTERVAL = 6
+_DIGITS = 3  # significant digits of a printed time
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class Measurement(Saved):
         outside it, and so may the median under other conditions.
         """
         low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
+        # Without it the ends stay exactly two of the samples, without any rounding.
         if not self.floor_error_s:
             return low_s, high_s
         # Independent errors add as squares. The floor was subtracted once per timed interval, so
@@ -197,7 +199,7 @@ class Measurement(Saved):
             label=visible(self.label),
         )
 
-    def line(self, digits: int = 3) -> str:
+    def line(self, digits: int = _DIGITS) -> str:
         """Return the line that ``print`` shows, with ``digits`` significant digits."""
         DIGITS.check(digits=digits)
         return visible(f"{self._estimate(digits)} ({self._remark(digits)})")
@@ -219,14 +221,18 @@ class Measurement(Saved):
         # Plain values, so that the module that writes HTML needs no record.
         findings = [(finding.code, str(finding)) for finding in self.findings]
         return to_html(
-            self._estimate(), self._remark(), shown, facts=self._facts(), findings=findings
+            self._estimate(_DIGITS),
+            self._remark(_DIGITS),
+            shown,
+            facts=self._facts(),
+            findings=findings,
         )
 
-    def _estimate(self, digits: int = 3) -> str:
+    def _estimate(self, digits: int) -> str:
         name = f"{' '.join(self.label.split())}: " if self.label.strip() else ""
         return f"{name}{format_estimate(self.median_s, *self.interval_s, digits)} per call"
 
-    def _remark(self, digits: int = 3) -> str:
+    def _remark(self, digits: int) -> str:
         return "; ".join([self._statistic(digits), ", ".join(self._how()), *self._pace()])
 
     def _statistic(self, digits: int) -> str:

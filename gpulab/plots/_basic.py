@@ -238,8 +238,10 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
             text, (median, row), (0, 8), textcoords="offset points", ha="center", fontsize="small"
         )
     ax.set_yticks(range(len(measurements)), [name_of(item) for item in measurements])
+    # Reversed, so that the first row is at the top, with room for the text above it.
     ax.set_ylim(len(measurements) - 0.5, -0.7)
     ax.grid(visible=True, axis="x")
+    # Room at both ends, because a text is wider than its point.
     ax.margins(x=0.25)
     log_axis(ax, "x")
     return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
@@ -383,6 +385,7 @@ def _name_points(
     figure = ax.get_figure(root=True)
     height_pt = ax.get_window_extent().height * _PT_PER_INCH / figure.dpi  # type: ignore[union-attr]  # they have one
     taken: list[tuple[float, float, float]] = []  # left, right and height, as shares of the axes
+    # From top to bottom: a name moves only down, so it meets only names that are placed already.
     for x, y, name in sorted(points, key=lambda point: -point[1]):
         text = one_line(str(name))
         if not text:

@@ -188,6 +188,7 @@ def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Pl
 
 def _named_after(plot: "Callable[..., Axes]", call: Callable[..., Any]) -> Plot:
     """Give ``call`` the name and the docstring of ``plot``, and the parameters of both."""
+    # Not functools.wraps: help() would then show the parameters of the plot alone.
     own, added = (inspect.signature(function).parameters for function in (plot, call))
     merged = [own["record"], added["ax"]]
     merged += [option for name, option in own.items() if name not in {"record", "ax"}]

@@ -165,7 +165,9 @@ def bars(
         )
         ax.bar_label(drawn, [_said(name, value) for value in values], padding=4, fontsize="small")
     ax.set_yticks(places, [one_line(str(row)) for row in frame[names]])
+    # Reversed, so that the first row is at the top.
     ax.set_ylim(len(frame) - 0.5, -0.5)
+    # Room for the number beside the longest bar.
     ax.margins(x=0.15)
     return finish(ax, "Bar chart", label, "")
 
@@ -187,6 +189,7 @@ def _draw(  # noqa: PLR0913  # those of two plots
     source = source_of(record)
     for name, look in zip(columns, looks(map(_plain, columns)), strict=False):
         sign = marks(look, source)
+        # For each column by itself, so that a gap in one leaves the points of the others.
         part = frame[[across, name]].dropna()
         if joined:
             part = part.sort_values(across)
@@ -200,6 +203,7 @@ def _draw(  # noqa: PLR0913  # those of two plots
         log_axis(ax, which)
     if "x" in (log or ""):
         size_ticks(ax, frame[across] / x_scale)
+    # From zero, so that heights compare as the numbers do. A logarithmic axis has no zero.
     if "y" not in (log or "") and (frame[columns].min() >= 0).all():
         ax.set_ylim(0, None)
     ax.grid(visible=True)

@@ -64,6 +64,7 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
         raise InvalidOptionError("no rung was timed; there is nothing to draw")
     scale, unit = unit_of([measurement.median_s for _, measurement in timed])
     for cache in _CACHES:
+        # A set, because rungs with the same state of the cache share one time of the records.
         referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
         for referee_s in referees_s - {None}:
             ax.axvline(
@@ -76,8 +77,10 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
         error = "" if rung.error is None else f", {rung.error:+.1%}"
         _dot(ax, row, measurement, scale, error)
     ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
+    # Reversed, so that the first rung is at the top.
     ax.set_ylim(len(timed) - 0.4, -0.8)
     ax.grid(visible=True, axis="x")
+    # Room for the texts, which stand to the right of their points.
     ax.margins(x=0.3)
     log_axis(ax, "x")
     legend_below(ax)
@@ -102,6 +105,7 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
         textcoords="offset points",
         va="center",
         fontsize="small",
+        # The lines of the driver's records cross the text.
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85},
     )
 

@@ -234,6 +234,7 @@ def _name_slope(
 
     low, high = ax.get_ylim()
     inside = np.clip(np.array([low, high]) * _TERA / bytes_per_s, *ends)
+    # At 8 % of the visible part, on logarithmic axes.
     start = float(inside[0] ** 0.92 * inside[1] ** 0.08)
     # Turned with the line whatever the limits become: an explorer changes them afterwards.
     x_pt, y_pt = (6, -6) if is_below else (0, 3)
@@ -246,6 +247,7 @@ def _name_slope(
         + ScaledTranslation(x_pt / _PT_PER_INCH, y_pt / _PT_PER_INCH, inches),
         fontsize="small",
         color=MUTED,
+        # The slope in data units; transform_rotates_text makes it an angle on the page.
         rotation=float(np.degrees(np.arctan(bytes_per_s / _TERA))),
         rotation_mode="anchor",
         transform_rotates_text=True,
@@ -287,6 +289,7 @@ def _write_names(ax: "Axes", table: "pd.DataFrame") -> None:
     groups = np.cumsum(steps > _NEAR)
     taken: list[tuple[float, float, float]] = []  # left, right, and height of what is written
     for _, part in ordered.groupby(groups):
+        # The lowest point has the names of the group, because they are written below it.
         point = part.iloc[int(np.argmin(part["flops_per_s"].fillna(0.0)))]
         height = point["flops_per_s"] if point["flops_per_s"] > 0 else _predicted(point)
         place = (point["intensity"], height / _TERA)

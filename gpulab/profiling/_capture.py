@@ -212,6 +212,7 @@ def split_by_window(
     for call in calls:
         # None is the key of calls between windows; their records belong to no window either.
         window = bisect_right(starts_ns, call.start_ns) - 1
+        # The start of the call decides. Its kernel may run long after the window.
         is_inside = window >= 0 and call.start_ns < windows[window][1]
         window_of[call.correlation] = window if is_inside else None
         by_window[window_of[call.correlation]].append(call)
@@ -233,6 +234,7 @@ def _caller(record: ActivityRecord, numbers: list[int]) -> int:
     If the profiler did not show that call, return the number of the last call shown before it:
     numbers grow from call to call, whether a call is shown or not.
     """
+    # CUPTI numbers the calls of a process in order, so the neighbours of a lost call are known.
     index = bisect_right(numbers, record.correlation or 0) - 1
     return numbers[max(0, index)]
 

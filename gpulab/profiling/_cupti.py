@@ -43,6 +43,7 @@ def collect_complaints(lines: list[str]) -> Iterator[None]:
         return
     if sys.stderr is not None:
         sys.stderr.flush()
+    # A file and not a pipe: a pipe that nobody reads meanwhile would block a long message.
     with tempfile.TemporaryFile() as caught:
         try:
             os.dup2(caught.fileno(), _STDERR)
@@ -67,6 +68,7 @@ def is_detachable() -> bool:
     True
     """
     # NVIDIA's own Python package of CUPTI: detaching would end its sessions, too.
+    # CUPTI has one client per process, and cuptiFinalize ends the sessions of all of them.
     is_shared = "cupti" in sys.modules
     return not is_shared and os.environ.get(_TEARDOWN) != "1" and _library() is not None
 

@@ -101,6 +101,7 @@ def _ratio(a: Point, b: Point) -> dict[str, Any]:
 
 
 def _log(over_s: float, under_s: float) -> float:
+    # An end at zero leaves the ratio open on that side.
     return math.log(over_s / under_s) if under_s > 0 else math.inf
 
 

@@ -72,6 +72,14 @@ def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
 
         contents = read(Path("my-gpu.jsonl"))
         contents.sections["transfers"][0]
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my-gpu.jsonl"
+    ...     _ = path.write_text(sealed({"gpu": "NVIDIA H200"}, []))
+    ...     contents = read(path)
+    >>> contents.sealed, contents.provenance["gpu"]
+    (True, 'NVIDIA H200')
     """
     PATH.check(path=path)
     FLAG.check(unfinished=unfinished)
@@ -220,6 +228,7 @@ def _check_seal(body: str, last: Row, name: str) -> None:
             f"{name} was edited or damaged: it has {n_lines} lines, and its checksum counts "
             f"{last.get('n_lines')}; {_AGAIN}"
         )
+    # Compared as JSON, so that another order of the two keys is no damage.
     if _json(seal(body)) != last:
         raise RecordingError(
             f"{name} was edited or damaged: its content does not fit its checksum; {_AGAIN}"
@@ -288,6 +297,7 @@ def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can
     """Return a JSON value with all floats rounded to so many significant digits."""
     # Whole numbers stay: they are sizes and counts, in which every digit matters.
     if isinstance(value, float):
+        # Through text, because round() counts digits after the point and not significant ones.
         return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
         return {name: thinned(part, digits) for name, part in value.items()}

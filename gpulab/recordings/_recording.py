@@ -221,6 +221,16 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     ::
 
         recordings.save(recordings.load("my-gpu.jsonl"), "my-gpu.jsonl.gz", digits=6)
+
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gpulab import recordings
+    >>> whole = recordings.load("h200-sxm-2026-11")
+    >>> part = replace(whole, points=whole.points[:3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = recordings.save(part, Path(folder) / "part.jsonl")
+    ...     len(recordings.load(path).points)
+    3
     """
     RECORDING.check(recording=recording)
     PATH.check(path=path)
@@ -295,6 +305,7 @@ def _shipped(name: str) -> Recording:
 def _shipped_files() -> dict[str, Any]:
     # files() and not a path: a package may be inside a zip archive.
     folder = files("gpulab").joinpath("data", "recordings")
+    # A package built without recordings has no such folder.
     entries = folder.iterdir() if folder.is_dir() else itertools.chain()
     return {
         entry.name.removesuffix(_SUFFIX): entry

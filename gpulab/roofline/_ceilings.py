@@ -138,6 +138,7 @@ def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
     if gpu is not None:
         instance_of((str, GpuSpec), "the name of a GPU, a GpuSpec, or None").check(gpu=gpu)
         spec = gpu if isinstance(gpu, GpuSpec) else gpus.by_driver_name(gpu) or gpus.gpu(gpu)
+        # No source: a data sheet is neither measured nor computed.
         return Ceilings(spec.driver_name, "", (data_sheet(spec),))
     with device.active() as in_use:
         known = gpus.by_driver_name(in_use.name)
@@ -146,6 +147,7 @@ def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
 
 
 def _live(spec: GpuSpec) -> Iterator[Roof]:
+    # Asked first, so that a machine without NVML need not run the load.
     if clocks.try_read() is None:
         return
     load = workload("copy").make(_LOAD_ELEMENTS, "float32")
@@ -223,6 +225,7 @@ def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
     # Unknown rows, such as those of a later version, are ignored.
     for basis in BASES:
         found = {row["quantity"]: float(row["value"]) for row in kept if row["roof"] == basis}
+        # Every roof has a bandwidth, so without one there is no roof of this kind.
         if _MEMORY not in found:
             continue
         peaks = {name: value for name, value in found.items() if name not in _UNITS}

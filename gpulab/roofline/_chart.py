@@ -108,6 +108,8 @@ def chart(
         )
     here = (ceilings.source, visible(ceilings.device_name))  # as the table has it
     for pair in set(zip(kept["source"], kept["device_name"], strict=True)):
+        # Without a source there is only a data sheet, which fits measured and virtual points
+        # alike.
         if pair != here and ceilings.source:
             raise InvalidOptionError(
                 f"the points are {' on '.join(pair)} and the ceilings {' on '.join(here)}; "

@@ -69,6 +69,7 @@ def predict_by_kernels(
     InvalidOptionError
         If the inputs and the result do not fit into the memory of the GPU.
     """
+    # Read here, outside the cached function, which must not answer for another setting.
     switches = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
     kernels = _trace_kernels(name, size, dtype, spec.name, switches)
     return _add_up([_Kernel.of(item, spec) for item in _cache_traffic(kernels, spec, cache)])
@@ -180,6 +181,7 @@ class _Kernel:
 
 def _add_up(kernels: list[_Kernel]) -> TimeBreakdown:
     """Return the time of kernels that run one after another."""
+    # Kernels of one call are enqueued in time, so the pauses are the device's own.
     pauses_ns = max(0, len(kernels) - 1) * Gaps().work_to_work_ns
     shares_ns = dict.fromkeys(("launch", "compute", "memory", "L2"), 0)
     shares_ns["launch"] = pauses_ns + sum(item.with_neither_ns for item in kernels)

@@ -52,9 +52,16 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
 
     Examples
     --------
+    ::
+
+        with gpulab.virtual_gpu("H200"):
+            print(gpulab.roofline.measure_ceilings())
+
     >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):  # doctest: +SKIP
-    ...     print(gpulab.roofline.measure_ceilings())
+    >>> gpulab.roofline.measure_ceilings(max_time_s=0)
+    Traceback (most recent call last):
+        ...
+    gpulab.errors.InvalidOptionError: max_time_s=0; it must be a number of seconds above 0
     """
     SECONDS.check(max_time_s=max_time_s)
     FLAG.check(progress=progress)
@@ -103,6 +110,7 @@ def _peaks(timed: MedianTimer) -> tuple[str, dict[str, float]]:
 
 def _side(timed: MedianTimer, dtype: str) -> int:
     least = _SIDES[-1]
+    # The smallest is always timed; the times of the others follow from it, as n cubed.
     took_s = timed(workload("matmul").make(least, dtype), "cold")
     return next(
         side for side in _SIDES if took_s * (side / least) ** 3 <= _LONGEST_S or side == least
@@ -124,6 +132,7 @@ def _n_copied() -> int:
     _, total_bytes = torch.cuda.mem_get_info()
     # A share of the total memory, not of the free: the result must not depend on other tensors.
     room = total_bytes // _COPY_SHARE // _ITEM_BYTES
+    # A power of two, so that all GPUs with enough memory copy the same amount.
     return int(min(_COPY_ELEMENTS, 1 << (room.bit_length() - 1)))
 
 

@@ -218,6 +218,7 @@ def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
     instance_of(Workload, "a Workload, such as workload('matmul')").check(work=work)
     COUNT.check(size=size)
     NameOf(f"type of {work.name}", work.dtypes).check(dtype=dtype)
+    # By default PyTorch allows TF32 for convolutions and not for matmuls.
     allowed = {
         "matmul": torch.backends.cuda.matmul.allow_tf32,
         "cudnn": torch.backends.cudnn.allow_tf32,

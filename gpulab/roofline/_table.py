@@ -148,6 +148,7 @@ def _row(point: Point, spec: GpuSpec | None, measured: Roof | None) -> dict[str,
     row |= {"measured_s": point.median_s, "plain_basis": "" if roof is None else roof.basis}
     for model, found in zip(_MODELS, (plain, refined), strict=True):
         row[f"{model}_s"] = math.nan if found is None else found.duration_s
+        # Divided even without a prediction: the ratio to nan is nan, which pandas leaves out.
         row[f"{model}_ratio"] = point.median_s / row[f"{model}_s"]
     if last is not None:
         row |= {name: getattr(last, name) for name in (*_SHOWN, *_NEEDED)}

@@ -104,6 +104,7 @@ def read_call(
 def tensors_in(value: object) -> Iterator[torch.Tensor]:
     """Yield the strided tensors of an argument or a result, those in lists included."""
     if isinstance(value, torch.Tensor):
+        # Sparse tensors have several storages, and meta tensors none.
         if value.layout is torch.strided and not value.is_meta:
             yield value
     elif isinstance(value, (list, tuple)):

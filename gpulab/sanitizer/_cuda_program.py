@@ -93,6 +93,8 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
     ) -> object:
+        # The operator runs first: one that raises has done nothing, and only the result has the
+        # new tensors.
         out = func(*args, **(kwargs or {}))
         # Captured work does not run now, and its replay passes no dispatcher.
         if not self.hardware.cuda.is_current_stream_capturing():
@@ -154,12 +156,14 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         Autograd itself makes the streams of a pass wait for one another, in C++ code that
         calls none of the functions that are watched here.
         """
+        # A hook of the pass may call backward() again, so passes nest.
         outer, caller = self._backward, self._current(None)
         self._backward = _Backward(user_site(), caller)
         try:
             yield
         finally:
             with self._lock:
+                # Sorted, because each record ends an epoch and a set has no fixed order.
                 for stream in sorted(self._backward.used):
                     self._checker.stream_wait(caller, self._checker.record(stream))
                 self._backward = outer

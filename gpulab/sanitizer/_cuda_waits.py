@@ -114,6 +114,7 @@ def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, st
         listener.is_kept(tensor, stream)
         # Without dispatch modes: one that got a stream as an argument ended the process on a GPU
         # (torch 2.11).
+        # The guard ends when the object dies, so it is deleted by hand right after the call.
         unseen = disable_dispatch()
         keep(tensor, stream)
         del unseen
@@ -150,6 +151,7 @@ def _inside(original: Function, listener: Listener) -> Function:
 def _put(owner: object, name: str, value: Function, undo: Undo) -> None:
     own = vars(owner)
     if name in own:
+        # The raw attribute: getattr would resolve descriptors, such as static methods.
         undo.callback(setattr, owner, name, own[name])
     else:  # inherited, as Tensor.numpy is
         undo.callback(_take_away, owner, name)

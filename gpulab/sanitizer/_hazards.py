@@ -142,6 +142,7 @@ def hazards() -> Iterator[Hazards]:
         with device.active() as in_use, _attached(in_use, checker):
             yield report
     finally:
+        # By identity, so that a step that is repeated after an interrupt removes nothing else.
         _running[:] = [other for other in _running if other is not report]
         # The report may be kept for long; the records of memory are of no use any more.
         checker.clear()

@@ -55,6 +55,7 @@ class SchedulerCounters:
 
     def wait_in(self, point: Point) -> float:
         """Return the seconds of one wait that a point's median includes; 0 if it includes none."""
+        # How often it got a core is about how often it had to wait for one.
         if self.n < max(1, _LEAST_OF_SAMPLES * point.n_samples):
             return 0.0
         wait_s = self.waited_s / self.n
@@ -91,6 +92,7 @@ class ContentionWatch:
         changes = (
             now.since(before.get(name, SchedulerCounters())) for name, now in _read().items()
         )
+        # The longest, as a call is done only when its last thread is.
         wait_s = max((change.wait_in(point) for change in changes), default=0.0)
         if wait_s:
             self._waits.append((task.size, wait_s))

@@ -108,6 +108,7 @@ class Crossover:
         sizes = _grid(self.cpu.sizes + self.gpu.sizes)
         cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
         reach = np.hypot(cpu[1], gpu[1])
+        # The band of a line is symmetric in logarithms, so the reach is the same to both sides.
         found = find_crossing(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
         return replace(found, of="of the lines")
 
@@ -289,6 +290,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     SECONDS.check(max_time_s=max_time_s)
     NameOf("timing method", METHODS).check(method=method)
     if gpu is not None:
+        # Only for its error, which must come before minutes of measuring on the CPU.
         find_gpu(gpu)
     find_workload(workload).bytes(1, dtype)  # raises for a type that the workload does not offer
     over = None if link is None else find_link(link)
@@ -300,6 +302,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         CrossoverRequest(
             cpu=CurveRequest(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
             bare=CurveRequest(bare, asked),
+            # For a given link, the copies are computed from their bytes and not measured.
             transferring=None if transfers == "none" or over else transferring,
         ),
         source,
@@ -307,6 +310,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         watch,
         progress=progress,
     )
+    # Empty if the points come from a source: then the watch has measured nothing.
     cpu, without = replace(curve_of(points.cpu), waits=watch.waits), curve_of(points.bare)
     if transfers == "none":
         return Crossover(workload, dtype, transfers, cpu, without, without)
@@ -347,4 +351,5 @@ def _listed(curve: Curve) -> str:
 
 def _grid(sizes: Sequence[int]) -> list[int]:
     ends = max(1, min(sizes) // _BEYOND), max(sizes) * _BEYOND
+    # A set, because small sizes round to the same number.
     return sorted({round(size) for size in np.geomspace(*ends, _N_ON_GRID)})

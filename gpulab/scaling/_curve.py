@@ -160,6 +160,7 @@ def with_fit(curve: Curve, name: str, dtype: str) -> Curve:
     """Return the curve with a line fitted over bytes, or over FLOPs if that is clearly closer."""
     if len(curve.sizes) < 2:  # noqa: PLR2004 # one point has no slope
         return curve
+    # Which of the two bounds the workload is not assumed: the points decide.
     over_bytes, over_flops = (
         _line(curve, amounts(name, curve.sizes, dtype, unit), unit) for unit in ("B", "FLOP")
     )

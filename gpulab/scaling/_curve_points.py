@@ -38,6 +38,7 @@ class CurveRequest:
 
 
 def _without_size(task: Task) -> tuple[str, ...]:
+    # Without the threads too: select_points() chooses among their numbers.
     return (task.workload, task.on, task.dtype, task.method, task.cache, task.transfers)
 
 
@@ -202,6 +203,7 @@ def measure_curve(
             continue
         point = measure(task)
         if request.sizes is None and task.on == "cpu" and point.median_s > _SLOW_S:
+            # The first slow size still has a time; the larger ones only say why they have none.
             slow_s = point.median_s
         yield point
 

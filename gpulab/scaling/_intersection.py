@@ -127,6 +127,7 @@ def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> C
     falls = leader == _CPU_AHEAD
     # The interval goes from the first size at which the ends of the bands cross to the last.
     early, late = (low, high) if falls else (high, low)
+    # An end point that is not certain leaves its side open: the curves may cross further out.
     lowest = math.exp(_zeros(at, early, start, end)[0]) if ahead[start] else 0.0
     highest = math.exp(_zeros(at, late, start, end)[-1]) if ahead[end] else math.inf
     kind = "once" if falls else "reversed"
@@ -151,6 +152,7 @@ def _side(ratio: float) -> int:
 def _middle(at: Array, ratio: Array, start: int, end: int) -> float:
     """Return the size between two points where the curves cross, the middle one of several."""
     found = _zeros(at, ratio, start, end)
+    # Noise may make the ratio cross zero an odd number of times between two certain sizes.
     return math.exp((found[0] + found[-1]) / 2)
 
 
@@ -159,6 +161,7 @@ def _zeros(at: Array, values: Array, start: int, end: int) -> list[float]:
     found = []
     for index in range(start, end):
         one, two = float(values[index]), float(values[index + 1])
+        # A ratio of exactly 1 counts as the GPU's, as in _side.
         if (one > 0) != (two > 0):
             share = one / (one - two)
             found.append(float(at[index] + share * (at[index + 1] - at[index])))

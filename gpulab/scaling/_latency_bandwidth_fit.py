@@ -178,6 +178,7 @@ def _closest(columns: Array, times_s: Array) -> Array:
     least = _cost(columns, times_s, best) + _ROUNDING
     for column, part in zip(columns.T, np.eye(_N_PARAMETERS), strict=True):
         alone: Array = part * math.exp(float(np.mean(np.log(times_s / column))))
+        # Preferred if it fits as well: a tiny fixed cost or slope would only be rounding.
         if _cost(columns, times_s, alone) <= least:
             return alone
     return best
@@ -190,11 +191,13 @@ def _descended(columns: Array, times_s: Array) -> Array:
     """
     # Minimizing relative distances is a linear problem, and its solution is near the answer.
     start = _solved(columns / times_s[:, None], np.ones_like(times_s))
+    # Strictly positive, so that every step of the search has a logarithm.
     line: Array = np.maximum(start, _LEAST * np.abs(start).max())
     for _ in range(_N_STEPS):
         now_s = columns @ line
         step = _solved(columns / now_s[:, None], np.log(times_s / now_s))
         share = 1.0
+        # A full Gauss-Newton step may overshoot, or make a part negative.
         while share > _LEAST and not _is_better(columns, times_s, line, line + share * step):
             share /= 2
         if share <= _LEAST:

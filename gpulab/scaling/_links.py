@@ -135,6 +135,7 @@ def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLin
         low_s=later(curve.low_s),
         high_s=later(curve.high_s),
         how=f"transfers {transfers}, computed for {link}",
+        # The line of the old times no longer fits; with_fit makes a new one.
         fit=None,
     )
     return with_fit(moved, name, dtype)

@@ -49,6 +49,7 @@ class Saved:
     Reading(name='add', time_s=2e-06)
     """
 
+    # Otherwise every record would have a dict in spite of its own slots.
     __slots__ = ()
     schema: ClassVar[str]
 
@@ -110,6 +111,7 @@ def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R
     for name, field in known.items():
         if name in data:
             values[name] = _value(field.type, data[name], schema, where + name)
+        # A field with a default may be missing: files written before it existed are read on.
         elif field.default is MISSING:
             raise SchemaVersionError(f"{_bad(schema)} {where}{name} is missing")
     return cls(**values)

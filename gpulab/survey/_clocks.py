@@ -10,10 +10,13 @@ from gpulab import clocks
 from gpulab.recordings import Row
 from gpulab.work import Work
 
+# Half the 0.1 s after which the driver of an H200 updates its values, so that none is missed.
 _PERIOD_S = 0.05
+# Half-precision matmuls of this size bring an H200 to its power limit (docs/clocks.md).
 _SIDE = 8192
 _COPY_ELEMENTS = 1 << 28
 _QUICK_SHARE = 10  # a quick survey divides the seconds by this
+# The driver still names the power cap until 0.5 s after the work; this shows the end of it.
 _IDLE_S = 1.5
 
 
@@ -28,6 +31,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         readings = [*clocks.watch(make(), duration_s=duration_s / share, period_s=_PERIOD_S)]
         # After the load the clock recovers at once and the temperature falls slowly; both are
         # recorded.
+        # watch() has waited for the load, so these readings are of an idle GPU.
         readings += _cooling(_IDLE_S / share)
         for row in clocks.to_frame(readings).to_dict("records"):
             yield {"load": name, "load_s": duration_s / share, **_plain(row)}

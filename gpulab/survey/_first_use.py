@@ -20,6 +20,7 @@ SEQUENCES = (
     ("context", "half product"),
     ("context", "convolution"),
 )
+# Python, torch and a CUDA context take seconds; a driver that hangs must not block the survey.
 _TIMEOUT_S = 90
 _REAL = "cuda"
 _ALLOCATION_BYTES = 64 << 20
@@ -35,6 +36,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
+    # This module as a program and not a fork: CUDA does not work in a fork, and the context must
+    # be new.
     command = [sys.executable, "-m", __name__, gpu, *steps]
     try:
         done = subprocess.run(  # noqa: S603 # this very Python, and names from above
@@ -127,6 +130,7 @@ def _twice(work: Callable[[], object]) -> Row:
     for _ in range(2):
         start_s = time.perf_counter()
         work()
+        # Within the timed part, because a first use also costs time on the GPU.
         torch.cuda.synchronize()
         times_s.append(time.perf_counter() - start_s)
     return {"first_s": times_s[0], "again_s": times_s[1], "cached_s": None}

@@ -101,6 +101,8 @@ def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterato
     log = OpenRecording(file, journal, about, points, sections, _left_out(before))
     with _kept_in_memory(log):
         try:
+            # Inside the try, so that a file of another machine, which is refused here, is sealed
+            # again.
             journal.begin(provenance)
             yield log
         finally:
@@ -132,6 +134,7 @@ def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
 def _unseal(file: GrowingFile) -> str:
     """Remove the checksum and an incomplete last line, and return the text that is left."""
     body = recordings.unsealed(file.read().decode())
+    # Counted in bytes, as names may contain other characters than ASCII.
     file.cut(len(body.encode()))
     return body
 

@@ -117,6 +117,7 @@ def count_groups(tasks: Sequence[PlannedTask]) -> str:
 def scaled_s(task: Task, smaller: Point) -> float:
     """Return the longest time that a CPU call should take, scaled up from a smaller size."""
     flops = _flops(task) / max(1, _flops(smaller.task))
+    # The faster growing of the two, because which one bounds the work is unknown here.
     growth = max(flops, _bytes(task) / _bytes(smaller.task))
     # A time far above the estimate is mostly a fixed cost, which does not grow with the size.
     return growth * min(smaller.median_s, _MOST_BEYOND * _cpu_call_s(smaller.task))

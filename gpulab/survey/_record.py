@@ -81,8 +81,20 @@ def record(
 
     Examples
     --------
-    >>> import gpulab
-    >>> gpulab.survey.record("my-gpu.jsonl", quick=True)  # doctest: +SKIP
+    ::
+
+        survey.record("my-gpu.jsonl", quick=True)
+
+    A misspelt section is refused before anything is measured:
+
+    >>> import tempfile
+    >>> from gpulab import survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         survey.record(f"{folder}/a.jsonl", sections=["clock"])
+    ...     except ValueError as error:
+    ...         print(str(error).partition("?")[0])
+    unknown section 'clock'; did you mean 'clocks'
     """
     PATH.check(out=out)
     FLAG.check(progress=progress)
@@ -93,6 +105,7 @@ def record(
             Bar.write(str(to_do))
         # time.monotonic stays the real clock; time.perf_counter is the virtual clock on a virtual
         # GPU.
+        # Set only now, so that reading the file and making the plan take nothing off the time.
         end_s = time.monotonic() + to_do.limit_s
         with device.active(), recording_in(file, provenance()) as log:
             log.left_out.update(to_do.left_out)
@@ -140,6 +153,8 @@ class _Survey:
             try:
                 while pending:
                     if reason := self._step(pending[0]):
+                        # A step leaves the queue only after it, so that one that is interrupted
+                        # counts as left out.
                         self.log.left_out[pending[0].name] = reason
                     pending.popleft()
                     bar.update()
@@ -157,6 +172,8 @@ class _Survey:
 
     def _section(self, section: SurveySection) -> str:
         try:
+            # The whole section before its line is written: half a section would look like a whole
+            # one.
             rows = list(section.rows(quick=self.quick))
         # A machine may forbid some section, such as the clocks; the others are still measured.
         except (GpulabError, RuntimeError, OSError) as error:
@@ -166,6 +183,7 @@ class _Survey:
         return ""
 
     def _task(self, planned: PlannedTask) -> str:
+        # Decided here and not in the plan, because the time of the smaller size is known only now.
         if planned.task.on == "cpu" and self._expected_s(planned) > LONGEST_CPU_S:
             return TOO_LONG
         # measure_point does not raise, so sizes that do not fit do not end the survey.

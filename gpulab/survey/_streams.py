@@ -116,6 +116,7 @@ def _two_buffers(host: list[torch.Tensor]) -> Work:
 
     def run() -> None:
         main = torch.cuda.current_stream()
+        # Orders the first copies after the work of the call before, which still reads the buffers.
         copies.wait_stream(main)
         computed = [torch.cuda.Event() for _ in buffers]  # type: ignore[no-untyped-call]  # torch's gap
         for index, batch in enumerate(host):

@@ -44,6 +44,7 @@ def copying(size_bytes: int, direction: str, *, pinned: bool) -> Work:
     # torch.ones writes the memory. The system gives memory real pages only when it is written.
     host = torch.ones(size_bytes // _ITEM_BYTES, pin_memory=pinned)
     device = torch.ones_like(host, device="cuda")
+    # non_blocking in every case: for pageable memory PyTorch and CUDA decide what blocks anyway.
     target, source = (device, host) if direction == "in" else (host, device)
     return lambda: target.copy_(source, non_blocking=True)
 

@@ -97,6 +97,7 @@ class GpuAssignment:
             yield
 
     def _device(self) -> Device:
+        # After a fork the copied table is still there, but the process is another one.
         if self.process == os.getpid() and self.token in _shared_devices:
             return _shared_devices[self.token]
         if self.gpu not in _worker_devices:
@@ -131,6 +132,7 @@ def share_gpu(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignme
 
 
 def _worker_gpu(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
+    # A worker for the CPU need not have a GPU; "auto" refuses none.
     if all(task.on == "cpu" for task in tasks):
         return "auto"
     if gpu.virtual is None:
@@ -256,6 +258,7 @@ class ExecutorRunner:
 
     def _submit(self, task: Task) -> None:
         try:
+            # A function of this module and not a lambda, because a process pool pickles it.
             future = self._executor.submit(measure_in_worker, self._assignment, task, self._effort)
         except BrokenExecutor as error:
             self._stopped_by = _broken_executor(error)
@@ -274,6 +277,7 @@ class ExecutorRunner:
             point = future.result()
         except (KeyboardInterrupt, CancelledError):
             # A terminal sends Ctrl-C to the workers too, and a cluster that closes cancels tasks.
+            # The first reason stays: a broken executor cancels its other tasks, too.
             self._stopped_by = self._stopped_by or INTERRUPTED
             return
         except BrokenExecutor as error:
@@ -289,6 +293,7 @@ class ExecutorRunner:
     def _finish(self, observer: RunObserver) -> None:
         """Leave the executor idle: cancel waiting tasks, and save the points of running ones."""
         for future in list(self._in_flight):
+            # True only for tasks that no worker has begun; the others are waited for below.
             if future.cancel():
                 del self._in_flight[future]
         end_s = time.monotonic() + _GRACE_S

@@ -34,8 +34,10 @@ def provenance() -> dict[str, object]:
     """
     with device.active() as gpu:
         at = device.conditions()
+        # With the GPU still entered, because a virtual one has clocks of its own.
         reading = clocks.try_read()
     with outside():
+        # Outside a virtual GPU, which sets torch to one thread while it is entered.
         n_threads = torch.get_num_threads()
     return {
         "gpu": gpu.name,

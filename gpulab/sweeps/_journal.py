@@ -48,9 +48,11 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
         the line.
     """
     content = _content(path)
+    # Bytes and not text: a crash may have cut a character in two.
     whole = content[: content.rfind(b"\n") + 1]
     if not whole:
         return _begun(content, path)
+    # Not splitlines(), which also splits at separators that may be part of a name.
     header, *lines = _text(whole, path).removesuffix("\n").split("\n")
     provenance = _provenance(_parsed(header, path, 1), path)
     points = {}
@@ -60,6 +62,7 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
             raise InvalidOptionError(
                 f"{path} is a finished recording, closed by a checksum; give another file"
             )
+        # A recording is the same kind of file with sections, and is continued here, too.
         if "section" not in row:
             point = _point(row, path, number)
             points[point.task.key] = point
@@ -114,6 +117,7 @@ def _damaged(path: str | os.PathLike[str], number: int, reason: object) -> str:
 def _begun(content: bytes, path: str | os.PathLike[str]) -> JournalContents:
     # No complete line: either a header that was cut off, or a file of another kind.
     start = b'{"schema": "' + SCHEMA.encode()
+    # Compares only as much as is there, since the cut may be anywhere.
     if content[: len(start)] != start[: len(content)]:
         raise SchemaVersionError(_no_sweep(path))
     return JournalContents()

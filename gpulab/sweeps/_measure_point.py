@@ -91,6 +91,7 @@ def measure_point(task: Task, effort: Effort) -> Point:
     check(task)
     instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)
+    # The device first: the lock is for the GPU that is then in use, or for the CPU.
     with outside() if task.on == "cpu" else device.active(), device_lock(task):
         try:
             if task.dtype not in work.dtypes:
@@ -149,6 +150,7 @@ def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
     problem = work.problem(task.size)
     _require(least_bytes(work, task), _host.free_gpu_bytes(), "the GPU")
     inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
+    # Before any pinned memory is allocated: the system cannot swap it out to save itself.
     _require(host_bytes(inputs, task.transfers), _host.free_host_bytes(), "the host")
     found = measure(
         with_copies(problem.work(inputs), inputs, task.transfers),

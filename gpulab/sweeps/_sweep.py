@@ -148,6 +148,7 @@ class RunningSweep:
             if self._file is not None:
                 self._file.add(point)
         except NotSavedError:
+            # Not tried again: a disk that is full would refuse each further point.
             self._file = None
             raise
         finally:
@@ -190,6 +191,7 @@ class RunningSweep:
     def result(self, stopped_by: str) -> Sweep:
         """Return the sweep as it ended."""
         return Sweep(
+            # In the order of the tasks: workers may have finished in another one.
             tuple(self._points[key] for key in self._tasks if key in self._points),
             self._provenance,
             tuple(task for key, task in self._tasks.items() if key not in self._points),
@@ -286,6 +288,7 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
         with running.shown_on(bar), running.kept_in_memory():
             stopped_by = runner.run(running.pending_tasks(), running)
             if file is not None:
+                # Some file systems report a full disk only here.
                 file.sync()
         return running.result(stopped_by)
 

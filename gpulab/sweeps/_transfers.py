@@ -28,6 +28,8 @@ def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfe
     if transfers == "none":
         return work
     sources = [(given, _host_copy(given)) for given in inputs] if transfers != "out" else []
+    # Only a call shows the shapes of the results. Pinned memory is slow to allocate, so it is done
+    # once, before the timing.
     targets = [_host_space(made) for made in _tensors(work())] if transfers != "in" else []
 
     def copied() -> Any:  # noqa: ANN401  # whatever the work returns

@@ -32,6 +32,7 @@ def assemble(run: RunObservations, *, label: str) -> Measurement:
 
 
 def _conditions(run: RunObservations) -> Conditions:
+    # A reading that failed leaves each field at None, as an empty reading does.
     unknown = clocks.Reading(at_s=0.0)
     before, after = run.before or unknown, run.after or unknown
     return replace(
@@ -65,4 +66,5 @@ def least_time(flops: float | None, size_bytes: float | None) -> tuple[float, st
     if size_bytes and size_bytes > spec.l2_bytes:
         counted = f"{format_bytes(size_bytes)} from and to memory"
         limits.append((roof.memory_s(size_bytes), counted))
+    # Arithmetic and memory may overlap completely, so the slower of the two is the limit.
     return max(limits, default=None)

@@ -81,6 +81,8 @@ class Comparison(Saved):
 
         Pairs in which the first time is zero are left out. If no pair remains, it is nan.
         """
+        # The median of the ratios, not the ratio of the medians: drift between two pairs, which
+        # are far apart in time, is then in no ratio.
         return median(self._ratios())
 
     @property
@@ -222,7 +224,10 @@ def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
         # An interrupt during the second run's turn leaves the first with samples without a pair.
         run.samples.keep(n_taken)
         run.stopped_by = reason
+        # Both runs share one stretch of time, so the first and last readings of the batches serve
+        # as the clocks before and after.
         run.before, run.after = run.samples.readings[0], run.samples.readings[-1]
+        # No samples are added after the records, as `measure` does: they would have no partner.
         run.update_floor()
 
 
@@ -267,6 +272,7 @@ def versus(before: Measurement, now: Measurement, name: str) -> str:
     (low_before_s, high_before_s), (low_s, high_s) = before.interval_s, now.interval_s
     if not (before.median_s and low_before_s):
         return f"{name} reads zero, so there is no ratio to it"
+    # Without pairs the two errors cannot cancel, so the widest interval is the only honest one.
     low, high = low_s / high_before_s, high_s / low_before_s
     found = f"{now.median_s / before.median_s:.3f} [{low:.3f}, {high:.3f}] times {name}"
     seen = "no difference seen" if low <= 1 <= high else "it differs"

@@ -18,6 +18,8 @@ from gpulab.work import Work, collector_paused
 _LEAST_S = 20e-6
 _N_LEAST = 10  # the precision is not checked before this many samples
 _N_WARMUP = 100
+# The samples between two checks of the stopping rule take about this long, so that slow work stops
+# soon after its time limit.
 _BATCH_S = 0.02
 
 
@@ -94,6 +96,7 @@ def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:
         if len(calls_s) >= _N_WARMUP or time.perf_counter() >= end_s:
             break
         calls_s.append(_timed(work, 1))
+    # Only the second half: if the times never got steady, the first calls still do not count.
     return median(calls_s[len(calls_s) // 2 :])
 
 

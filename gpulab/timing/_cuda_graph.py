@@ -52,9 +52,12 @@ class GraphSampler(Sampler):
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
         super().__init__(work, inner_loops=inner_loops, before=before)
+        # CUDA turns other events of a capture into dependencies between nodes, which have no time.
         self.pairs: list[Pair] = [
             (new_event(external=True), new_event(external=True)) for _ in range(_N_SAMPLES)
         ]
+        # Captured here and not at the first sample, so that work which cannot be captured is
+        # refused before anything is measured.
         self._graph = _capture(self._enqueue)
 
     def __call__(self, n_samples: int) -> list[float]:
@@ -87,6 +90,7 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
     stream.wait_stream(torch.cuda.current_stream())
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
+        # A pool of its own, so that _mend can name it if the capture fails halfway.
         made.capture_begin(pool=pool)
         try:
             enqueue()
@@ -116,6 +120,7 @@ def _mend(pool: tuple[int, int]) -> None:
     random numbers until another capture succeeds (seen with torch 2.11). The names used here are
     private, so a later version may lack them.
     """
+    # A virtual GPU ends its captures itself, and the calls below reach for a real one.
     if device.current().virtual is not None:
         return
     index = torch.cuda.current_device()
@@ -123,6 +128,7 @@ def _mend(pool: tuple[int, int]) -> None:
         with suppress(AttributeError, RuntimeError):
             getattr(torch._C, name)(index, pool)  # noqa: SLF001  # PyTorch has no public name for it
     with suppress(RuntimeError):
+        # A capture that succeeds puts the random number generator right.
         good = torch.cuda.CUDAGraph()
         good.capture_begin()
         torch.ones(1, device="cuda")

@@ -3,6 +3,8 @@
 import torch
 
 # "a resolution of around 0.5 microseconds": CUDA Runtime API, cudaEventElapsedTime.
+# An H200's events move in steps of 32 ns (docs/floor.md); for GPUs in general only this is
+# documented.
 EVENT_RESOLUTION_S = 0.5e-6
 
 Pair = tuple[torch.cuda.Event, torch.cuda.Event]

@@ -45,6 +45,7 @@ def below_resolution(run: RunObservations) -> Finding | None:
     interval_s = run.median_s * run.options.inner_loops
     if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
         return None
+    # Without work on the stream the events read their floor, and subtracting it leaves about zero.
     if run.floor_s and interval_s <= 0:
         return Finding(
             "below-resolution",
@@ -73,6 +74,8 @@ def drifting(samples_s: Sequence[float]) -> Finding | None:
     first_low_s, first_high_s = stats.median_interval(samples_s[:n_third])
     last_low_s, last_high_s = stats.median_interval(samples_s[-n_third:])
     apart = last_low_s > first_high_s or last_high_s < first_low_s
+    # Both tests are needed: a small change can be significant and harmless, and a large one can be
+    # noise.
     if abs(change) < _DRIFT or not apart:
         return None
     return Finding(
@@ -100,6 +103,7 @@ def bimodal(samples_s: Sequence[float]) -> Finding | None:
 
 _HOST_PACE = 1.2  # a time of up to this many times the host's may be the host's
 _COLD_OVER_HOT = 1.05
+# The same tolerance as in gpulab.clocks (docs/clocks.md).
 _CLOCK_CHANGE = 0.03
 # How much faster than the data sheet's limit a result may be without a finding: data sheets
 # round, and the clock may boost a little higher.
@@ -150,6 +154,7 @@ def synchronizes_inside(run: RunObservations) -> Finding | None:
 
 def starved(run: RunObservations) -> Finding | None:
     """Return a finding if the host could not get ahead of the GPU."""
+    # Work that waits always starves the GPU, and has a finding of its own.
     if not run.n_starved or run.warm_up.synchronizes:
         return None
     return Finding(
@@ -163,6 +168,7 @@ def starved(run: RunObservations) -> Finding | None:
 
 def naive_launch_only(run: RunObservations) -> Finding | None:
     """Return a finding if the method was ``"naive"``, which times the launch alone."""
+    # If the work itself waits for the GPU, even the naive method includes the GPU's time.
     if run.method.name != "naive" or run.warm_up.synchronizes:
         return None
     return Finding(
@@ -195,6 +201,7 @@ def host_pace_s(run: RunObservations) -> float:
     work in a loop runs at the pace of the host.
     """
     host_s = run.warm_up.host_s
+    # In a graph the device launches the kernels, and work that waits includes the GPU's time.
     if run.method.clock != "events" or run.method.name == "graph" or run.warm_up.synchronizes:
         return 0.0
     return host_s if host_s and 0 < run.median_s <= _HOST_PACE * host_s else 0.0
@@ -232,6 +239,7 @@ def clock_changed(run: RunObservations) -> Finding | None:
     low_mhz, high_mhz = run.regime.lowest_mhz, run.regime.highest_mhz
     if low_mhz is None or high_mhz is None:
         return None
+    # A clock that was held down all the time did not move, and is reported all the same below.
     moved = high_mhz - low_mhz > _CLOCK_CHANGE * high_mhz
     if run.regime.reasons:
         return Finding(
@@ -300,6 +308,8 @@ def _of_samples(check: SampleCheck) -> RunCheck:
     return lambda run: check(run.samples_s)
 
 
+# In the order of printing: first what makes the number wrong, then what it does not include, then
+# the conditions it was taken under, and last how its samples scatter.
 CHECKS: tuple[RunCheck, ...] = (
     faster_than_possible,
     side_stream,

@@ -120,6 +120,7 @@ def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None
     stream, index = torch.cuda.current_stream(), torch.cuda.current_device()
     try:
         yield
+    # Ctrl-C is no Exception, so it gets no note: the work did not fail.
     except Exception as error:
         error.add_note(f"gpulab: raised {when}; {kept}")
         if isinstance(error, torch.AcceleratorError):
@@ -134,6 +135,8 @@ def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None
                     "process (in a notebook: the kernel)"
                 )
         raise
+    # Before the streams: another device also has another current stream, and the advice about
+    # streams would be wrong then.
     if torch.cuda.current_device() != index:
         raise StreamLeftOpenError(
             f"the work returned with cuda:{torch.cuda.current_device()} as the current device, "

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["N_RUNGS", "Ladder", "Rung", "ladder", "run_ladder"]
 
 
+# The span and not the busy time, because events around several kernels also include the pauses.
 REFEREE = "profiler-span"
 _CACHES = ("hot", "cold")
 # Errors that stop one method only: the ladder shows them on its rung and goes on.
@@ -60,6 +61,7 @@ _STEPS = (
     _PlannedRung("calibrated, hot", "the same on a hot cache", "calibrated", "hot"),
     _PlannedRung("graph", "no launch by Python, hot cache", "graph", "hot"),
     _PlannedRung("graph, cold", "the flush is in the graph, not timed", "graph", "cold"),
+    # These two stay last: run_ladder() finds them by their place.
     _PlannedRung("driver's records, hot", "the referee for hot rungs", REFEREE, "hot"),
     _PlannedRung("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
 )
@@ -276,10 +278,13 @@ def run_ladder(
     TEXT.check(label=label)
     options = MeasurementOptions(setup=setup, precision=precision, max_time_s=max_time_s)
     with device.active() as in_use:
+        # Clocks drift while a ladder is climbed, so the referee is read before the other rungs,
+        # too.
         first = {cache: _rung(work, options, _records(cache)).record for cache in _CACHES}
         rungs: list[Rung] = []
         for step in _STEPS:
             rungs.append(_rung(work, options, step))
+            # The last rungs are the referee's. Until they exist, this slice is empty.
             at_end = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
             last = {record.conditions.cache: record for record in at_end}
             judged = tuple(_judged(rung, first, last) for rung in rungs)

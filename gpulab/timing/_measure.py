@@ -26,6 +26,8 @@ _N_LEAST = 10  # the precision is not checked before this many samples
 _BATCH_S = 0.1  # longest batch; an interrupt loses the samples of the batch that it stops
 # The floor itself is uncertain by more than this, so a narrower interval would add nothing.
 _RESOLUTION_S = 0.1e-6
+# Two batches. Events read up to 0.2 µs more or less from batch to batch, so the floor is compared
+# with samples from both sides of the records.
 _N_AFTER_RECORDS = 12  # samples taken once the driver has recorded calls of the work
 
 
@@ -179,6 +181,8 @@ def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:
                 progress=progress,
             )
         run.update_floor(n_more=_N_AFTER_RECORDS)
+    # Before the cold samples, which the record does not contain and whose flushes change the
+    # power.
     run.read_clocks_after()
     run.take_cold_samples()
 

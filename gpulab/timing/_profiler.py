@@ -53,7 +53,8 @@ def read_calls(
     windows: list[tuple[int, int]] = []
     with device.active() as in_use:
         with open_source(in_use) as source:
-
+            # A record does not say to which sample it belongs. The host's times around each call
+            # do, through the launch that started the kernel.
             def timed_window() -> None:
                 start_ns = source.now_ns()
                 work()
@@ -61,6 +62,7 @@ def read_calls(
 
             sampler = SaturatedSampler(timed_window, before=before)
             readings_s = sampler(n_samples)
+        # The sampler repeats samples for which the host was too slow, and those have windows, too.
         calls = split_by_window(source, in_use.name, list(compress(windows, sampler.counted)))
         return list(zip(calls, readings_s, strict=True))
 

@@ -169,6 +169,8 @@ class MeasurementRun:
             return
         before_each = replace(options, cache="cold").before_each()
         sampler = self.method.sampler(self.work, before=before_each)
+        # The floor of the hot samples: a floor of these cold ones would need another session of
+        # records.
         self.cold_s = median(sampler(_N_COLD)) - self.floor.value_s
 
     def samples_s(self) -> tuple[float, ...]:
@@ -212,8 +214,11 @@ class MeasurementRun:
             with calling_work("while the driver recorded calls", self._kept()):
                 calls = calibration.record_calls(self.work, before=self.before_each)
                 if n_more:
+                    # The last reading again: one taken now would describe the session of the
+                    # profiler.
                     self.samples.add(self.sampler(n_more), self.samples.readings[-1])
             return calibration.work_floor(calls, self.samples.values_s)
+        # Not an error of the measurement: the floor of the device serves instead.
         except (ProfilerBusyError, ProfilerUnavailableError):
             return None
 

@@ -91,6 +91,7 @@ class NaiveSampler(Sampler):
             for _ in range(n_samples):
                 if self._before is not None:
                     self._before()
+                # Empty the queue: a full one would block the launches that are timed here.
                 torch.cuda.synchronize()
                 start_s = time.perf_counter()
                 for _ in range(inner_loops):
@@ -126,6 +127,8 @@ class SynchronizedSampler(Sampler):
             for _ in range(n_samples):
                 if self._before is not None:
                     self._before()
+                # Also waits for the flush or setup, which would otherwise be in the timed
+                # interval.
                 torch.cuda.synchronize()
                 start_s = time.perf_counter()
                 for _ in range(inner_loops):
@@ -164,6 +167,8 @@ class EventSampler(Sampler):
         with collector_paused():
             while len(samples_s) < n_samples:
                 batch = pairs[: n_samples - len(samples_s)]
+                # All pairs are recorded before one is read: reading waits for the GPU, and then
+                # the next sample would begin with an empty queue.
                 self._record(batch)
                 torch.cuda.synchronize()
                 samples_s += [elapsed_s(pair) / self._inner_loops for pair in batch]

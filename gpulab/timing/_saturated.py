@@ -30,6 +30,8 @@ _N_QUEUED = 800
 # Few pairs per batch: what a pair reads beyond the work differs by 0.2 µs between batches, so
 # many small batches average over that.
 _N_PAIRS = 6
+# After so many single samples that outlasted their sleep, the work waits or fills the queue, and
+# no sleep will help. Work that waits must not pay for ever longer sleeps.
 _N_TRIES = 3
 _MARGIN = 1.3  # the sleep is longer than the host's time, in case the host is slower this time
 _SLEEP_LEAST_S = 50e-6
@@ -111,6 +113,8 @@ class SaturatedSampler(Sampler):
         torch.cuda.synchronize()
         read_s = [elapsed_s(pair) for pair in pairs]
         if gave_up:
+            # These readings contain pauses, but they are an answer; the finding says what they
+            # are.
             self.n_starved += was_ahead.count(False)
             self.counted += [True] * len(pairs)
             return read_s
@@ -131,6 +135,8 @@ class SaturatedSampler(Sampler):
             for _ in range(self._inner_loops):
                 self._work()
             end.record(stream)
+            # The pair's own first event decides, not the end of the sleep: between the two are the
+            # flush and the spacer.
             was_ahead.append(not start.query())  # type: ignore[no-untyped-call]  # torch's gap
         for _ in range(_N_SPACERS_AFTER):
             _sleep(_SPACER_S)

@@ -88,6 +88,7 @@ class StoppingRule:
         """Return whether the median's interval is narrow enough, or need not be narrower."""
         low, high = stats.median_interval(values)
         enough = 2 * max(self.precision * median(values), self.resolution)
+        # More samples never separate two neighbouring ticks of the clock.
         if self.coarsest_tick:
             enough = max(enough, min(stats.tick(values), self.coarsest_tick))
         return high - low <= enough
@@ -107,7 +108,7 @@ def take_in_turns(
     ----------
     turns
         For each run, a function that takes the given number of samples. Two runs take turns in
-        the order a b b a a b b a, so that a steady drift affects both equally.
+        the order abba abba, so that a steady drift affects both equally.
     rule
         When to stop.
     judged

@@ -22,6 +22,7 @@ _N_LEAST = 10  # with fewer calls, noise looks like a trend
 _N_CAP = 100
 _N_LAST = 5  # calls at the end whose median is the time of a call
 _SLEEPS_S = (0.001, 0.02)  # the long one only if the short one says that the work waits
+# The probe lets the GPU sleep for twice the host's time; slower work is not worth that wait.
 _HOST_CAP_S = 0.5
 _SIDE_LEAST_S = 30e-6  # waiting for an idle device takes a few microseconds, sometimes twenty
 _N_LOOKED_AT = 1 << 20
@@ -127,6 +128,7 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     if not calls:
         return WarmUp()
     call_s = median(call.total_s for call in calls[-_N_LAST:])
+    # Minima, because other programs on the host can only add to these two times.
     host_s = min(call.host_s for call in calls)
     side_s = min(call.total_s - call.stream_s for call in calls)
     seen = WarmUp(
@@ -165,6 +167,7 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
 
 def _is_zero(result: object) -> bool:
     """Return whether a result is a tensor whose first million elements are all zero."""
+    # A tensor on the CPU says nothing about the GPU's power, and an empty one has no zeros.
     if not isinstance(result, torch.Tensor) or not result.is_cuda or result.numel() == 0:
         return False
     if not result.is_contiguous():  # flattening it would copy all of it

@@ -104,9 +104,11 @@ def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
         with watch_memory(machine) as readings, watch.watching():
             found = profiling.capture(work)
         return _Recorded(found, watch.event_notes(found.calls), readings)
+    # The clock of Kineto's records, so that notes and records have one axis of time.
     listener = EventListener(time.time_ns)
     with watch_memory(None) as readings, listener.listening():
         found = profiling.capture(work)
+    # The streams' numbers need a session of their own, which can only come after this one.
     notes = event_notes(listener.calls, found.calls, stream_numbers(listener.streams))
     return _Recorded(found, notes, readings)
 

@@ -40,6 +40,7 @@ def trace(
     ]
     return {
         "traceEvents": events,
+        # The times themselves are microseconds, whatever is written here.
         "displayTimeUnit": "ns",
         "otherData": {"device": visible(device_name), "place": place},
     }
@@ -116,6 +117,7 @@ def _counters(series: Sequence[CounterSeries]) -> Iterator[TraceEvent]:
 
 
 def _thread(span: Span, row: int) -> TraceEvent:
+    # A span of a hand-made timeline may have no device; it is drawn on the first one.
     device = None if span.is_on_host else span.device or 0
     return {"pid": _process(device), "tid": row + 1}
 

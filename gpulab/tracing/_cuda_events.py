@@ -150,6 +150,7 @@ class EventListener:
         if stream is not None:
             key = stream.device_index, stream.cuda_stream
             self.streams[key] = stream
+        # Noted after the call, when the driver's record of it has ended: matching relies on that.
         call = EventCall(kind, self._clock(), key, event)
         self.calls.append(call)
         return call
@@ -216,6 +217,7 @@ def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> Ho
         if noted_ns - _BACK_IN_PYTHON_NS <= call.end_ns <= noted_ns + _CLOCKS_NS
         and call.correlation not in used
     ]
+    # The latest one: an earlier candidate belongs to an earlier note.
     return max(near, key=lambda call: call.end_ns, default=None)
 
 

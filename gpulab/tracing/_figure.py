@@ -198,6 +198,7 @@ def arrows_of(shown: Drawing) -> list[Flow]:
 def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float) -> None:
     start_us = bars.start_s * _SCALE
     width_us = (bars.end_s - bars.start_s) * _SCALE
+    # Decided per bar and made part of the key below: one collection has one width of edge.
     is_thin = width_us <= _THIN * length_us
     # Bars of no size give the legend one entry for each kind, in the order of their first spans.
     for kind in dict.fromkeys(bars.kind[np.argsort(bars.start_s, kind="stable")].tolist()):
@@ -249,6 +250,7 @@ def _draw_arrows(ax: "Axes", shown: Drawing) -> None:
         # A kernel may start before its launch call returns; the arrow must not go back.
         start_s = min(bars.end_s[source], end_s)
         down = 1 if bars.row[target] > bars.row[source] else -1
+        # Launches are many and short, so their arrows are thinner than those of waits.
         style = {
             "arrowstyle": "-|>",
             "color": MUTED,

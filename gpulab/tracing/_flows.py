@@ -56,6 +56,7 @@ def flows(spans: Sequence[Span]) -> list[Flow]:
                 launched.append(Flow("launch", caller, place))
             else:
                 recorded.append(Flow("record", caller, place))
+        # A wait without a source is one for work that was launched before the recording began.
         if span.waits_for in done:
             awaited.append(Flow("wait", done[span.waits_for], place))
     return launched + recorded + awaited

@@ -140,6 +140,7 @@ class _Maker:
         if note.kind == "event":
             start_ns = end_ns = start_ns if note.at_ns is None else note.at_ns
         else:
+            # Correlation 0 belongs to no call, so a wait for something unknown takes no time.
             awaited_ns = self._ends_ns.get(note.awaited or 0, 0)
             end_ns = max(start_ns, awaited_ns if note.at_ns is None else note.at_ns)
         self._note_end(note.correlation, end_ns)
@@ -148,6 +149,8 @@ class _Maker:
             "event", "", start_ns, end_ns, note.stream[1], correlation=note.correlation
         )
         queue = self._by_stream[note.stream]
+        # At its place and not at the end: notes come in the order of calls, but the queue already
+        # contains the work of later launches.
         queue.insert(_place(queue, note.correlation), entry)
         return start_ns, end_ns
 

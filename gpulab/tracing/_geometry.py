@@ -143,6 +143,7 @@ def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None
         # With one piece, all short spans of a row are one bar already.
         if len(found) <= max_bars or n_pieces == 1:
             break
+        # Halving takes few steps; at worst the picture has half as many bars as it could have.
         n_pieces //= 2
     note = (
         f"{len(bars):,} spans, drawn as {len(found):,} bars: neighbours shorter than "
@@ -169,6 +170,7 @@ def _merged(bars: Bars, group: Integers) -> Bars:
         bars.name[place] if n_here == 1 else f"{n_here:,} spans, mostly {SPAN_KINDS[most]}"
         for place, n_here, most in zip(first, count, kind, strict=True)
     )
+    # A group may mix copies with kernels, so it has no size.
     sizes = np.where(count == 1, bars.size_bytes[first], np.nan)
     busy_s = np.bincount(group, weights=bars.busy_s, minlength=n).astype(np.float64)
     return Bars(start_s, end_s, bars.row[first], kind, names, count, sizes, busy_s)

@@ -92,6 +92,7 @@ def gaps(spans: Sequence[Span]) -> list[Gap]:
         devices[device].append(work)
         streams[device, work.lane].append(work)
     found: dict[Interval, Gap] = {}
+    # Devices before streams, because a gap of both is reported for the device.
     for device, queue in devices.items():
         for start_s, work in _pauses(queue):
             why = finder.explain(start_s, work)
@@ -202,6 +203,7 @@ class _Causes:
         yield *self._what_the_host_did(start_s, launch, work), launch.end_s
 
     def _what_the_host_did(self, start_s: float, launch: Span, work: Span) -> tuple[str, str]:
+        # First, as such a call is a launch, too: below it would count as a late one.
         if _PAGEABLE in work.name and launch.start_s <= start_s:
             return "blocking copy", f"the host prepared {work.name} in {launch.name}"
         before = [

@@ -95,6 +95,7 @@ def layout(spans: Sequence[Span]) -> LaneLayout:
 
 def _fill(spans: Sequence[Span], places: list[int], rows: list[int]) -> int:
     """Write the row of each span of one lane into ``rows``, and return the number of rows."""
+    # The end of the last span in each row; the first row is free from the start.
     ends_s = [float("-inf")]
     for place in places:
         span = spans[place]

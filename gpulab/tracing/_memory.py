@@ -80,6 +80,7 @@ def _on_cuda(readings: Readings) -> Iterator[None]:
         yield
         traces = memory_snapshot()["device_traces"]
     finally:
+        # In any case, or every later allocation of the program would be recorded, too.
         record_memory_history(None)
     readings += [_summed(now, trace) for now, trace in zip(in_use, traces, strict=False)]
 
@@ -109,6 +110,7 @@ def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[Count
     """
     found = []
     for device, readings_here in enumerate(readings):
+        # What happened before the first span counts as the state at its start.
         times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in readings_here]
         # A dict, so that the last of several changes at the same time counts.
         points = {

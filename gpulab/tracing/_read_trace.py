@@ -80,6 +80,7 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
         trace = parse_json(_text(path))
         events = sorted(_events(trace), key=lambda event: event.start_ns)
     except DamagedDataError as error:
+        # Added here, because the parser does not know the name of the file.
         name = one_line(str(path))
         raise DamagedDataError(f"{name} is not a trace: {error}; {_CURE}") from None
     records = [_record(event) for event in events if event.category in _KINDS]
@@ -132,6 +133,8 @@ def _events(trace: object) -> Iterator[_Event]:
     if not isinstance(listed, list):
         raise DamagedDataError("it has no list of trace events")
     complete = [each for each in listed if isinstance(each, dict) and each.get("ph") == "X"]
+    # Operators and Python frames are far more than all calls of CUDA, and a timeline has no lane
+    # for them.
     wanted = [each for each in complete if each.get("cat") in _KINDS.keys() | _CALLS]
     # Times since the start of the machine are so large that a float has no digits left for the
     # nanoseconds, so the first time is subtracted before the conversion.

@@ -203,6 +203,7 @@ def summarize(spans: Sequence[Span], place: str, n_missing: int = 0) -> Summary:
 def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
     streams, engines = _unions(works, "lane"), _unions(works, "engine")
     # From the unions of the streams, so that overlapping kernels of one stream count once.
+    # Busy means at least one stream, whichever engine it uses.
     busy = merged(interval for union, _ in streams.values() for interval in union)
     times_s, counts = at_once(interval for union, _ in streams.values() for interval in union)
     overlap_s = sum(

@@ -154,6 +154,7 @@ class Timeline(Saved):
         return str(self.summary())
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        # Imported here: a program without a notebook needs neither anywidget nor matplotlib.
         from gpulab.tracing._widget import bundle
 
         return bundle(self)

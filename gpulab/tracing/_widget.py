@@ -52,6 +52,7 @@ def bundle(record: "Timeline") -> dict[str, Any]:
     """
     summary = record.summary()
     if record.spans:
+        # Drawn even beside a widget: exported pages and viewers without a kernel show the picture.
         figure = draw_timeline(record, summary=summary)
         shown = {"text/plain": figure.description, "text/html": figure._repr_html_()}
     else:

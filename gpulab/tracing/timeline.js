@@ -54,8 +54,8 @@ const KEYS = [
 ];
 const AXIS = 24, ROW = 26, BAR = 20, LANE_GAP = 5, SERIES = 30;
 const FONT = "13px system-ui, sans-serif";
-const MAX_ARROWS = 250;
-const SHORTEST_VIEW_US = 0.02;
+const MAX_ARROWS = 250; // with more in view, only those of the selected span are drawn
+const SHORTEST_VIEW_US = 0.02; // 20 ns: times are whole nanoseconds, so closer there is nothing to see
 const ZOOM_STEP = 1.6;
 const GLIDE_MS = 140;
 const LABEL_PX = 40; // a narrower bar has no space for a name
@@ -467,7 +467,7 @@ class Painter {
     for (const one of spans.series) this.drawSeries(one);
     this.drawArrows();
     // Names are drawn after the arrows, which would otherwise cross them out.
-    written.forEach((names, row) => this.drawNames(names, row));
+    for (const [row, names] of written.entries()) this.drawNames(names, row);
     for (const place of [selection.hovered, selection.selected]) if (place >= 0) this.drawFrame(place);
     context.restore();
     this.page.tellView(view, selection.selected);
@@ -566,6 +566,7 @@ class Painter {
 
   write(text, left, wide, top) {
     const { context } = this;
+    // A name covers at most two thirds of its bar, so that the hatch stays visible beside it.
     const shown = clipped(context, text, Math.min(wide - 12, 0.65 * wide));
     if (!shown) return;
     const size = widthOf(context, shown);
@@ -716,6 +717,7 @@ class Pointer {
 
   listen(listeners) {
     const { canvas } = this.page;
+    // Only a listener that is not passive can keep the page from scrolling.
     listeners.on(canvas, "wheel", event => this.wheel(event), { passive: false });
     listeners.on(canvas, "pointerdown", event => this.press(event));
     listeners.on(canvas, "pointermove", event => this.move(event));
@@ -733,6 +735,7 @@ class Pointer {
       view.show(view.from + step, view.to + step, false);
     } else if (page.hasFocus || event.ctrlKey || event.metaKey) {
       event.preventDefault();
+      // Some browsers count lines of text instead of pixels.
       const lines = event.deltaMode === 1 ? 16 : 1;
       view.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * lines * 0.0022))), view.us(this.at(event)[0]), false);
     } else {
@@ -751,6 +754,7 @@ class Pointer {
     const { spans, view } = this;
     if (x < view.gutter) return -1;
     const row = spans.top.findIndex(top => y >= top && y < top + ROW);
+    // Three pixels of tolerance, because a bar may be narrower than one pixel.
     return row < 0 ? -1 : spans.at(view.us(x), row, 3 / view.scale);
   }
 
@@ -770,6 +774,7 @@ class Pointer {
       selection.hover(this.hit(x, y), x, y);
       return;
     }
+    // A hand moves a little in a click, so a drag begins after three pixels.
     if (Math.abs(x - drag.x) > 3) drag.moved = true;
     if (!drag.moved) return;
     this.page.canvas.classList.add("dragging");
@@ -1022,11 +1027,14 @@ function decode(drawing) {
 }
 
 function bytes(view) {
+  // A copy, because a Float64Array must begin at a multiple of 8 bytes, and a view may begin
+  // anywhere.
   return view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
 }
 
 function time(us) {
   const size = Math.abs(us);
+  // The limits are where rounding to three digits gives 1,000 of the smaller unit.
   const [scale, unit] = size >= 999500 ? [1e-6, "s"] : size >= 999.5 ? [1e-3, "ms"] : size >= 0.9995 ? [1, "µs"] : [1e3, "ns"];
   const value = us * scale;
   if (value === 0) return "0 µs";
@@ -1120,6 +1128,7 @@ const widths = new Map(); // measuring text is slow, and the same names are draw
 function widthOf(context, text) {
   const key = text + context.font;
   if (!widths.has(key)) {
+    // A bound on memory: a trace can have any number of names.
     if (widths.size > 5000) widths.clear();
     widths.set(key, context.measureText(text).width);
   }

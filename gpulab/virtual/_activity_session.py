@@ -133,6 +133,7 @@ class SimulatorSession:
             # One such method may call another; CUPTI shows only the call of the program.
             if self._is_inside:
                 return function(*args)
+            # Before the call, so that CUPTI's own time counts as part of the launch.
             start_ns, self._is_inside = host.now_ns, True
             if name == "launch" and _launch(args[0])[0] == "launch":
                 host.spend(self._launch_ns)

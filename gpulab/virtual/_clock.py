@@ -48,6 +48,7 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
         if not is_owner():
             real["sleep"](duration_s)
         else:
+            # The devices follow later, up to this time, when the next call looks at them.
             host.spend(round(duration_s * _NS))
 
     clocks: dict[str, Any] = {"sleep": sleep}

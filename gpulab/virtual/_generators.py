@@ -98,6 +98,7 @@ class VirtualGenerator(torch.Generator):
                     "if new seed is the same as the original seed."
                 )
             return self
+        # PyTorch's own method checks the seed, and counts a negative one back from 2**64.
         super().manual_seed(seed)
         self._philox.seed, self._philox.offset = super().initial_seed(), 0
         return self
@@ -251,6 +252,8 @@ def next_seed(generator: VirtualGenerator) -> int:
 
 
 def _seed_at(philox: Philox, offset: int) -> int:
+    # The CPU's Mersenne Twister uses 32 bits of a seed. Mixed, so that neighbouring offsets and
+    # seeds give numbers that are not alike.
     return _mixed(_mixed(philox.seed) ^ offset) >> 32
 
 

@@ -30,7 +30,8 @@ def _modules() -> bool:
 def _asynchrony() -> bool:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    spin(1_000_000)  # long enough that the host is back before the kernel ends
+    # Long enough that the host is back before the kernel ends.
+    spin(1_000_000)
     end.record()
     was_done = end.query()
     end.synchronize()

@@ -1,6 +1,8 @@
 """``virtual_gpu()``: a context manager that makes ``torch.cuda`` use a virtual GPU."""
 
+import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -13,12 +15,14 @@ from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requiremen
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
-_MOST_GPUS = 120  # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS
+# PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS.
+_MOST_GPUS = 120
 _N_GPUS = Requirement(
     f"a whole number from 1 to {_MOST_GPUS}, the most that PyTorch supports",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
@@ -104,6 +108,12 @@ class VirtualGpu:
         for gpu in self.machine.gpus:
             gpu.memory.abandon()
 
+    def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # The machine is part of reference cycles, so without this call its values would take real
+        # memory until the garbage collector runs. Nobody can enter the machine any more.
+        if hasattr(self, "machine") and not _at_exit():
+            self.abandon()
+
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
@@ -130,6 +140,7 @@ class VirtualGpu:
             raise
 
     def _leave(self) -> None:
+        # An entry that was cut off has a depth of 0 but is in the stack, and can be left.
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
@@ -147,7 +158,8 @@ class VirtualGpu:
     def _install(self) -> None:
         other = entered()
         if other is not None and not other.entered:
-            other.__exit__(None, None, None)  # an error interrupted its beginning or its end
+            # An error interrupted its beginning or its end, so the rest of the end is done now.
+            other.__exit__(None, None, None)
             other = entered()
         if other is not None:
             raise VirtualGpuError(
@@ -159,7 +171,8 @@ class VirtualGpu:
         try:
             # Callbacks run in reverse order, and each is added before its action, so that an error
             # between the two is undone as well.
-            undo.callback(let_go, self)  # the last one: after it Ctrl-C has its usual effect
+            # The last one to run: after it Ctrl-C has its usual effect.
+            undo.callback(let_go, self)
             hold(self)
             undo.callback(leave, self.machine)
             enter(self.machine)
@@ -179,7 +192,8 @@ class VirtualGpu:
             # A depth of 0 in the stack shows the next entry that this one was interrupted.
             undo.callback(setattr, self, "_depth", 0)
             self._depth = 1
-        except BaseException:  # undoes the steps that were done before the error
+        except BaseException:
+            # Undoes the steps that were done before the error.
             undo.close()
             raise
 
@@ -189,6 +203,10 @@ class VirtualGpu:
             abandon_captures(self.machine)
         finally:
             self._undo.close()
+        for gpu in self.machine.gpus:
+            if not gpu.device.n_pending:
+                gpu.memory.drop_unused_values()
+        return_freed_memory()
 
 
 def _forget(gpu: VirtualGpu) -> None:

@@ -21,9 +21,12 @@ from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, Str
 from gpulab.virtual.tensors import cuda_device
 
 CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
-_EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
+# Event times on an H200 are multiples of 32 ns.
+_EVENT_TICK_NS = 32
 _NS_PER_MS = 1e6
-_N_PRIORITIES = 3  # besides the default one, as torch 2.11 offers on an H200
+# Besides the default one. PyTorch has at most 4 (max_compile_time_stream_priorities), and torch
+# 2.11 offers all of them on an H200.
+_N_PRIORITIES = 3
 # At this number of stream changes the older half is dropped, so that a long program does not grow.
 # Backward then runs older operators on the oldest stream that is left.
 _N_CHANGES_KEPT = 10_000
@@ -194,7 +197,8 @@ class EventBase:
     def wait(self, stream: Any) -> None:
         """Make later work in ``stream`` wait for the event; the host does not wait."""
         machine = machine_with(stream.core)
-        if self.task is None:  # as on CUDA, a wait for an event that was never recorded is no wait
+        # As on CUDA, a wait for an event that was never recorded is no wait.
+        if self.task is None:
             return
         machine_with(self.task.stream)
         machine.mark(stream.core, machine.host.costs.stream_wait_ns, (self.task,))
@@ -238,7 +242,8 @@ class EventBase:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and other.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        if self.task.stream.device is not other.task.stream.device:  # each GPU has its own clock
+        # Each GPU has its own clock.
+        if self.task.stream.device is not other.task.stream.device:
             raise active().cuda_error("CUDA error: invalid resource handle")
         return (_tick_ns(other.task) - _tick_ns(self.task)) / _NS_PER_MS
 
@@ -252,10 +257,12 @@ def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
     """Make ``stream`` the current stream of ``gpu``."""
     if stream is gpu.stream:
         return
+    # From number 0 on, so that nodes made before the first change have a stream, too.
     changes = _changes.setdefault(gpu, [(0, gpu.stream)])
     number = next_sequence_number()
     if changes[-1][0] == number:
-        changes.pop()  # no node was made on that stream, as in most blocks that only copy
+        # No node was made on that stream, as in most blocks that only copy.
+        changes.pop()
     if not changes or changes[-1][1] is not stream:
         changes.append((number, stream))
     if len(changes) > _N_CHANGES_KEPT:
@@ -369,7 +376,8 @@ class _CheckedEvent:
 _CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEvent}
 
 
-@cache  # the same class in every context: streams and events exist longer than one
+# Cached, so that it is the same class in every context: streams and events outlive a context.
+@cache
 def class_with_base(original: type, base: type) -> type:
     """Return a class of ``base`` with the pure-Python methods and properties of ``original``.
 

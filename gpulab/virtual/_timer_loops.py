@@ -51,6 +51,7 @@ def _shortened(plain: Timing, host: Host) -> Timing:
         # rest is computed from the last part alone.
         while n_left > 2 * _N_ROUNDS:
             n_before = _n_pending(host)
+            # In parts by the timer's own method, so that its setup and its clock stay in use.
             part_s = plain(self, _N_ROUNDS)
             taken_s, n_left = taken_s + part_s, n_left - _N_ROUNDS
             is_steady = abs(_n_pending(host) - n_before) <= _FEW

@@ -66,6 +66,7 @@ class WholeLayers:
         """
         first = next_sequence_number()
         machine = self._machine
+        # The outer one comes back later: a layer may run inside another, e.g. in a checkpoint.
         outer, machine.unrolled = machine.unrolled, Unrolled()
         # A checkpoint may run a layer forward inside a backward pass; its operators are not that
         # pass's own.

@@ -42,9 +42,8 @@ def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets ha
     ['application/vnd.jupyter.widget-view+json']
     """
     made = widget._repr_mimebundle_()
-    shown = (
-        made[0] if isinstance(made, tuple) else made
-    )  # which of both depends on the version of ipywidgets
+    # Versions of ipywidgets differ: some return a pair of data and metadata.
+    shown = made[0] if isinstance(made, tuple) else made
     return {kind: value for kind, value in (shown or {}).items() if "widget" in kind}
 
 

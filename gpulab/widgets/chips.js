@@ -1,5 +1,5 @@
-// Several of many names, each a button that is pressed or not, by families: a family's own button
-// presses or frees all of it.
+// Select several of many names: each name is a button that is pressed or not. Names are grouped in
+// families, and a family has a button that selects or clears all of its names.
 
 const STYLE = `${LOOK}
 .gpulab-chips { padding: 2px 0; border: 0; }
@@ -48,7 +48,8 @@ class Chips {
     this.press();
   }
 
-  // Each family with the places of its names among the options; none without a name.
+  // Returns each family with the places of its names among the options. A family of which no name is
+  // offered is left out: the options change with the type, and the families do not.
   families() {
     const { model } = this, options = model.get("options");
     return model.get("families")
@@ -68,6 +69,7 @@ class Chips {
 
   turn(places) {
     const chosen = new Set(this.model.get("index"));
+    // The button of a family clears it only if all of its names are selected.
     const isOn = places.every(place => chosen.has(place));
     for (const place of places) if (isOn) chosen.delete(place); else chosen.add(place);
     this.model.set("index", [...chosen].sort((one, other) => one - other));

@@ -1,16 +1,16 @@
-// The machine in the browser: it draws what Python has simulated and sends back what the hand
-// does. Python owns the program; here is only what needs no answer: the view, the selection, and
-// the preview of a drag. Times are microseconds since the start of the program; a *place* is the
-// index of an operation.
+// The machine in the browser: it draws what Python has simulated, and sends edits to Python. The
+// program is in Python. Only what needs no answer is here: the view, the selection, and the preview
+// of a drag. Times are microseconds since the start of the program. A *place* is the index of an
+// operation.
 //
-// One file, because a widget's script reaches the browser as one module. Each class is one idea,
-// and depends only on those above it:
+// This is one file, because a widget's script reaches the browser as one module. Each class has one
+// task and depends only on the classes above it:
 //
 //   Scale      which times are in view, and where they are on the screen
 //   Chart      lanes, bars, marks and arrows as SVG
 //   Side       readings, sliders, the fields of an operation, and texts
 //   Hand       mouse and keyboard
-//   Machine    puts them together, and talks to Python
+//   Machine    creates the others, and exchanges messages with Python
 
 const STYLE = `${LOOK}
 .gpulab-machine { padding: 4px 2px 8px; container-type: inline-size; --gm-on-copy: light-dark(var(--gpulab-ink), var(--gpulab-paper)); --gpulab-sleep: var(--gpulab-muted); }
@@ -117,7 +117,7 @@ function render({ model, el }) {
 function tag(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text: nothing of a name is ever markup
+  element.append(...children); // strings become text nodes, so a name is never read as markup
   return element;
 }
 
@@ -144,7 +144,7 @@ let nCharts = 0;
 
 class Scale {
   constructor() {
-    Object.assign(this, { from: 0, to: 1, width: 900, fits: true, zoomed: 1 }); // of the type, in a presentation
+    Object.assign(this, { from: 0, to: 1, width: 900, fits: true, zoomed: 1 }); // zoomed: scale of the type in a presentation
   }
 
   fit(end) {
@@ -185,7 +185,7 @@ class Chart {
     this.scale = scale;
     this.svg = drawn("svg", { class: "chart", role: "group", tabindex: "0" });
     nCharts += 1;
-    this.hatching = `gm-hatch-${nCharts}`; // a pattern in a hidden picture draws nothing
+    this.hatching = `gm-hatch-${nCharts}`; // An own id for each picture: a pattern that is found in a hidden picture draws nothing.
     this.defs = drawn("defs", {}, drawn("pattern", { id: this.hatching, width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
       drawn("rect", { width: 7, height: 7, style: "fill: var(--gpulab-wait)", "fill-opacity": 0.35 }), drawn("rect", { width: 3, height: 7, style: "fill: var(--gpulab-wait)" })));
     this.layer = drawn("g");
@@ -234,7 +234,8 @@ class Chart {
     svg.setAttribute("aria-label", `The machine, ${view.operations.length} operations. ${shown.slice(0, 600)}`);
   }
 
-  // Neighbours that are narrower than a pixel are drawn as one bar.
+  // Draws neighbours that are narrower than a pixel as one bar. Otherwise a loop of 1,000 launches
+  // would need thousands of elements in each frame. A bar of more than 400 pixels is not extended.
   merged(items, start, end, same) {
     const found = [];
     for (const item of items) {
@@ -250,7 +251,7 @@ class Chart {
   calls(chosen) {
     const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
     const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
-    return bars.map(({ item: [place, turn, start, end, waited, room, stuck], x, right }) => {
+    return bars.map(({ item: [place, turn, , end, waited, room, stuck], x, right }) => {
       const width = Math.max(2, right - x), { kind } = view.operations[place];
       const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
       group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${fillOf("host")}` }));
@@ -268,7 +269,7 @@ class Chart {
   }
 
   tasks(chosen) {
-    const { view, scale } = this, found = [];
+    const { view } = this, found = [];
     for (const lane of this.lanes) {
       if (lane.kind !== "stream" && lane.kind !== "engine") continue;
       const own = view.tasks.filter(task => (lane.kind === "stream" ? task[3] === lane.number : task[4] === lane.name));
@@ -280,8 +281,8 @@ class Chart {
     return found.filter(Boolean);
   }
 
-  task(lane, { item: [place, turn, kind, , , called, start, end, stuck], x, right }, chosen) {
-    const { view, scale } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
+  task(lane, { item: [place, turn, kind, , , , start, end, stuck], x, right }, chosen) {
+    const { view } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
     const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
     group.append(drawn("title", {}, `${operation.text}\n${stuck ? "can never run" : `${time(start)} to ${time(end)}`}`));
     if ((kind === "record" || kind === "wait") && !stuck) {
@@ -317,7 +318,8 @@ class Chart {
     return drawn("rect", { x, y: lane.top + (ENGINE - THIN) / 2, width: Math.max(1, right - x), height: THIN, style: `fill: ${fillOf(kind)}` });
   }
 
-  // From the end of a call to what it starts on the GPU.
+  // Returns lines from the end of each call to the task that it starts on the GPU. If there are many,
+  // only those of the selected operation are drawn.
   links(chosen) {
     const { view, scale } = this, host = this.lane("host").top + (ROW + BAR) / 2;
     const shown = view.tasks.filter(task => view.tasks.length <= MOST_LINKS || task[0] === chosen);
@@ -327,7 +329,7 @@ class Chart {
     });
   }
 
-  // From the record of an event to the waits that let a stream go on because of it.
+  // Returns lines from the record of an event to the waits in other streams that depend on it.
   orders() {
     const { view, scale } = this, recorded = new Map(), found = [];
     for (const [place, , kind, stream, , , start, , stuck] of view.tasks) {
@@ -354,14 +356,14 @@ function label(x, y, text, anchor = "start") {
   return drawn("text", { x, y, "text-anchor": anchor, "pointer-events": "none" }, text);
 }
 
-// A reading of the clock takes next to no time: a stopwatch on a stalk.
+// Returns a stopwatch on a line: a reading of the clock takes almost no time, so it has no bar.
 function clock(x, top) {
   const look = { fill: "none", stroke: "currentColor", "stroke-width": 1.8 };
   return [drawn("rect", { x: x - 7, y: top - 7, width: 14, height: BAR + 8, fill: "transparent" }),
     drawn("path", { d: `M${x} ${top + BAR}V${top + 3}`, ...look }), drawn("circle", { class: "dial", cx: x, cy: top - 1, r: 4.5, ...look })];
 }
 
-// On hatching and on the colour of waits, words need paper of their own.
+// Returns a text, with a rectangle of paper behind it where hatching would make it unreadable.
 function plate(x, top, words, kind, hasPaper) {
   const text = label(x + 5, top + BAR / 2 + 4.5, words);
   text.setAttribute("style", `fill: ${hasPaper ? "var(--gpulab-ink)" : inkOn(kind)}`);
@@ -414,7 +416,7 @@ class Side {
     input.addEventListener("keydown", event => {
       const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, Home: -Infinity, End: Infinity }[event.key];
       if (!step) return;
-      event.preventDefault(); // JupyterLab keeps the browser from doing it
+      event.preventDefault(); // by hand, because JupyterLab keeps these keys from the browser
       event.stopPropagation();
       const wanted = Number(input.value) + step * range.step;
       input.value = Math.min(range.max, Math.max(range.min, wanted));
@@ -423,7 +425,7 @@ class Side {
     });
     this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
     this.slides[field] = value => {
-      if (this.machine.isBusy || this.machine.next) return; // an older answer must not turn it back
+      if (this.machine.isBusy || this.machine.next) return; // an older answer must not move the slider back
       input.value = turn(value);
       shown.textContent = write(value);
       input.setAttribute("aria-valuetext", shown.textContent);
@@ -442,7 +444,7 @@ class Side {
     this.problem.textContent = view.problem.text || "";
   }
 
-  // Only what is open: a drag must not wait for texts that nobody sees.
+  // Fills only texts whose box is open: a drag must not wait for texts that nobody sees.
   showTexts() {
     const { view } = this;
     for (const [element, fill] of [
@@ -457,6 +459,8 @@ class Side {
     this.truth.textContent = readings.length ? `What each method reads; the truth is ${readings[0].truth_shown}` : "No readings";
     if (!readings.length) { this.readings.replaceChildren(); return; }
     const { truth } = readings[0];
+    // A bar ends at three times the truth; otherwise one far reading would make all others too
+    // short.
     const most = Math.min(Math.max(truth, ...readings.map(each => each.value || 0)), 3 * truth) * 1.02;
     this.readings.replaceChildren(...readings.map(each => {
       const track = tag("span", { class: "track", "aria-hidden": "true" }), bar = tag("b"), line = tag("u");
@@ -483,7 +487,7 @@ class Side {
     const { machine, view } = this, place = machine.chosen, operation = view.operations[place];
     const key = JSON.stringify([place, operation, view.n_streams, view.operations.length, view.operations.map(each => each.event)]);
     if (key === this.key && !view.problem.text) return;
-    if (view.problem.text && this.fields.contains(document.activeElement)) return; // what was typed stays
+    if (view.problem.text && this.fields.contains(document.activeElement)) return; // keep what was typed, beside the message about it
     this.key = key;
     const active = this.fields.contains(document.activeElement) ? document.activeElement.dataset.field : null;
     this.heading.textContent = operation ? `Operation ${operation.text}` : "Choose an operation, or drop one in";
@@ -497,12 +501,12 @@ class Side {
       const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
       input.id = id;
       input.dataset.field = field;
-      // A field that is taken away reports a change for a program that is there no more.
+      // A field that is removed while it has the focus reports a change, for a program that is gone.
       const send = () => this.key === key && machine.ask({ do: "set", place, field, value: read(input) });
       input.addEventListener("change", send);
       input.addEventListener("keydown", event => {
         if (event.key !== "Enter") return;
-        event.preventDefault(); // JupyterLab takes it, and then no change is reported
+        event.preventDefault(); // JupyterLab would take the key, and the browser would report no change
         event.stopPropagation();
         send();
       });
@@ -587,7 +591,7 @@ class Hand {
       this.duration = operation.duration_us;
       machine.newGesture();
       this.hadFit = machine.scale.fits;
-      machine.scale.fits = false; // the picture must not run away from the hand
+      machine.scale.fits = false; // otherwise the scale would change under the pointer
     }
   }
 
@@ -610,6 +614,7 @@ class Hand {
   lengthen(by) {
     const { machine } = this, { scale, view } = machine;
     const operation = view.operations[this.place];
+    // The field of a graph is the length of one of its kernels, but the bar shows all of them.
     const graph = operation.kind === "graph" ? operation.n_kernels : 1;
     const us = by * (scale.to - scale.from) / (scale.width - LEFT - RIGHT) / graph;
     const wanted = Math.min(view.limits.longest, Math.max(view.limits.shortest, this.duration + us));
@@ -641,7 +646,7 @@ class Hand {
   }
 
   wheel(event) {
-    if (!event.ctrlKey && document.activeElement !== this.svg) return; // the page scrolls
+    if (!event.ctrlKey && document.activeElement !== this.svg) return; // without the focus the page scrolls
     event.preventDefault();
     const [x] = this.at(event);
     this.machine.scale.zoom(Math.exp(-event.deltaY / 300), this.machine.scale.us(x));
@@ -650,7 +655,7 @@ class Hand {
 
   press(event) {
     const { machine } = this, { key } = event;
-    if (machine.isBusy && this.knows(event)) { // what a key is about may not be there yet
+    if (machine.isBusy && this.knows(event)) { // the operation that the key is about may not be in the view yet
       event.preventDefault();
       event.stopPropagation();
       if (!event.repeat) machine.afterwards.push(() => this.press(event));
@@ -673,7 +678,7 @@ class Hand {
     else if (letter) machine.add(letter);
     else return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook must not take keys for its own
+    event.stopPropagation(); // otherwise the notebook takes the key as a command
   }
 
   knows({ key, ctrlKey, metaKey }) {
@@ -738,7 +743,7 @@ class Machine {
     return button;
   }
 
-  // A button of the palette drops in by a click, and can be dragged into a lane.
+  // Returns a button of the palette: a click adds its operation, or you drag it into a lane.
   source(entry) {
     const [key, text, kind, , colour] = entry;
     const button = tag("button", { type: "button", title: `Click, drag into a lane, or press ${key.toUpperCase()} in the picture`, "data-kind": kind, "data-key": key }, tag("i", { style: `background: ${fillOf(colour)}` }), text);
@@ -753,6 +758,7 @@ class Machine {
       const [x, y] = this.hand.at(event), isDragged = Boolean(this.chart.drag);
       from = null;
       this.carry(null);
+      // The browser sends a click after the drag, too, because the pointer was captured.
       if (isDragged) { this.skipClick = true; this.addAt(entry, x, y); }
     });
     button.addEventListener("click", () => {
@@ -762,12 +768,14 @@ class Machine {
     return button;
   }
 
-  // ------------------------------------------------ what Python says
+  // ------------------------------------------------ answers of Python
 
   take() {
-    const view = this.view = this.model.get("view");
+    const view = this.model.get("view");
+    this.view = view;
     if (view.answer >= this.number) this.isBusy = false;
     this.chosen = Math.max(0, Math.min(this.chosen, view.operations.length - 1));
+    // A dropped operation is selected at its new place, but only once the answer contains it.
     if (this.wanted !== undefined && !this.isBusy) { this.chosen = Math.min(this.wanted, view.operations.length - 1); this.wanted = undefined; }
     this.chart.take(view);
     this.paint();
@@ -789,13 +797,15 @@ class Machine {
     this.challenge.replaceChildren(tag("option", { value: "" }, "Free play"), ...view.challenges.map(name => tag("option", { value: name }, `Challenge: ${name}`)));
     this.challenge.value = view.challenge;
     this.origin.textContent = view.source;
-    // The still picture stands beside the widget for pages without a kernel.
+    // The still picture is for pages without a kernel; it is hidden while the widget is alive. The
+    // whole output is hidden, because an empty one would still take space.
     this.own.textContent = `.jp-OutputArea-child:has(#${view.still}), #${view.still} { display: none !important; }`;
   }
 
-  // ------------------------------------------------ what the hand asks for
+  // ------------------------------------------------ requests to Python
 
-  // One request is on its way at a time; of those that come meanwhile only the last one counts.
+  // Sends one request of a gesture at a time. Of those made before its answer only the last is sent,
+  // so that a fast drag does not leave a queue of old ones.
   ask(message) {
     if (this.isBusy && message.gesture) { this.next = message; return; }
     this.isBusy = true;
@@ -831,7 +841,8 @@ class Machine {
     for (const rect of this.chart.svg.querySelectorAll(".lane")) rect.classList.toggle("over", rect.dataset.lane === lane?.name && lane.kind !== "engine");
   }
 
-  // Where in the program something belongs that is dropped at a place of the picture.
+  // Returns the place in the program, and the stream, for an operation dropped at a point of the
+  // picture: before the first operation of the lane whose middle is later.
   target(x, y, kind, except = -1) {
     const lane = this.chart.laneAt(y), us = this.scale.us(x), { view } = this;
     if (!lane || lane.kind === "engine") return null;
@@ -849,7 +860,7 @@ class Machine {
     if (!target) return;
     const stream = ON_HOST.includes(operation.kind) ? operation.stream : target.stream ?? operation.stream;
     const to = target.place > place ? target.place - 1 : target.place;
-    // Between streams only the stream changes, unless the lane has an order of its own.
+    // Nothing to do if the operation was dropped where it was.
     if (to === place && stream === operation.stream) return;
     this.wanted = to;
     this.ask({ do: "move", place, to, stream });
@@ -877,6 +888,7 @@ class Machine {
   stretch(step) {
     const operation = this.view.operations[this.chosen];
     if (!operation || !TIMED.includes(operation.kind)) return;
+    // Half of the power of ten below, in steps of 0.5 µs: a key changes any length noticeably.
     const size = Math.max(0.5, 10 ** Math.floor(Math.log10(operation.duration_us)) / 2);
     const raw = Math.round((operation.duration_us + step * size) * 2) / 2;
     const value = Math.min(this.view.limits.longest, Math.max(this.view.limits.shortest, raw));
@@ -897,7 +909,7 @@ class Machine {
     this.ask({ do: "move", place: this.chosen, to, stream: operation.stream });
   }
 
-  // ------------------------------------------------ the view alone
+  // ------------------------------------------------ the view, without Python
 
   zoom(factor) {
     this.scale.zoom(factor, (this.scale.from + this.scale.to) / 2);
@@ -921,7 +933,7 @@ class Machine {
     this.redraw();
   }
 
-  // At most once a frame, however many events there are.
+  // Draws at most once in a frame, however many events arrive.
   redraw() {
     if (this.isAsked) return;
     this.isAsked = true;

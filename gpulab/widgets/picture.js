@@ -1,5 +1,5 @@
-// A picture that the kernel draws, with what needs no answer from it: hints at the mouse, keys
-// that go from point to point, and links to keep picture and data.
+// A picture that the kernel draws, and everything that needs no answer of the kernel: tooltips, keys
+// that go from point to point, and buttons to download picture and data.
 
 const STYLE = `${LOOK}
 .gpulab-picture { padding: 2px; }
@@ -34,8 +34,8 @@ const STYLE = `${LOOK}
 `;
 const NEAR_PX = 18;
 const REST_MS = 600;
-const MOST_SHARPNESS = 2; // device pixels for each CSS pixel of the picture; more is hardly seen
-const SHAPES = { // in a box from -5 to 5
+const MOST_SHARPNESS = 2; // device pixels for each CSS pixel; more is hardly visible
+const SHAPES = { // matplotlib's markers as paths, in a box from -5 to 5
   o: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", s: "M-4 -4h8v8h-8z", "^": "M0 -4.5L4.5 4H-4.5z", v: "M0 4.5L4.5 -4H-4.5z",
   D: "M0 -5L5 0L0 5L-5 0z", P: "M-1.6 -5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z", X: "M-4 -4L4 4M4 -4L-4 4", _: "M-5 0H5",
 };
@@ -50,11 +50,11 @@ function render({ model, el }) {
 function tag(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text: nothing of a name is ever markup
+  element.append(...children); // strings become text nodes, so a name is never read as markup
   return element;
 }
 
-// A vertical line from one place to another, or a dot where both are one; shares of the picture.
+// Returns a vertical line, or a dot if both ends are equal; positions are shares of the picture.
 function mark([x, from, to]) {
   const element = tag("div", { class: from === to ? "dot" : "line" });
   element.style.left = `${100 * x}%`;
@@ -98,7 +98,7 @@ class Picture {
     this.show();
   }
 
-  // The kernel draws as sharp as the page needs, and on the paper of its theme.
+  // Observes size and theme of the page, so that the kernel draws sharply and on the right paper.
   watch() {
     this.observers = [new ResizeObserver(() => this.measurePage()), new MutationObserver(() => this.measurePage())];
     this.observers[0].observe(this.stage);
@@ -110,7 +110,7 @@ class Picture {
     const { model } = this;
     const scale = (this.stage.clientWidth || this.root.clientWidth || model.get("width")) / (model.get("width") || 1);
     const wanted = Math.min(MOST_SHARPNESS, window.devicePixelRatio * Math.max(1, scale));
-    const ratio = Math.ceil(wanted * 4) / 4; // not a new picture for each pixel of a resized window
+    const ratio = Math.ceil(wanted * 4) / 4; // in steps, or a resized window would ask for a picture at each pixel
     const dark = themeOf(this.root).isDark;
     if (ratio === this.sent?.ratio && dark === this.sent.dark) return;
     this.sent = { ratio, dark };
@@ -118,7 +118,7 @@ class Picture {
   }
 
   build(el) {
-    this.image = tag("img", { alt: "", decoding: "sync" }); // in the frame that shows it
+    this.image = tag("img", { alt: "", decoding: "sync" }); // decoding: "sync", so that words and marks never change a frame before the picture.
     this.marks = tag("div", { class: "marks" });
     this.ring = tag("div", { class: "ring", hidden: "" });
     this.tip = tag("div", { class: "tip", hidden: "" });
@@ -149,7 +149,7 @@ class Picture {
     });
   }
 
-  // The whole picture, with its legend, is drawn only for who wants to keep it.
+  // Returns a button for a download. The kernel makes the file only when the button is pressed.
   button(text, file) {
     const button = tag("button", { type: "button" }, text);
     button.addEventListener("click", () => this.model.send({ file }));
@@ -166,7 +166,7 @@ class Picture {
     return button;
   }
 
-  // How far a measurement is, in the picture itself; null when none runs.
+  // Shows the progress of a measurement; a total of 0 means that none is running.
   report() {
     const progress = this.model.get("progress");
     this.progress.hidden = !progress.text;
@@ -179,6 +179,7 @@ class Picture {
   keep(suffix, content) {
     const url = URL.createObjectURL(new Blob([content]));
     tag("a", { href: url, download: this.model.get("file") + suffix }).click();
+    // Later, because the browser may read the file only after click() has returned.
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   }
 
@@ -186,7 +187,7 @@ class Picture {
     const model = this.model, number = model.get("number"), empty = model.get("empty");
     const png = model.get("png");
     if (!empty && png !== this.png) await this.swap(png);
-    if (this.closed || number !== model.get("number")) return; // the next one is here already
+    if (this.closed || number !== model.get("number")) return; // a newer picture has arrived meanwhile
     this.empty.textContent = empty;
     this.code.textContent = model.get("code");
     this.empty.hidden = !empty;
@@ -199,15 +200,16 @@ class Picture {
     this.words.replaceChildren(...model.get("words").map(line => tag("p", {}, line)));
     this.select(Math.min(this.selected, this.spots.length - 1), false);
     this.speak();
-    // The kernel draws the next one when this one is seen, so it must not be told too early.
+    // In the next frame, when the picture is visible: the kernel draws the next one after this message.
     requestAnimationFrame(() => this.answer(number));
   }
 
   fill() {
-    this.table.innerHTML = this.model.get("table"); // escaped where it was written
+    this.table.innerHTML = this.model.get("table"); // Python has escaped every cell
   }
 
-  // Read out what is seen when nothing moves any more, not every step of a slider.
+  // Announces the main sentence after a rest, so that a screen reader does not read every step of a
+  // slider.
   speak() {
     clearTimeout(this.speaking);
     const text = this.model.get("empty") || this.model.get("words")[0] || "";
@@ -249,10 +251,10 @@ class Picture {
     if (step) next = this.selected < 0 && step < 0 ? last : this.selected + step;
     else if (event.key === "Home") next = 0;
     else if (event.key === "End") next = last;
-    else if (event.key === "Escape" && this.selected >= 0) next = -1; // else it ends the presentation
+    else if (event.key === "Escape" && this.selected >= 0) next = -1; // without a selection, Escape ends the presentation
     else return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook must not take arrows for its own
+    event.stopPropagation(); // otherwise the notebook takes the arrows as commands
     this.select(event.key === "Escape" ? -1 : Math.min(Math.max(next, 0), last));
   }
 
@@ -274,7 +276,7 @@ class Picture {
     this.tip.style.top = low ? "auto" : `${y + 10}px`;
     this.tip.style.bottom = low ? `${box.height - y + 10}px` : "auto";
     if (!changed || !tells) return;
-    clearTimeout(this.speaking); // the words of the picture would take the place of the point's
+    clearTimeout(this.speaking); // the words of the picture would replace those of the point
     this.told.textContent = text;
   }
 

@@ -1,7 +1,8 @@
-// What all widgets share: the colours of the theme in use, and the presentation mode.
+// Code that all widgets share: the colours of the current theme, and the presentation mode.
 
-// Colours for a canvas, by their names in gpulab/palette.py; `isDark` tells which theme is in use.
-// An element that is not on the page yet has no style, and takes the theme of the page.
+// Returns whether the theme is dark, and a function for its colours by their names in
+// gpulab/palette.py, for a canvas. An element that is not on the page yet has no style, so the theme
+// of the page counts.
 function themeOf(root) {
   const ofPage = { true: "light", false: "dark" }[document.body.dataset.jpThemeLight];
   const scheme = root.isConnected ? getComputedStyle(root).colorScheme : ofPage;
@@ -9,9 +10,9 @@ function themeOf(root) {
   return { isDark, colour: name => COLOURS[name][isDark ? 1 : 0] };
 }
 
-// Shows a widget alone in the window, in large type, for a lecture hall. The key P, pressed in the
-// widget, begins and ends it; Escape ends it; D changes between light and dark. `changed` is called
-// with true or false, so that what is drawn on a canvas can follow the type.
+// Shows a widget alone in the window, in large type, for a lecture hall. The key P in the widget
+// begins and ends it, Escape ends it, and D changes between light and dark. It calls `changed` with
+// true or false, so that a canvas can be drawn in the new size.
 class Presentation {
   constructor(root, changed = () => {}) {
     this.root = root;
@@ -22,7 +23,7 @@ class Presentation {
     root.addEventListener("keydown", this.press);
   }
 
-  // A button for those who do not know the key.
+  // Returns a button, for readers who do not know the key.
   button() {
     const button = document.createElement("button");
     button.type = "button";
@@ -42,7 +43,7 @@ class Presentation {
     else if (this.isOn && key === "d") this.turn();
     else return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook must not take the key for its own
+    event.stopPropagation(); // otherwise the notebook takes the key as a command
   }
 
   show(isOn) {
@@ -50,7 +51,7 @@ class Presentation {
     const { root } = this;
     this.isOn = isOn;
     if (isOn) this.before = document.activeElement;
-    // The notebook's panels confine what they contain; the top layer is outside of them.
+    // A popover is in the browser's top layer. JupyterLab's panels would clip anything below it.
     if (isOn && root.showPopover) {
       root.popover = "manual";
       root.showPopover();

@@ -1,5 +1,5 @@
-// Empty axes on which a curve is drawn before anything is measured: with the pointer, or by keys.
-// Each curve has one point at each place of the x axis; the y axis is logarithmic.
+// Empty axes on which you draw a curve before anything is measured, with the pointer or by keys. A
+// curve has one point at each place of the x axis. The y axis is logarithmic.
 
 const STYLE = `
 .gpulab-sketch { max-width: 900px; }
@@ -20,7 +20,7 @@ const STYLE = `
 const WIDTH = 860, HEIGHT = 380;
 const LEFT = 78, RIGHT = 110, TOP = 14, BOTTOM = 48;
 const FINE = 0.1, COARSE = 1; // decades that a key moves a point
-const SETTLE_MS = 300; // after the last key the kernel is told
+const SETTLE_MS = 300; // without a key, before the drawing is sent to the kernel
 const KEYS = "Draw with the mouse, or go to a point by Tab: ← → choose a point, ↑ ↓ move it (Page Up, Page Down: tenfold), Delete takes it away.";
 
 export default { render };
@@ -33,7 +33,7 @@ function render({ model, el }) {
 function tag(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text: nothing of a name is ever markup
+  element.append(...children); // strings become text nodes, so a name is never read as markup
   return element;
 }
 
@@ -54,8 +54,8 @@ class Sketch {
     this.axes = model.get("axes");
     this.curves = model.get("curves").map(curve => ({ ...curve, values: [...curve.values] }));
     this.active = 0;
-    this.chosen = 0; // the point that has or gets the focus
-    this.last = null; // where the pointer was
+    this.chosen = 0; // index of the point that has the focus, or will get it
+    this.last = null; // last position of the pointer while it draws
     this.timer = 0;
     this.build(el);
     this.draw();
@@ -145,7 +145,8 @@ class Sketch {
     this.sayPoint();
   }
 
-  // The pointer may have passed several places between two events: all of them get a point.
+  // Sets a point at each place between two positions of the pointer: a fast pointer passes several
+  // places from one event to the next.
   stroke(from, to) {
     const [a, b] = [this.nearest(from[0]), this.nearest(to[0])];
     const step = a <= b ? 1 : -1;
@@ -168,7 +169,7 @@ class Sketch {
     else if (event.key in moves) this.shift(moves[event.key]);
     else if (event.key === "Delete" || event.key === "Backspace") this.curves[this.active].values[this.chosen] = null;
     else {
-      // other keys are the notebook's: Shift+Enter runs the next cell, which wants to know the drawing
+      // Other keys belong to the notebook. Shift+Enter runs the next cell, which needs the drawing.
       if (event.key === "Enter") this.flush();
       return;
     }
@@ -181,7 +182,8 @@ class Sketch {
     this.timer = setTimeout(() => this.tell(), SETTLE_MS);
   }
 
-  // A point that is not there yet begins where the last one before it is, else in the middle.
+  // Moves the chosen point. A new point begins at the height of the nearest one before it, or in the
+  // middle of the axis.
   shift(decades) {
     const { low, high } = this.axes, values = this.curves[this.active].values;
     const before = values.slice(0, this.chosen).reverse().find(value => value !== null);
@@ -197,9 +199,9 @@ class Sketch {
     clearTimeout(this.timer);
     this.timer = 0;
     const curves = this.curves.map(curve => ({ ...curve, values: [...curve.values] }));
-    this.model.set("curves", curves); // for another view of it
-    // Not saved as a trait: the page would hold it back until the kernel has dealt with the one
-    // before, and a cell that is run meanwhile would see the older drawing.
+    this.model.set("curves", curves); // for other views of the same widget
+    // A message and not save_changes(): the page would hold a second change back until the kernel has
+    // handled the first, and a cell that is run meanwhile would see the older drawing.
     this.model.send({ drawn: curves.map(curve => [curve.name, curve.values]) });
   }
 
@@ -220,14 +222,15 @@ class Sketch {
     const { units } = this.axes; // [size, name], the largest first
     const [size, unit] = units.find(([size]) => value >= size * 0.9995) ?? units[units.length - 1];
     const digits = (value / size).toPrecision(3);
-    // Zeros go at the end of a fraction alone: those of 100 count.
+    // Zeros are removed only at the end of a fraction: those of 100 count.
     return `${digits.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "").replace(/e\+?(-?\d+)/, " × 10^$1")} ${unit}`;
   }
 
   draw() {
+    // All elements are made anew, so the focus must be given to the new element of the same point.
     const had = this.handles?.includes(document.activeElement);
     this.svg.replaceChildren(this.frame(), ...this.curves.map((curve, i) => this.line(curve, i)), this.points());
-    this.buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
+    for (const [i, button] of this.buttons.entries()) button.setAttribute("aria-pressed", i === this.active);
     this.fill();
     if (had && this.last === null) this.handles[this.chosen].focus({ preventScroll: true });
   }

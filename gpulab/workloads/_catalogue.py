@@ -118,6 +118,7 @@ class Workload:
     @property
     def derivation(self) -> str:
         """Text on what the operation does, and how its FLOPs and bytes are counted."""
+        # `python -OO` removes docstrings.
         return cleandoc(self.problem.__doc__ or "")
 
     def flops(self, size: int) -> int:
@@ -235,6 +236,7 @@ def _place(device: str | torch.device) -> torch.device:
 
 
 def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...]:
+    # On the CPU, because a generator of the GPU draws other numbers from the same seed.
     generator = torch.Generator("cpu").manual_seed(seed)
     cpu = torch.device("cpu")
     return tuple(given.draw(dtype, cpu, generator) for given in problem.inputs)
@@ -247,6 +249,8 @@ def _widened(tensor: Tensor) -> Tensor:
 
 
 def _distance(seen: Tensor, expected: Tensor) -> float:
+    # One scale for all: an element near zero may be the difference of large terms, and its own
+    # relative error has no bound.
     apart, scale = (seen - expected).abs().max().item(), expected.abs().max().item()
     return apart / scale if scale > 0 else apart
 
@@ -256,6 +260,7 @@ def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> floa
     summed = min(epsilon, torch.finfo(torch.float32).eps)
     if dtype is torch.float32 and device.type == "cuda" and _allows_tf32(problem):
         epsilon = _TF32_EPSILON  # TF32 rounds the factors but not the sums
+    # The root, because rounding errors of independent terms partly cancel.
     return _N_ROUNDINGS * (epsilon + summed * math.sqrt(problem.n_terms))
 
 
@@ -308,12 +313,15 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
             Workload("cumsum", rows.cumsum, _ROWS, _powers(4, 16), _FLOATS),
             Workload("sort", rows.sort, _ROWS, _powers(2, 12), _FLOATS),
             Workload("topk", rows.topk, _ROWS, _powers(4, 14), _FLOATS),
+            # PyTorch's FFT on the CPU refuses both half types.
             Workload("fft", rows.fft, _SHORT_ROWS, _powers(4, 16), _SINGLE_AND_DOUBLE),
             Workload("conv1x1", products.conv1x1, _IMAGES, _powers(0, 8)),
             Workload("conv3x3", products.conv3x3, _IMAGES, _powers(0, 8)),
             Workload("conv_depthwise", products.conv_depthwise, _IMAGES, _powers(0, 8)),
             Workload("attention", products.attention, "tokens", _powers(7, 13, 1)),
             Workload("cross_entropy", rows.cross_entropy, "rows of 32,000", _powers(4, 14)),
+            # In a half type, a parameter near 1 and a step of a thousandth leave only rounding
+            # errors.
             Workload("adam", elementwise.adam, "parameters", _powers(10, 26), _SINGLE_AND_DOUBLE),
         )
     }

@@ -75,6 +75,7 @@ def _kept(result: Tensor, x: Tensor) -> Tensor:
     n, n_dropped = dropped.numel(), int(dropped.sum())
     allowed = _N_SIGMA * (n * _DROPPED * (1 - _DROPPED)) ** 0.5
     if abs(n_dropped - n * _DROPPED) > allowed:
+        # Infinitely far from any result, so that the check fails.
         return torch.full_like(x, torch.inf)
     return torch.where(dropped, 0.0, x / (1 - _DROPPED))
 
@@ -103,6 +104,7 @@ def transposed_copy(n: int) -> Problem:
 
 
 def _transposed_copy(x: Tensor) -> Tensor:
+    # t() alone changes only the strides, and moves nothing.
     return x.t().contiguous()
 
 
@@ -126,8 +128,10 @@ def adam(n: int) -> Problem:
 
 
 def _adam_step(start: Tensor, gradient: Tensor) -> Callable[[], Tensor]:
+    # A copy: the optimizer writes into its parameter, and _moved() needs the start.
     parameter = start.clone().requires_grad_()
     parameter.grad = gradient
+    # PyTorch's default form launches several kernels for one step, the fused one few.
     optimizer = torch.optim.Adam([parameter], fused=True)
 
     def work() -> Tensor:
@@ -138,6 +142,7 @@ def _adam_step(start: Tensor, gradient: Tensor) -> Callable[[], Tensor]:
 
 
 def _moved(parameter: Tensor, start: Tensor, _gradient: Tensor) -> Tensor:
+    # The step and not the parameter, in which the step would be lost beside the value.
     return parameter.detach() - start
 
 
@@ -196,6 +201,7 @@ def scatter_add(n: int) -> Problem:
         n_flops=n * _TABLE_COLUMNS,
         n_elements=3 * n * _TABLE_COLUMNS,
         n_indices=n * _TABLE_COLUMNS,
+        # Random places get one addition on average, and hardly ever more than 16.
         n_terms=16,
     )
 

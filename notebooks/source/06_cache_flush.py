@@ -208,6 +208,7 @@ exercises.claim("06.fresh-rows", here=fresh.median_s / hot.median_s)
 # to keep. How large must the buffer be to make it cold?
 
 # %%
+additions.clear()  # gives their tensors' memory back
 small_weights = [torch.randn(1024, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
 row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
 small_layer = partial(linear, row, small_weights[0])

@@ -1,7 +1,7 @@
-"""The films of the lessons: from the virtual GPU's records, small, and readable without motion."""
+"""The films of the lessons: made from the virtual GPU's records, small, readable as text."""
 
 import re
-import xml.etree.ElementTree as ET  # of pages that these tests make
+import xml.etree.ElementTree as ET  # it parses only pages that these tests make
 from functools import cache
 from pathlib import Path
 
@@ -25,37 +25,40 @@ each = pytest.mark.parametrize(
 
 @cache
 def film_of(name: str) -> Film:
-    """Return a film, made once for all tests."""
+    """Return a film, which is made only once."""
     return FILMS[name]()
 
 
+@pytest.mark.slow
 @each
-def test_shipped_films_are_those_of_the_records(name: str) -> None:
-    """The virtual GPU gives the same film again; `make animations` writes what it gives now."""
+def test_shipped_films_are_up_to_date(name: str) -> None:
+    """The shipped film is the one that the virtual GPU gives today."""
     shown = animations.show(name)
     assert page_of(film_of(name)) == shown.page, "the film is old: make animations"
 
 
+@pytest.mark.slow
 def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file for each, which can be shown."""
+    """``make`` writes a file for each film, with the shipped page."""
     monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
     (path,) = animations.make(tmp_path)
     assert path.read_text("utf-8") == animations.show("queue").page
 
 
+@pytest.mark.slow
 @each
 def test_films_are_short_and_small(name: str) -> None:
-    """At most a minute and 500 kB."""
+    """A film takes at most a minute and 500 kB."""
     shown = animations.show(name)
     assert len(shown.page.encode()) <= MOST_BYTES
     assert film_of(name).shown_s <= MOST_S
 
 
 @each
-def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
-    """Two boxes, a still for those who want less motion, and every note as text."""
+def test_a_film_can_be_paused_stopped_and_read(name: str) -> None:
+    """A film has two check boxes, respects a wish for less motion, and has every note as text."""
     shown, film = animations.show(name), film_of(name)
-    page = ET.fromstring(shown.page)  # our own
+    page = ET.fromstring(shown.page)  # our own page
     labels = ["".join(label.itertext()).strip() for label in page.iter("label")]
     assert labels == ["Pause", "Still picture"]
     assert "prefers-reduced-motion:reduce" in shown.page
@@ -68,7 +71,7 @@ def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
 
 @each
 def test_a_note_is_shown_at_its_moment(name: str) -> None:
-    """The rules of the notes have the share of the time at which each begins."""
+    """Each note's CSS rule begins at the note's share of the film's time."""
     film = film_of(name)
     page = page_of(film)
     for place, note in enumerate(film.notes):
@@ -78,8 +81,8 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
         assert f"{share:.3f}%{{opacity:1}}" in rule[1]
 
 
-def test_the_queue_holds_what_was_launched_and_has_not_begun() -> None:
-    """Each matmul waits from the return of its call to its start, and the GPU is never idle."""
+def test_the_queue_shows_launched_kernels_that_wait() -> None:
+    """Each matmul but the first waits in the queue until the moment when it starts."""
     film = film_of("queue")
     waiting = [strip for strip in film.strips if strip.lane.startswith("queue")]
     kernels = {strip.label: strip for strip in film.strips if strip.lane == "GPU"}
@@ -89,7 +92,7 @@ def test_the_queue_holds_what_was_launched_and_has_not_begun() -> None:
 
 
 def test_a_flush_that_writes_leaves_dirty_lines() -> None:
-    """The layer writes part of them back and takes longer than in a clean cache."""
+    """The layer is slower after the writing flush, and part of the dirty lines goes to memory."""
     film = film_of("dirty_lines")
     layers = [strip for strip in film.strips if strip.label == "layer"]
     clean_s, written_s = (strip.end_s - strip.start_s for strip in layers)
@@ -101,8 +104,8 @@ def test_a_flush_that_writes_leaves_dirty_lines() -> None:
 
 
 @pytest.mark.slow
-def test_races_are_where_a_buffer_is_written_and_read_at_once() -> None:
-    """Each marked strip lies within a copy and a kernel of the same buffer."""
+def test_races_are_marked_where_a_copy_and_a_kernel_overlap() -> None:
+    """Each marked strip lies inside a copy and a kernel of the same buffer."""
     strips = film_of("double_buffer").strips
     races = [strip for strip in strips if strip.is_wrong]
     assert races
@@ -117,7 +120,7 @@ def test_races_are_where_a_buffer_is_written_and_read_at_once() -> None:
 
 
 def test_an_unknown_film_is_refused() -> None:
-    """The message names those that there are."""
+    """The error for an unknown film suggests the nearest and lists all."""
     with pytest.raises(UnknownNameError) as error:
         animations.show("que")
     assert str(error.value) == (
@@ -134,5 +137,5 @@ def test_an_unknown_film_is_refused() -> None:
     ],
 )
 def test_times_below_a_film_are_round(length_s: float, expected: list[float]) -> None:
-    """A time of 119.6 µs would be hard to compare with others; a last one would be cut off."""
+    """Ticks are round times, and none is so near the end that its label would be cut off."""
     assert list(_round_times(length_s)) == pytest.approx(expected)

@@ -1,13 +1,16 @@
 """The benchmark that tries answers finds every exercise, and its wrong answers are wrong."""
 
+import pytest
 import torch
 
 import gpulab
 from benchmarks.lessons.answers import SOURCES, Judged, checks
 from benchmarks.lessons.attempts import attempts_at
+from gpulab import device
 from gpulab.exercises._api import exercise_ids
 
 
+@pytest.mark.slow
 def test_every_exercise_is_found() -> None:
     """No exercise is left out because its cell is written in another way."""
     found = {check.exercise_id for source in SOURCES for check in checks(source)}
@@ -16,7 +19,7 @@ def test_every_exercise_is_found() -> None:
 
 def test_wrong_answers_are_wrong() -> None:
     """No wrong attempt equals the right answer, for each form of answer."""
-    with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
+    with device.outside(), gpulab.virtual_gpu("H200", first_use=False):
         for right in ("b", {"a", "c"}, {"a": "hot", "b": "cold"}, 12.5e-6, {"n": 3}):
             *tried, last = [given for _, given in attempts_at(right)]
             assert last is right
@@ -26,7 +29,7 @@ def test_wrong_answers_are_wrong() -> None:
 
 
 def test_a_verdict_that_does_not_fit_is_a_fault() -> None:
-    """Wrong called right, right called wrong, a stack and an empty output are all named."""
+    """A verdict is a fault if it is wrong, empty or a traceback, and all faults are listed."""
     verdicts = (
         ("right", "✗ Not yet. No."),
         ("wrong: a", "✓ Right. Yes."),

@@ -19,7 +19,7 @@ from benchmarks.lessons.both_worlds import report as lessons_report
 
 
 def commands() -> Iterator[str]:
-    """Yield the modules that ``python -m`` runs: each module of its own, each family's main."""
+    """Yield the modules to run by ``python -m``: single modules, and the main of each package."""
     for module in pkgutil.iter_modules(benchmarks.__path__, "benchmarks."):
         if not module.ispkg:
             yield module.name
@@ -45,7 +45,7 @@ def test_every_module_can_be_imported(name: str) -> None:
 
 
 def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser and those of its commands, all the way down."""
+    """Yield a parser, and the parsers of its commands at any depth."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -62,7 +62,7 @@ def command(request: pytest.FixtureRequest) -> ModuleType:
 def test_help_says_how_to_start_it(
     command: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--help`` ends well and names the line to type."""
+    """``--help`` exits with 0 and shows the command to type."""
     with pytest.raises(SystemExit) as stopped:
         command.main(["--help"])
     shown = f"python -m {command.__name__.removesuffix('.__main__')}"
@@ -73,7 +73,7 @@ def test_help_says_how_to_start_it(
 
 
 def test_every_option_is_described(command: ModuleType) -> None:
-    """Each command of each benchmark can write its help, and lists all of its options there."""
+    """The help of each command lists all of its options."""
     for parser in parsers_of(command.parser()):
         text = parser.format_help()
         assert all(
@@ -87,7 +87,7 @@ def results_of(name: str) -> dict[str, object]:
 
 
 def accuracy_part() -> str:
-    """Return what the accuracy benchmark writes."""
+    """Return the text that the accuracy benchmark writes."""
     image = "images/accuracy-h200.png"
     return "\n".join(accuracy_report(results_of("accuracy-h200.json"), image))
 

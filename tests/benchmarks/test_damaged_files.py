@@ -22,7 +22,7 @@ FEW = (
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_undamaged_file_is_read(name: str, tmp_path: Path) -> None:
-    """What the campaign damages is a file that gpulab reads."""
+    """Before it is damaged, gpulab can read each file."""
     kind = KINDS[name]
     assert outcome(kind, kind.finished(kind.text.encode()), tmp_path) == (READ, "")
 
@@ -30,7 +30,7 @@ def test_an_undamaged_file_is_read(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["recording, sealed again", "sweep", "measurement", "timeline"])
 @pytest.mark.parametrize("mutation", FEW)
 def test_a_damaged_file_is_refused_or_harmless(name: str, mutation: str, tmp_path: Path) -> None:
-    """No error of Python's, no number that means nothing, and no message without the file."""
+    """A damaged file gives our own error with the file's name, or is read without nonsense."""
     content = damaged(KINDS[name], mutation, random.Random(mutation))
     assert content is not None
     found, error = outcome(KINDS[name], content, tmp_path)
@@ -40,7 +40,7 @@ def test_a_damaged_file_is_refused_or_harmless(name: str, mutation: str, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_damage_of_every_kind(name: str, tmp_path: Path) -> None:
-    """Each damage twice, memory included: a file of 1 MiB takes at most 160 MiB."""
+    """Each damage is tried twice, and a file of 1 MiB needs at most 160 MiB of memory."""
     by_kind, _, failures = run(2 * len(MUTATIONS), 7, [name], tmp_path)
     assert failures == []
     assert by_kind[name].peak_bytes < 160 << 20

@@ -11,7 +11,7 @@ from gpulab.virtual.simulator import fitted_costs
 
 
 def test_costs_are_found_again_from_programs_that_have_them() -> None:
-    """A second cost is tied to what is expected of it where no program has it."""
+    """The fit finds the costs again, and a cost that no program has stays as expected."""
     rows = []
     for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
         counts = Counter({"module": n_modules, "view": n_views})
@@ -24,21 +24,21 @@ def test_costs_are_found_again_from_programs_that_have_them() -> None:
 
 
 def test_the_wall_time_counts_where_the_host_decides_it() -> None:
-    """A device that is busy all the time says nothing about the host."""
+    """The wall time counts only if the device was idle for much of it."""
     launch_bound = {"host_us": 400.0, "wall_us": 100.0, "busy_us": 10.0}
     assert fitting.usual_us(launch_bound) == 200.0
     assert fitting.usual_us({**launch_bound, "busy_us": 99.0}) == 400.0
 
 
 def test_every_cost_that_is_fitted_is_in_the_file() -> None:
-    """And none besides."""
+    """The file of costs has exactly the costs that are fitted."""
     assert fitted_costs().keys() == fitting.EXPECTED.keys()
 
 
 def test_a_judgement_lists_programs_and_sums_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What fails on either side is named and left out of the figures."""
+    """A program that fails on either side is listed, and left out of the figures."""
     there = {"host_us": 100.0, "wall_us": 200.0, "busy_us": 50.0}
     here = {"host_us": 110.0, "wall_us": 150.0, "busy_us": 50.0}
     predicted = {"good": here, "bad": {"error": "TimeoutError: too long"}}
@@ -68,5 +68,5 @@ def test_a_judgement_lists_programs_and_sums_up(
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (1.0, 4.0)])
 def test_a_quantile_lies_between_its_neighbours(share: float, wanted: float) -> None:
-    """The median of three numbers is the middle one."""
+    """A quantile between two numbers is interpolated; the median of three is the middle one."""
     assert judging.quantile([1.0, 2.0, 4.0], share) == wanted

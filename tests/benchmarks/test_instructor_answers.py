@@ -24,7 +24,7 @@ def everything() -> str:
 
 
 def test_the_page_is_what_the_lessons_give() -> None:
-    """After a change of a lesson: python -m benchmarks.instructor_answers write."""
+    """The page of answers is up to date; python -m benchmarks.instructor_answers write."""
     assert answers.PAGE.read_text("utf-8") == answers.page()
 
 
@@ -41,7 +41,7 @@ def test_each_exercise_has_its_answer() -> None:
 
 
 def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
-    """A name that is compared belongs to the question that was asked under it."""
+    """An outcome belongs to the question that was asked under the same name."""
 
     def cell(source: str, shown: str = "") -> SimpleNamespace:
         outputs = [{"data": {"text/plain": shown}}]
@@ -57,7 +57,7 @@ def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
 
 
 def test_the_guide_names_exercises_and_claims_that_exist() -> None:
-    """An id such as 03.floor is that of an exercise or claim of a lesson."""
+    """Each id in the guide, such as 03.floor, belongs to an exercise or claim of a lesson."""
     lessons = everything()
     pages = "\n".join(path.read_text("utf-8") for path in sorted(GUIDE.glob("*.md")))
     named = set(NAMED.findall(pages))
@@ -66,7 +66,7 @@ def test_the_guide_names_exercises_and_claims_that_exist() -> None:
 
 
 def test_the_minutes_of_the_guide_are_those_of_the_lessons() -> None:
-    """Each lesson of the guide has the sections of the core, in order, with their minutes."""
+    """The guide lists the core sections of each lesson in order, with the lesson's minutes."""
     text = (GUIDE / "lessons.md").read_text("utf-8")
     lessons = {LessonText(source).cells[0].source.split("\n")[0]: source for source in SOURCES}
     parts = re.split(r"^#(# \d.+)\n", text, flags=re.MULTILINE)[1:]

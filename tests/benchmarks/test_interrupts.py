@@ -1,10 +1,14 @@
 """A short form of the campaign of interrupts: every n-th bytecode, and some random calls."""
 
+import time
+from dataclasses import replace
+
 import pytest
 import torch
 
 from benchmarks.interrupts.campaign import Campaign
 from benchmarks.interrupts.injection import KINDS
+from benchmarks.interrupts.processes import Plan, strike_in_processes
 from gpulab import interrupts
 
 pytestmark = pytest.mark.slow
@@ -13,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # findings are of no interest here
 def test_nothing_is_left_behind(kind: str) -> None:
-    """Contexts are whole, and the same GPU gives what one gives that nothing has struck."""
+    """After interrupts, contexts are closed and the GPU computes as an undisturbed one does."""
     campaign = Campaign(kind=kind)
     outcomes = [
         campaign.boundaries("virtual_gpu", step=401),
@@ -31,7 +35,7 @@ def test_nothing_is_left_behind(kind: str) -> None:
 def test_what_a_strike_has_left_is_put_back_before_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A program that leaves names, settings, handlers or a stream fails once, and not forever."""
+    """A fault that leaves names, settings, handlers or a stream does not fail the next trial."""
     n_runs = 0
 
     def leave_much() -> None:
@@ -48,3 +52,28 @@ def test_what_a_strike_has_left_is_put_back_before_the_next_one(
     campaign = Campaign(kind="interrupt")
     outcome = campaign.points("leaves", 4, seed=1)
     assert (outcome.n, outcome.n_failed) == (4, 1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_processes_share_the_interrupts() -> None:
+    """One more process counts as the first one does, and a process that fails is named."""
+    plan = Plan(
+        names=["streams"],
+        kind="interrupt",
+        device="virtual",
+        n=2,
+        seed=1,
+        duration_s=1e6,
+        n_processes=1,
+    )
+    (outcome,), ended = strike_in_processes(plan)
+    assert (outcome.n, outcome.n_failed, ended) == (2, 0, [])
+    (outcome,), ended = strike_in_processes(replace(plan, names=["no such target"]))
+    assert (outcome.n, ended) == (0, ["the process of seed 1 ended: 1"])
+
+
+def test_no_interrupt_begins_after_the_end() -> None:
+    """The time that a campaign may take bounds its interrupts."""
+    campaign = Campaign(kind="interrupt")
+    campaign.end_s = time.monotonic()
+    assert campaign.points("streams", 4, seed=1).n == 0

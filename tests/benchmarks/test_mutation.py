@@ -30,7 +30,7 @@ from benchmarks.mutation.mutants import mutants_of, mutated
     ],
 )
 def test_changes_of_a_line(code: str, changes: list[str], tmp_path: Path) -> None:
-    """Each mutant names what stood there and what stands there now, and compiles to that."""
+    """Each mutant names the old code and the new, and its tree contains the new code."""
     path = tmp_path / "code.py"
     path.write_text(code)
     mutants = mutants_of(path)
@@ -42,8 +42,9 @@ def test_changes_of_a_line(code: str, changes: list[str], tmp_path: Path) -> Non
         assert ast.unparse(tree) != ast.unparse(ast.parse(code))
 
 
+@pytest.mark.slow
 def test_equivalent_mutants_exist() -> None:
-    """A judgement about a line that was changed since says nothing: it is removed or renewed."""
+    """Each mutant that is listed as equivalent exists, so no entry is about an old line."""
     mutants = {
         mutation.key_of(mutant)
         for room in mutation.ROOMS.values()

@@ -25,7 +25,7 @@ DTYPES = ("float32", "float16", "complex64", "bool")
 
 
 def test_operators_compute_as_the_cpu_does(tmp_path: Path) -> None:
-    """As functions, in place, with out= and backward; nothing differs and nothing crashes."""
+    """As functions, in place, with out= and backward, the results equal those of the CPU."""
     out = tmp_path / "outcomes.json"
     arguments = ["--names", *NAMES, "--dtypes", *DTYPES, "--samples", "3", "--out", str(out)]
     # A process of its own: to import the database changes settings of PyTorch for good.

@@ -1,4 +1,4 @@
-"""The book, built once from the checkout, and a browser to look at it."""
+"""Fixtures for the book: one build from the checkout, and one browser page."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def book(warm_kernel: Path) -> Path:
-    """Build the book as ``make docs`` does, with a warning as an error; return its folder."""
+    """Build the book as ``make docs`` does, with warnings as errors; return its folder."""
     if find_spec("sphinx") is None:
         pytest.skip("sphinx is not installed; pip install -e .[docs]")
     folder = ROOT / "build"

@@ -1,4 +1,4 @@
-"""Our extension of Sphinx, without building the book."""
+"""gpulab's extension for Sphinx, tested without building the book."""
 
 from pathlib import Path
 
@@ -19,21 +19,21 @@ from docs.extensions import book, executed
         ("exercises.check('x', answer)", "exercises.check('x', answer)", True),
     ],
 )
-def test_what_a_solved_exercise_showed_is_left_out(
+def test_outputs_that_contain_answers_are_left_out(
     shown: str, solved: str, *, answers: bool
 ) -> None:
-    """A cell with a solution, and a cell that judges one."""
+    """A cell with a solution and a cell that checks one contain answers; others do not."""
     assert book.answers(new_code_cell(shown), new_code_cell(solved)) is answers
 
 
-def test_an_empty_heading_of_a_table_is_none() -> None:
-    """A screen reader announces no heading without words."""
+def test_an_empty_table_heading_becomes_a_plain_cell() -> None:
+    """An empty ``th`` becomes a ``td``, so that screen readers announce no empty heading."""
     output = new_output("display_data", {"text/html": "<th></th><th>a</th>"})
     assert book.readable(output)["data"]["text/html"] == "<td></td><th>a</th>"
 
 
 def test_links_to_services_need_a_repository() -> None:
-    """Colab and Binder take notebooks from GitHub; without an address there is no link."""
+    """Colab and Binder get a link only if the repository is on GitHub."""
     assert book.links_to_open("notebooks/a.ipynb", "") == {}
     assert book.links_to_open("notebooks/a.ipynb", "https://example.org/x") == {}
     assert book.links_to_open("notebooks/a.ipynb", "https://github.com/us/gpulab/") == {
@@ -42,10 +42,11 @@ def test_links_to_services_need_a_repository() -> None:
     }
 
 
-def test_a_lesson_that_was_run_is_taken_until_anything_changes(
+@pytest.mark.slow
+def test_an_executed_lesson_is_reused_until_something_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another text of the lesson or another gpulab asks for another run, and drops the old one."""
+    """A change in the lesson or in gpulab leads to a new run, which replaces the old one."""
     monkeypatch.setattr(executed, "FOLDER", tmp_path / "kept")
     run: list[Path] = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The book: no warning, no dead link, no server, and accessible pages."""
+"""The book has no dead link, needs no server, and its pages are accessible."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,13 +20,14 @@ LOOKED_AT = (
     *("howto/time-a-kernel", "floor", "reference/generated/gpulab.measure", "search"),
 )
 
-# A page that opens in the dark goes from light to dark in 0.15 s; contrasts count after that.
+# A page of the dark theme fades from light to dark for 0.15 s when it opens. axe would measure
+# wrong contrasts before the end of that transition.
 TRANSITIONS_ARE_OVER = """() => Promise.allSettled(document.getAnimations()
     .filter(each => each instanceof CSSTransition).map(each => each.finished))"""
 
 
 class Links(HTMLParser):
-    """The addresses that a page leads to, and the places in it that one can lead to."""
+    """The link targets of a page, and the anchors in it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -35,7 +36,7 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what the element leads to, and what it is called."""
+        """Collect the element's link target and its anchor."""
         for name, value in attrs:
             if name in {"id", "name"} and value:
                 self.places.add(value)
@@ -44,12 +45,12 @@ class Links(HTMLParser):
 
 
 def pages_of(book: Path) -> list[Path]:
-    """Return the files of all pages; the theme has templates beside its scripts."""
+    """Return all pages, without the templates that the theme keeps in ``_static``."""
     return [path for path in book.rglob("*.html") if path.parent.name != "_static"]
 
 
 def dead_links(book: Path) -> list[str]:
-    """Return each link of the book that leads to no file, or to no place in its page."""
+    """Return each link of the book to a missing file or a missing anchor."""
     pages = {path: Links(path.read_text("utf-8")) for path in pages_of(book)}
     dead = []
     for path, page in pages.items():
@@ -65,12 +66,12 @@ def dead_links(book: Path) -> list[str]:
 
 
 def test_every_link_leads_somewhere(book: Path) -> None:
-    """To a file of the book, and to a place that is in it."""
+    """Every internal link leads to an existing file and an existing anchor."""
     assert dead_links(book) == []
 
 
 def test_a_dead_link_is_found(tmp_path: Path) -> None:
-    """No such file, or no such place."""
+    """A link to a missing anchor and a link to a missing file are both found."""
     (tmp_path / "a.html").write_text(
         '<p id="x"><a href="#x">1</a><a href="#y">2</a><a href="b.html">3</a>'
     )
@@ -78,7 +79,7 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
 
 
 def test_each_lesson_is_a_page_with_pictures_and_without_answers(book: Path) -> None:
-    """What cells showed is there; what judged an answer is not."""
+    """Each lesson's page has a figure and contains neither solutions nor verdicts."""
     for source in SOURCES:
         text = (book / "lessons" / f"{source.stem}.html").read_text("utf-8")
         assert '<figure class="gpulab-figure"' in text, source.stem
@@ -87,14 +88,14 @@ def test_each_lesson_is_a_page_with_pictures_and_without_answers(book: Path) -> 
 
 
 def test_the_guide_is_in_the_book_without_the_key(book: Path) -> None:
-    """Instructors find their pages, and nobody finds the answers."""
+    """The instructors' pages are in the book, but the answers are not."""
     guide = {path.stem for path in (book / "instructor").iterdir()}
     assert guide == {"index", "plans", "lessons", "labs", "slides", "setup"}
     assert "instructor/answers" not in (book / "searchindex.js").read_text("utf-8")
 
 
-def test_each_page_says_what_it_was_made_with(book: Path) -> None:
-    """The versions of gpulab, Python and torch."""
+def test_each_page_names_the_versions(book: Path) -> None:
+    """Every page has the versions of gpulab, Python and torch."""
     import torch
 
     import gpulab
@@ -111,12 +112,12 @@ def test_each_page_says_what_it_was_made_with(book: Path) -> None:
 @needs_browser[2]
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible(book: Path, browser_page: "Page", scheme: str) -> None:
-    """axe-core finds nothing, no page scrolls sideways on a phone, and none uses the network."""
+    """No page breaks a rule of axe-core, scrolls sideways on a phone, or uses the network."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     asked: list[str] = []
     browser_page.on("request", lambda request: asked.append(request.url))
     browser_page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of its words
-    # The dark page differs from the light one by its colours alone.
+    # The dark theme changes only colours, so other rules need not run again.
     rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
     found = []
     for name in LOOKED_AT:
@@ -135,7 +136,7 @@ def test_pages_are_accessible(book: Path, browser_page: "Page", scheme: str) -> 
 
 @needs_browser[2]
 def test_search_works_without_a_server(book: Path, browser_page: "Page") -> None:
-    """A word of a lesson finds that lesson."""
+    """A search for a word of a lesson finds that lesson, in a page opened as a file."""
     browser_page.goto((book / "search.html").as_uri() + "?q=staircase")
     found = browser_page.locator("#search-results li a", has_text="06 Cache flush")
     found.first.wait_for()

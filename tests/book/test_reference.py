@@ -1,4 +1,4 @@
-"""The reference lists only names that exist, with an example for each."""
+"""The reference lists every public name, and each entry has an example."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ LISTED = re.findall(r"^   ([A-Za-z_][\w.]*)$", PAGE, re.MULTILINE)
 
 
 def named(name: str) -> object:
-    """Return the object that a name on the page stands for."""
+    """Return the object with this dotted name."""
     found: object = gpulab
     path = "gpulab"
     for part in name.split("."):
@@ -22,14 +22,14 @@ def named(name: str) -> object:
 
 
 def test_every_entry_has_an_example() -> None:
-    """It can be run, or it is a cell of a notebook."""
+    """Every listed name has a doctest or a literal block in its docstring."""
     texts = {name: inspect.getdoc(named(name)) or "" for name in LISTED}
     assert len(texts) > 60
     assert [name for name, text in texts.items() if not re.search(r">>> |::\n\n", text)] == []
 
 
 def test_every_public_function_is_listed() -> None:
-    """What ``gpulab`` itself offers, but the packages, the version and the extension's end."""
+    """Every public name of ``gpulab`` but packages, version and IPython's hooks is listed."""
     others = {"__version__", "unload_ipython_extension", "load_ipython_extension"}
     offered = {
         name

@@ -1,4 +1,4 @@
-"""What of a lesson is on its slides, and that a room without a network can show them."""
+"""The slides show the right parts of a lesson, and work without a network."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ TEXT = [new_output("display_data", {"text/html": "<p>Close.</p>"})]
 LONG = "\n".join(f"line_{n} = {n}" for n in range(7))
 ASKED = 'guess = exercises.predict(\n    "How long?", ..., name="01.naive"\n)\nguess'
 PROGRAM = f"def timed(work):\n    work()\n\n\n{ASKED}"
-# Each cell with its places: a slide, or what the text after its first paragraph becomes, too.
+# Each cell with the types of the slides it becomes; a text cell may also become notes.
 CELLS = (
     (new_markdown_cell("# 01 Time\n\nWhy?\n\nMore.\n\n| a | b |\n|---|---|"), ["slide", "notes"]),
     (new_code_cell("import torch"), ["skip"]),
@@ -40,15 +40,15 @@ CELLS = (
 )
 
 
-def test_each_cell_has_its_place() -> None:
-    """A heading begins a slide, a question is on one, and exercises and extras are on none."""
+def test_each_cell_gets_its_type_of_slide() -> None:
+    """A heading begins a slide, questions are shown, exercises and extras are skipped."""
     placed = slides.deck([cell for cell, _ in CELLS])
     kinds = [cell.metadata["slideshow"]["slide_type"] for cell in placed]
     assert kinds == [kind for _, expected in CELLS for kind in expected]
 
 
-def test_what_of_a_cell_is_shown() -> None:
-    """The first paragraph and the table, the program without its question, no long code."""
+def test_each_cell_shows_its_important_part() -> None:
+    """Text shows its first paragraph and table; code that is long or asks is hidden."""
     placed = slides.deck([cell for cell, _ in CELLS])
     first, notes = placed[:2]
     assert first.source == "# 01 Time\n\nWhy?\n\n| a | b |\n|---|---|"
@@ -56,12 +56,12 @@ def test_what_of_a_cell_is_shown() -> None:
     hidden = [cell.source for cell in placed if "remove-input" in cell.metadata.get("tags", ())]
     assert hidden == ["", LONG, LONG, ""]
     assert "def timed(work):\n    work()" in [cell.source for cell in placed]
-    assert [cell.source for cell, _ in CELLS][4] == ASKED  # the lesson's own cells stay
+    assert [cell.source for cell, _ in CELLS][4] == ASKED  # the lesson's own cells do not change
 
 
 @pytest.mark.slow
-def test_a_page_asks_no_network() -> None:
-    """Its scripts and style sheets lie beside it, and a widget is shown as its picture."""
+def test_a_page_needs_no_network() -> None:
+    """Scripts and style sheets are local files, and a widget is shown as its saved picture."""
     widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "image/png": "aGk="}
     cells = [cell for cell, _ in CELLS]
     cells.insert(1, new_code_cell("explorer", outputs=[new_output("display_data", widget)]))
@@ -74,8 +74,8 @@ def test_a_page_asks_no_network() -> None:
     assert "answer = ..." not in page
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    """No reveal.js, and no such lesson: one sentence, and nothing is written."""
+def test_missing_files_and_lessons_are_named(tmp_path: Path) -> None:
+    """A missing reveal.js or an unknown lesson leads to one sentence, and no file is written."""
     out = tmp_path / "out"
     with pytest.raises(slides.SlidesError, match=r"has no dist/reveal\.js; run: make slides, "):
         slides.write(out, ["03_events"], tmp_path)

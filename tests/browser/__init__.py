@@ -1,1 +1,1 @@
-"""The lessons and the widgets in a real JupyterLab, in a real browser."""
+"""Tests of lessons and widgets in a real JupyterLab and a real browser."""

@@ -1,4 +1,4 @@
-"""Explorers as a reader uses them: in a real JupyterLab, with sliders, buttons and keys."""
+"""The explorers in a real JupyterLab, used with sliders, buttons and keys."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -52,19 +52,19 @@ def shown(lab: Lab) -> Iterator["Locator"]:
 
 @pytest.fixture
 def page(lab: Lab) -> "Page":
-    """Give the page that the notebook is in."""
+    """Return the page that contains the notebook."""
     return lab.page
 
 
 def explorer(shown: "Locator", number: int) -> "Locator":
-    """Return the output with an explorer."""
+    """Return the output area of one of the explorers."""
     return shown.locator(".jp-OutputArea-output", has=shown.page.locator(".gpulab-picture")).nth(
         number
     )
 
 
 def press(output: "Locator", slider: str, key: str) -> None:
-    """Press a key at a slider."""
+    """Focus a slider and press a key."""
     handle = output.locator(".widget-hslider", has_text=slider).locator(".noUi-handle")
     handle.scroll_into_view_if_needed()
     handle.focus()
@@ -72,12 +72,12 @@ def press(output: "Locator", slider: str, key: str) -> None:
 
 
 def words(output: "Locator") -> "Locator":
-    """Return the main line below the picture."""
+    """Return the first sentence below the picture."""
     return output.locator(".words p").first
 
 
 def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """It asks to be measured, is measured and stopped, and its sliders move picture and words."""
+    """An empty explorer asks for a measurement, measures, stops, and follows its sliders."""
     output = explorer(shown, 0)
     assert (
         output.locator(".empty")
@@ -86,7 +86,7 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     output.get_by_role("button", name="Measure here").click()
     output.locator("img").wait_for()  # as soon as both sides have a point
-    # All that follows looks at sizes up to 256: both sides have their points at the seventh step.
+    # The rest of this test uses sizes up to 256. After six steps both sides have these points.
     page.wait_for_function(
         "root => parseInt(root.querySelector('.progress').textContent) > 6",
         arg=output.element_handle(),
@@ -115,8 +115,8 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     take_picture(page, "explorer_crossover")
 
 
-def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
-    """A slider driven faster than anything draws ends where it was left."""
+def test_the_last_of_many_choices_is_drawn(shown: "Locator", page: "Page") -> None:
+    """After a slider moved faster than pictures are drawn, the picture shows its last place."""
     output = explorer(shown, 0)
     press(output, "Size n", "Home")
     for _ in range(25):
@@ -127,14 +127,14 @@ def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
     output.get_by_text("At n = 256: CPU ").first.wait_for()
 
 
-def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
-    """Keys go from point to point, and what is there is read out."""
+def test_keys_select_points_of_the_picture(shown: "Locator", page: "Page") -> None:
+    """Arrow keys select points one by one, and a screen reader reads out each of them."""
     output = explorer(shown, 0)
     press(output, "Size n", "Home")
     output.get_by_text("At n = 64: CPU ").first.wait_for()
     output.locator(".stage").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(800)  # what the slider says when it rests must not come in between
+    page.wait_for_timeout(800)  # until the slider's own announcement is over
     assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
     assert output.locator(".told").text_content() == output.locator(".tip").text_content()
     assert output.locator(".told").get_attribute("aria-live") == "polite"
@@ -143,7 +143,7 @@ def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
 
 
 def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """Predictions of a data sheet; what is measured here then has all roofs, hints and a table."""
+    """A data sheet gives predictions only; a measurement adds roofs, hints and a table."""
     output = explorer(shown, 1)
     assert words(output).inner_text() == (
         "Ringed, about 1.00 MiB moved: 3 points of 3 operations; predictions only."
@@ -157,8 +157,8 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     for name in ("data sheet", "live clocks", "measured"):
         output.locator(".legend", has_text=name).wait_for()
     ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
-    for _ in range(RUN_TIMEOUT_MS // 100):  # the last picture may come, with rings elsewhere
-        ring.hover(force=True)  # the pointer does not meet a ring but the picture below it
+    for _ in range(RUN_TIMEOUT_MS // 100):  # the last picture may still arrive and move the rings
+        ring.hover(force=True)  # rings ignore the pointer, which meets the picture below
         page.wait_for_timeout(100)
         if tip.count():
             break
@@ -175,7 +175,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 
 def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
-    """In a dark theme text is light and the paper of the picture dark."""
+    """In JupyterLab's dark theme the text is light and the picture's background dark."""
     go_dark(page)
     output = explorer(shown, 0)
     output.scroll_into_view_if_needed()

@@ -1,4 +1,4 @@
-"""The lessons as a learner sees them: a real JupyterLab in a real browser, all cells run."""
+"""Every lesson in a real JupyterLab and a real browser, with all cells run."""
 
 import os
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ pytestmark = needs_browser
 
 @pytest.mark.parametrize("lesson", [source.stem for source in SOURCES])
 def test_lesson_in_the_browser(lesson: str, lab: Lab) -> None:
-    """As shipped, all cells run without GPU, network and error; figures are drawn, with words."""
+    """All cells of a shipped lesson run without an error, and figures have a text alternative."""
     import nbformat
 
     notebook = nbformat.reads(build.build(source_of(lesson)).decode(), as_version=4)
@@ -29,9 +29,9 @@ def test_lesson_in_the_browser(lesson: str, lab: Lab) -> None:
 
 
 def _assert_clean(notebook: "Locator") -> None:
-    """Expect a number at each cell, no complaint, and pictures that can be seen."""
+    """Expect that each cell ran without writing to stderr, and that all figures are drawn."""
     complaints = notebook.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
-    # A progress bar that appears on a slow machine leaves spaces.
+    # On a slow machine a progress bar appears; it erases itself and leaves spaces on stderr.
     assert [text for text in complaints.all_inner_texts() if text.strip()] == []
     prompts = notebook.locator(".jp-CodeCell .jp-InputArea-prompt").all_inner_texts()
     assert [text.strip() for text in prompts] == [f"[{n + 1}]:" for n in range(len(prompts))]
@@ -43,15 +43,15 @@ def _assert_clean(notebook: "Locator") -> None:
 
 
 def _is_drawn(figure: "Locator") -> bool:
-    """Return whether the figure has an SVG, or an image that the browser could decode."""
+    """Return whether the figure has an SVG or an image that the browser decoded."""
     if figure.locator("svg").count():
         return True
     return bool(figure.locator("img").evaluate("image => image.complete && image.naturalWidth"))
 
 
 def _take_pictures(page: "Page", notebook: "Locator", lesson: str) -> None:
-    """Save a screenshot of every part of the notebook, from top to bottom, if somebody asks."""
-    if "GPULAB_SCREENSHOTS" not in os.environ:  # drawing them takes as long as the lesson
+    """Save screenshots of the whole notebook if ``GPULAB_SCREENSHOTS`` is set."""
+    if "GPULAB_SCREENSHOTS" not in os.environ:  # they take as long as the lesson itself
         return
     scroller = notebook.locator(".jp-WindowedPanel-outer").first
     height, step = scroller.evaluate("panel => [panel.scrollHeight, panel.clientHeight]")

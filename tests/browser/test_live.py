@@ -1,4 +1,4 @@
-"""The live picture in a real JupyterLab: it grows, and is stopped in two ways."""
+"""The live picture in a real JupyterLab: it grows, and stops in two ways."""
 
 from typing import TYPE_CHECKING
 
@@ -35,14 +35,14 @@ NEW_FRAME = """([cell, seen]) => {
 
 
 def test_a_live_picture_grows_and_is_stopped(lab: Lab) -> None:
-    """It is drawn again and again; the interrupt and the button each leave the part there is."""
+    """Several frames appear; the interrupt and the Stop button both leave a finished picture."""
     put_notebook(lab.address, "live", CELLS)
     with lab.notebook("live") as notebook:
         _watch(lab.page, notebook)
 
 
 def _watch(page: "Page", notebook: "Locator") -> None:
-    """Run the cells one by one, and stop the load in each of the two ways."""
+    """Run the cells one by one, and stop the load by interrupt and by button."""
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     first, second, third = (notebook.locator(".jp-CodeCell").nth(n) for n in range(3))
     run_cell(first)
@@ -71,7 +71,7 @@ def _watch(page: "Page", notebook: "Locator") -> None:
 
 
 def _wait(page: "Page", cell: "Locator") -> None:
-    """Wait until a cell is done that is running, or that has not run before."""
+    """Wait until a cell that is running, or has not run yet, has its number."""
     prompt = cell.locator(".jp-InputArea-prompt").first
     page.wait_for_function(
         "element => /[0-9]/.test(element.textContent)", arg=prompt.element_handle(), polling=100
@@ -79,7 +79,7 @@ def _wait(page: "Page", cell: "Locator") -> None:
 
 
 def _frames(page: "Page", cell: "Locator") -> list[str]:
-    """Collect three different pictures of a running cell; fail as soon as it has ended."""
+    """Collect three different pictures of a running cell; fail if the cell ends first."""
     seen: list[str] = []
     while len(seen) < 3:
         frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen], polling=100)

@@ -1,4 +1,4 @@
-"""The machine as a learner plays with it: drag, drop and keys in a real JupyterLab."""
+"""The machine in a real JupyterLab, used with drag and drop and with keys."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ SAVE_AND_OPEN_WITHOUT_A_KERNEL = """async () => {
 
 @pytest.fixture(scope="module")
 def shown(lab: Lab) -> Iterator["Locator"]:
-    """Run a notebook with one machine, for all tests of this file."""
+    """Run a notebook with one machine, once for all tests of this file."""
     put_notebook(lab.address, "machine", CELLS)
     with lab.notebook("machine") as notebook:
         run_all(lab.page)
@@ -45,25 +45,25 @@ def shown(lab: Lab) -> Iterator["Locator"]:
 
 @pytest.fixture
 def machine(shown: "Locator") -> "Hands":
-    """Give the hands that play on the machine."""
+    """Return helpers that use the machine as a person does."""
     return Hands(shown.locator(".gpulab-machine"))
 
 
 class Hands:
-    """What a person does on the machine, and sees of it."""
+    """Actions of a person on the machine, and what the person sees."""
 
     def __init__(self, root: "Locator") -> None:
         self.root, self.page = root, root.page
         self.picture = root.locator("svg.chart")
 
     def box(self, selector: str, number: int = 0) -> dict[str, float]:
-        """Return where something is in the page."""
+        """Return the place of an element in the page."""
         found: Any = self.root.locator(selector).nth(number).bounding_box()
         assert found is not None
         return found
 
     def begin(self, challenge: str) -> None:
-        """Choose a challenge, and wait until its goal is there."""
+        """Choose a challenge, and wait until its goal is shown."""
         self.root.get_by_label("Challenge").select_option("")
         self.root.locator(".goal").wait_for(state="hidden")
         self.root.get_by_label("Challenge").select_option(challenge)
@@ -71,7 +71,7 @@ class Hands:
         self.picture.scroll_into_view_if_needed()
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Press, move and let go, and wait for the answer."""
+        """Press, move and release the mouse, and wait for the kernel's answer."""
         before = self.root.get_attribute("data-answer")
         self.page.mouse.move(*start)
         self.page.mouse.down()
@@ -83,7 +83,7 @@ class Hands:
         )
 
     def stretch(self, kind: str, to_us: float) -> None:
-        """Drag the end of a bar, until its field shows about this length."""
+        """Drag the end of a bar to about this length."""
         box, bar = self.box(f'[data-kind="{kind}"] .end'), self.box(f'[data-kind="{kind}"] .body')
         self.root.locator(f'[data-kind="{kind}"] .body').first.click()
         now_us = float(self.root.get_by_label("Length, µs").input_value())
@@ -91,7 +91,7 @@ class Hands:
         self.drag((x, y), (x + bar["width"] * (to_us / now_us - 1), y))
 
     def carry(self, selector: str, lane: str, x: float) -> None:
-        """Drag something into a lane, to a place across the page."""
+        """Drag an element into a lane, to this x coordinate."""
         box, target = self.box(selector), self.box(f'.lane[data-lane="{lane}"]')
         start = (box["x"] + min(20, box["width"] / 2), box["y"] + box["height"] / 2)
         self.drag(start, (x, target["y"] + target["height"] / 2))
@@ -109,14 +109,14 @@ class Hands:
         self.root.locator(".goal.solved").wait_for()
 
     def keys(self, *keys: str) -> None:
-        """Press keys in the picture, one after the other."""
+        """Focus the picture and press keys one after the other."""
         self.picture.focus()
         for key in keys:
             self.page.keyboard.press(key)
 
 
 def test_challenges_by_mouse(machine: Hands) -> None:
-    """Every challenge is solved by dragging, dropping in and sliding, and says when it is."""
+    """Every challenge can be solved with the mouse, and the page says when it is solved."""
     machine.begin("right stopwatch")
     second_reading = machine.box(".dial", 1)
     machine.carry('.palette [data-kind="synchronize"]', "host", second_reading["x"] + 3)
@@ -148,7 +148,7 @@ def test_challenges_by_mouse(machine: Hands) -> None:
 
 
 def test_challenges_by_keyboard(machine: Hands) -> None:
-    """The same without the mouse: keys of the picture, fields and sliders."""
+    """Every challenge can be solved with the keyboard alone."""
     machine.begin("right stopwatch")
     machine.keys("Home", "ArrowRight", "s")
     machine.solved()
@@ -178,7 +178,7 @@ def test_challenges_by_keyboard(machine: Hands) -> None:
 
 
 def test_mistakes_in_the_browser(machine: Hands) -> None:
-    """A length of zero is refused beside its field, the typed text stays, and undo works."""
+    """A wrong length is refused beside its field, the typed text stays; undo and reset work."""
     machine.begin("right stopwatch")
     machine.keys("Home", "ArrowRight")
     length = machine.root.get_by_label("Length, µs")
@@ -201,7 +201,7 @@ def test_mistakes_in_the_browser(machine: Hands) -> None:
 
 
 def test_the_machine_in_the_dark(machine: Hands) -> None:
-    """Lanes, bars and texts follow the theme."""
+    """Texts of the picture are light in the dark theme."""
     page = machine.page
     go_dark(page)
     machine.begin("hidden copy")
@@ -210,7 +210,7 @@ def test_the_machine_in_the_dark(machine: Hands) -> None:
 
 
 def test_a_saved_machine_without_a_kernel(machine: Hands) -> None:
-    """The notebook keeps the last picture, which is hidden only while the widget is alive."""
+    """A saved notebook shows the last picture, which is hidden while the widget is alive."""
     page = machine.page
     still = page.locator("figure[id^=gpulab-still] img")
     machine.begin("race")

@@ -1,4 +1,4 @@
-"""Every widget in a lecture hall: alone in the window, in large type, and accessible."""
+"""Presenting a widget: it fills the window in large type, and all widgets are accessible."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ CELLS = [
     "explorers.machine_explorer()",
     "animations.show('queue')",
 ]
-# What takes the keys of each widget; a film has no keys of its own.
+# The element of each widget that receives its keys; a film has no keys of its own.
 WIDGETS = {
     ".gpulab-picture >> nth=0": ".stage",
     ".gpulab-picture >> nth=1": ".stage",
@@ -47,8 +47,8 @@ def shown(lab: Lab) -> Iterator["Locator"]:
 
 
 @pytest.mark.parametrize("widget", WIDGETS)
-def test_one_key_shows_a_widget_alone(widget: str, shown: "Locator", lab: Lab) -> None:
-    """P fills the window without controls in large type, D turns the paper, Esc gives it back."""
+def test_one_key_presents_a_widget(widget: str, shown: "Locator", lab: Lab) -> None:
+    """P fills the window in large type without controls, D changes the theme, Esc ends it."""
     page, root = lab.page, shown.locator(widget)
     stage = root.locator(WIDGETS[widget])
     stage.scroll_into_view_if_needed()
@@ -73,13 +73,13 @@ def test_one_key_shows_a_widget_alone(widget: str, shown: "Locator", lab: Lab) -
 
 
 def size_of(root: "Locator") -> float:
-    """Return the size of a widget's type in pixels."""
+    """Return the font size of a widget in pixels."""
     size: float = root.evaluate("root => parseFloat(getComputedStyle(root).fontSize)")
     return size
 
 
 def paper_of(root: "Locator") -> str:
-    """Return the colour of a widget's paper."""
+    """Return the background colour of a widget."""
     value: str = root.evaluate("root => getComputedStyle(root).backgroundColor")
     numbers = value.strip("rgba()").split(",")[:3]
     return "#" + "".join(f"{int(number):02x}" for number in numbers)
@@ -87,7 +87,7 @@ def paper_of(root: "Locator") -> str:
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_widgets_have_no_findings_of_axe(theme: str, shown: "Locator", lab: Lab) -> None:
-    """Names, roles, contrasts and the order of the keyboard are as WCAG asks."""
+    """axe-core finds no violation of WCAG in any widget, in both themes."""
     page: Any = lab.page
     change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
     page.evaluate(change, f"JupyterLab {theme}")

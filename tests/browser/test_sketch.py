@@ -1,4 +1,4 @@
-"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and shown without a kernel."""
+"""Drawing a curve in a real JupyterLab: by mouse, by keys alone, and shown without a kernel."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = needs_browser
 
-# The name is of no lesson: lessons run in the same folder, and what they reveal counts there.
+# The name belongs to no lesson: the lessons run in the same folder, and a prediction that one of
+# them has revealed would count as late here.
 CELLS = [
     """\
 from gpulab import exercises
@@ -50,7 +51,7 @@ NO_KERNEL = """async path => {
 
 @pytest.fixture(scope="module")
 def shown(lab: Lab) -> Iterator["Locator"]:
-    """Open a notebook with the axes, and run its first cell."""
+    """Open a notebook with axes to draw on, and run its first cell."""
     put_notebook(lab.address, "sketch", CELLS)
     with lab.notebook("sketch") as notebook:
         lab.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
@@ -61,25 +62,25 @@ def shown(lab: Lab) -> Iterator["Locator"]:
 
 @pytest.fixture
 def page(lab: Lab, shown: "Locator") -> "Page":
-    """Return the page of the notebook."""
+    """Return the page that contains the notebook."""
     del shown
     return lab.page
 
 
 def run(notebook: "Locator", number: int) -> None:
-    """Run a cell, and wait until it has a number."""
+    """Run a cell, and wait until it has its number."""
     cell = notebook.locator(".jp-CodeCell").nth(number)
     run_cell(cell)
     cell.locator(".jp-InputArea-prompt", has_text=HAS_RUN).wait_for()
 
 
 def told(notebook: "Locator") -> str:
-    """Return what the widget said last."""
+    """Return the widget's last announcement for screen readers."""
     return notebook.locator(".gpulab-sketch .told").inner_text()
 
 
 def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
-    """Each place that the pointer passes gets a point, even if it moves fast."""
+    """Each size that the pointer passes gets a point, even if the pointer moves fast."""
     svg = shown.locator(".gpulab-sketch svg")
     svg.scroll_into_view_if_needed()
     box = svg.bounding_box()
@@ -99,7 +100,7 @@ def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
 
 
 def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
-    """The second curve: the button, then points by arrow keys; the choice is announced."""
+    """The button and the arrow keys draw the second curve, and each value is announced."""
     button = shown.get_by_role("button", name="Draw GPU")
     button.focus()
     page.keyboard.press("Enter")
@@ -118,24 +119,24 @@ def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
     assert told(shown) == "GPU, n 2,048: not drawn"
     focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert focused == "GPU, n 2,048"
-    # no key has reached the notebook, where Delete or x would change cells
+    # No key has reached the notebook, where some keys delete or cut cells.
     assert shown.locator(".jp-CodeCell").count() == len(CELLS)
     take_picture(page, "sketch_drawn")
 
 
 def test_the_sketch_has_no_findings_of_axe(shown: "Locator", page: "Page") -> None:
-    """Points have names and values, texts have contrast, and all can be reached by keys."""
+    """axe-core finds no violation in the widget for drawing."""
     del shown
     assert axe_findings(page, ".gpulab-sketch") == []
 
 
 def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
-    """The words are the lesson's; the saved picture is hidden while the widget is there."""
+    """The review compares the curves; the saved picture is hidden while the widget is alive."""
     run(shown, 1)
     box = shown.locator(".jp-CodeCell").nth(1).locator('[role="status"]')
     box.wait_for()
     assert "The GPU gets ahead at n: you drew " in box.inner_text()
-    # the page may still be sending when the cell is run: the last point drawn is in it, too
+    # The page may send the last point while the next cell starts; it must arrive all the same.
     assert "you drew nothing" not in box.inner_text()
     still = shown.locator('[class^="gpulab-still-"]')
     assert still.locator("figure").count() == 1
@@ -146,7 +147,7 @@ def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
 
 
 def test_the_sketch_is_seen_without_a_kernel(shown: "Locator", page: "Page") -> None:
-    """The saved notebook shows the drawing as a picture, in place of the widget."""
+    """A saved notebook without a kernel shows the drawing as a picture instead of the widget."""
     del shown
     page.evaluate(SHUT_DOWN)
     page.evaluate(NO_KERNEL, "sketch.ipynb")

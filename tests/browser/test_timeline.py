@@ -1,4 +1,4 @@
-"""The timeline as a learner uses it: in a real JupyterLab, with mouse, wheel and keyboard."""
+"""The timeline in a real JupyterLab, used with mouse, wheel and keyboard."""
 
 import re
 from collections.abc import Iterator
@@ -61,17 +61,17 @@ def shown(lab: Lab) -> Iterator["Locator"]:
 
 @pytest.fixture
 def page(lab: Lab) -> "Page":
-    """Give the page that the notebook is in."""
+    """Return the page that contains the notebook."""
     return lab.page
 
 
 def view_us(timeline: "Locator") -> tuple[float, float]:
-    """Return the times between which the timeline is shown, in microseconds."""
+    """Return the times at the left and the right edge of the picture, in microseconds."""
     data = timeline.evaluate("root => [root.dataset.fromUs, root.dataset.toUs]")
     return float(data[0]), float(data[1])
 
 
-# A glide changes the view with each frame; five frames without a change are its end.
+# An animated zoom changes the view in each frame; five frames without a change are its end.
 SETTLED = """() => new Promise(done => {
     const roots = () => [...document.querySelectorAll('.gpulab-timeline')];
     const views = () => JSON.stringify(roots().map(root => ({...root.dataset})));
@@ -87,12 +87,12 @@ SETTLED = """() => new Promise(done => {
 
 
 def settle(page: "Page") -> None:
-    """Wait until a glide is over."""
+    """Wait until an animated zoom or pan is over."""
     page.evaluate(SETTLED)
 
 
 def turn_wheel(page: "Page", by: int) -> None:
-    """Turn the mouse wheel, and wait until the page has been told and has settled."""
+    """Turn the mouse wheel, and wait until the page has received it and is still."""
     page.evaluate(
         "window.turned = new Promise(done => addEventListener('wheel', () => done(), "
         "{once: true, capture: true})); 0"
@@ -103,14 +103,14 @@ def turn_wheel(page: "Page", by: int) -> None:
 
 
 def centre(canvas: "Locator") -> tuple[float, float]:
-    """Return a place in the second lane of a timeline, in pixels of the page."""
+    """Return a point in the second lane of a timeline, in pixels of the page."""
     box = canvas.bounding_box()
     assert box is not None
     return box["x"] + 500, box["y"] + 70
 
 
 def test_mouse_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """The wheel zooms once the picture was clicked, dragging pans, and the buttons do both."""
+    """The wheel zooms after a click on the picture, dragging pans, and buttons zoom and reset."""
     first = shown.locator(".gpulab-timeline").first
     first.scroll_into_view_if_needed()
     canvas = first.locator("canvas.chart")
@@ -119,7 +119,7 @@ def test_mouse_in_the_browser(shown: "Locator", page: "Page") -> None:
     take_picture(page, "timeline_whole")
     page.mouse.move(*centre(canvas))
     turn_wheel(page, -200)
-    assert view_us(first) == whole  # the page scrolls
+    assert view_us(first) == whole  # before a click the wheel scrolls the page
     canvas.scroll_into_view_if_needed()
     canvas.click(position={"x": 500, "y": 70})
     turn_wheel(page, -400)
@@ -144,7 +144,7 @@ def test_mouse_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 
 def test_keys_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """Keys go from span to span, follow arrows, zoom and pan; the selection is announced."""
+    """Keys select spans, follow links, zoom and pan, and each selection is announced."""
     first = shown.locator(".gpulab-timeline").first
     canvas, told = first.locator("canvas.chart"), first.locator(".told")
     assert told.get_attribute("aria-live") == "polite"
@@ -178,12 +178,12 @@ def test_keys_in_the_browser(shown: "Locator", page: "Page") -> None:
     assert told.inner_text().startswith("event, on stream 1, at ")
     page.keyboard.press("ArrowRight")
     assert told.inner_text() == "This is the last span of the lane."
-    # no key has reached the notebook, for which 0 0 would restart the kernel
+    # No key has reached the notebook, where 0 0 would restart the kernel.
     assert len(shown.locator(".jp-CodeCell").all()) == len(CELLS)
 
 
-def test_names_are_text_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """Markup in a name is shown as it is written; nothing of it runs."""
+def test_names_are_escaped_in_the_browser(shown: "Locator", page: "Page") -> None:
+    """Markup in a name is shown as text, and no script in it runs."""
     second = shown.locator(".gpulab-timeline").nth(1)
     second.locator("canvas.chart").focus()
     page.keyboard.press("ArrowRight")
@@ -195,7 +195,7 @@ def test_names_are_text_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 
 def test_nothing_and_too_much_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """A timeline without spans says so; one with too many says that it is thinned."""
+    """A timeline without spans says so; one with too many says that only some are drawn."""
     empty, many = (shown.locator(".gpulab-timeline").nth(n) for n in (2, 3))
     assert empty.locator("canvas").count() == 0
     assert empty.locator(".empty").inner_text() == (
@@ -208,7 +208,7 @@ def test_nothing_and_too_much_in_the_browser(shown: "Locator", page: "Page") -> 
 
 
 def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
-    """The picture follows the theme of JupyterLab as soon as it changes."""
+    """The picture changes to dark colours when JupyterLab's theme does."""
     first = shown.locator(".gpulab-timeline").first
     paper = "root => root.querySelector('canvas.chart').getContext('2d').getImageData(2, 2, 1, 1)"
     assert first.evaluate(f"{paper}.data[0]") > 200
@@ -221,7 +221,7 @@ def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
 
 
 def test_busy_kernel_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """Zooming needs no answer from the kernel, which is at something else."""
+    """Zooming works while the kernel is busy."""
     first = shown.locator(".gpulab-timeline").first
     shown.locator(".jp-CodeCell .cm-content").first.click()
     page.keyboard.press("ControlOrMeta+a")

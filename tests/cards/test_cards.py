@@ -1,4 +1,4 @@
-"""A card judges a benchmark by the records of hidden works, and lists what it cannot handle."""
+"""A card judges a benchmark by hidden works, and lists the situations it cannot handle."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,7 +26,7 @@ SITUATIONS = {
 
 @pytest.fixture(autouse=True)
 def _gpu() -> Iterator[None]:
-    """Use the virtual H200."""
+    """Enter a virtual H200."""
     with gpulab.virtual_gpu("H200", first_use=False):
         yield
 
@@ -39,13 +39,13 @@ def good() -> Card:
 
 
 class Tuned:
-    """Reads the first three works well, and the others by a guess."""
+    """A benchmark that times its first three works correctly and returns a constant for others."""
 
     def __init__(self) -> None:
         self.n_calls = 0
 
     def __call__(self, fn: Work) -> float:
-        """Return a reading of what the lessons show, and a constant else."""
+        """Return a correct time for the first nine calls, and 1 s afterwards."""
         self.n_calls += 1
         if self.n_calls <= 9:
             return gpulab.measure(fn, n_samples=10).median_s
@@ -55,7 +55,7 @@ class Tuned:
 
 @pytest.mark.slow
 def test_a_good_benchmark_has_a_good_card(good: Card) -> None:
-    """Its errors are small, it has been compared with the cold records, and one thing is left."""
+    """A good benchmark has small errors for cold works and one situation that it cannot handle."""
     assert (good.cache, good.source, good.seed) == ("cold", "virtual", 7)
     assert good.median_error < 0.1
     assert not good.is_tuned
@@ -70,8 +70,8 @@ def test_a_good_benchmark_has_a_good_card(good: Card) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_handed_in_as_a_page_or_as_json(good: Card, tmp_path: Path) -> None:
-    """JSON comes back equal; the page is whole, and escapes what is foreign."""
+def test_a_card_is_saved_as_a_page_or_as_json(good: Card, tmp_path: Path) -> None:
+    """The JSON is read back unchanged; the page is complete and escapes the benchmark's name."""
     assert Card.from_json(good.save(tmp_path / "card.json").read_text("utf-8")) == good
     named = replace(good, benchmark="<b>mine</b>")
     page = named.save(tmp_path / "card.HTML").read_text("utf-8")
@@ -87,8 +87,8 @@ def test_it_is_handed_in_as_a_page_or_as_json(good: Card, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_benchmark_that_is_tuned_to_the_lessons_is_found_out() -> None:
-    """The works that it has seen agree, and the hidden ones do not."""
+def test_a_benchmark_tuned_to_the_lessons_is_recognised() -> None:
+    """A benchmark that is right for the lessons' works and wrong for hidden ones is "tuned"."""
     found = gpulab.card(Tuned(), seed=1, progress=False)
     assert found.is_tuned
     assert "it is tuned to the works that it has seen." in str(found)
@@ -97,7 +97,7 @@ def test_a_benchmark_that_is_tuned_to_the_lessons_is_found_out() -> None:
 
 @pytest.mark.slow
 def test_a_benchmark_that_raises_has_a_card() -> None:
-    """The other readings are on the card, and the problem is one sentence."""
+    """The card of a failing benchmark has gpulab's own readings, and one sentence on the error."""
 
     def broken(_fn: Work) -> float:
         raise ZeroDivisionError("division by zero")
@@ -123,16 +123,18 @@ def test_a_benchmark_that_raises_has_a_card() -> None:
         (lambda fn: (fn(), (2.0, 1980.0))[1], ""),
     ],
 )
-def test_what_is_no_reading_says_why(benchmark: Callable[[Work], object], problem: str) -> None:
-    """One clear end of a sentence; a pair of seconds and clock is a reading."""
+def test_an_unusable_reading_has_a_reason(
+    benchmark: Callable[[Work], object], problem: str
+) -> None:
+    """Each unusable result has its reason; a number, or a pair of time and clock, is usable."""
     found = trial(benchmark, spinning(10))
     assert found.problem.startswith(problem)
     assert bool(found.problem) == bool(problem)
     assert (found.seconds is None) == bool(problem)
 
 
-def test_an_interrupt_comes_through_and_leaves_nothing_queued() -> None:
-    """Ctrl-C is no problem of the benchmark."""
+def test_an_interrupt_is_raised_and_leaves_an_empty_queue() -> None:
+    """Ctrl-C inside the benchmark is raised to the caller after the GPU has finished."""
 
     def interrupted(fn: Work) -> float:
         fn()
@@ -144,7 +146,7 @@ def test_an_interrupt_comes_through_and_leaves_nothing_queued() -> None:
 
 
 def test_hidden_works_follow_from_the_seed() -> None:
-    """The same seed has the same works; another one has other sizes, but the same lessons."""
+    """A seed always gives the same hidden works; the lessons' works are the same for all seeds."""
     names = [[(each.name, each.group) for each in works(seed)] for seed in (1, 1, 2)]
     assert names[0] == names[1]
     shown = [{name for name, group in each if group == LESSONS} for each in names]
@@ -164,6 +166,6 @@ def test_hidden_works_follow_from_the_seed() -> None:
 def test_wrong_arguments_are_refused(
     benchmark: object, options: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    """Before anything runs, with the value and what it may be."""
+    """A wrong argument is refused before anything runs, and the message says what is allowed."""
     with pytest.raises(error, match=message):
         gpulab.card(benchmark, **options)  # type: ignore[arg-type]  # wrong on purpose

@@ -1,6 +1,6 @@
-"""Locking the clock: who may, the messages of every refusal, and that it is always undone.
+"""Locking the clock: who may do it, each refusal's message, and that it is always undone.
 
-No hardware is touched: NVML and nvidia-smi are impostors, also in the processes started here.
+No hardware is touched: NVML and nvidia-smi are fakes, also in the processes started here.
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.support.strikes import struck
 
 ROOT = Path(__file__).parents[2]
 
-# Each writes to $LOG what it was asked to do.
+# Both fakes append each call to $LOG.
 SMI = """#!/bin/sh
 echo "nvidia-smi $*" >> "$LOG"
 echo "$SMI_SAYS"
@@ -63,8 +63,8 @@ class cuda:
 """
 
 
-class Impostors:
-    """Replacements for NVML and nvidia-smi, and the calls that they got."""
+class Fakes:
+    """Fakes of NVML and nvidia-smi, and the calls that they got."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
@@ -72,19 +72,19 @@ class Impostors:
 
     @property
     def asked(self) -> list[str]:
-        """What was asked so far, in order."""
+        """The calls so far, in order."""
         return self.log.read_text("utf-8").splitlines()
 
     def wait_for(self, n_lines: int) -> list[str]:
-        """Return what was asked, once there are so many lines."""
+        """Return the calls as soon as there are `n_lines` of them."""
         while len(self.asked) < n_lines:
             time.sleep(0.01)
         return self.asked
 
 
 @pytest.fixture
-def impostors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Impostors]:
-    """Put the impostors where this process and those that it starts look, and nothing else."""
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fakes]:
+    """Put the fakes where this process and its children look for NVML and nvidia-smi."""
     programs, modules = tmp_path / "bin", tmp_path / "modules"
     programs.mkdir()
     modules.mkdir()
@@ -101,21 +101,21 @@ def impostors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Impos
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     _nvml.forget()
-    yield Impostors(tmp_path)
+    yield Fakes(tmp_path)
     _nvml.forget()
     assert not _lock._entries
 
 
 @pytest.fixture
 def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose clock may be set."""
+    """Enter a virtual H200 whose clock may be locked."""
     with gpulab.virtual_gpu("H200") as virtual:
         virtual.machine.gpu.device.regime.has_clock_rights = True
         yield virtual
 
 
 def clock_mhz() -> int | None:
-    """Return the clock after it had time to rise."""
+    """Return the clock after it has had time to rise."""
     time.sleep(0.5)  # of the virtual clock
     return read(parts=["sm_mhz"]).sm_mhz
 
@@ -128,7 +128,7 @@ def message_of(kind: type[Exception], call: Callable[[], object]) -> str:
 
 
 def locking(sm_mhz: int, device: int | None = None) -> Callable[[], None]:
-    """Return a call that locks and leaves at once."""
+    """Return a function that locks the clock and unlocks it at once."""
 
     def call() -> None:
         with lock(sm_mhz, device=device):
@@ -138,8 +138,8 @@ def locking(sm_mhz: int, device: int | None = None) -> Callable[[], None]:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_virtual_clock_is_kept_and_given_free() -> None:
-    """Inside it is what was asked for, after it what it was."""
+def test_virtual_clock_is_locked_and_unlocked() -> None:
+    """The clock is the one asked for inside the context, and as before after it."""
     assert clock_mhz() == 1980
     with lock(1410) as held:
         assert clock_mhz() == 1410
@@ -149,7 +149,7 @@ def test_virtual_clock_is_kept_and_given_free() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_inner_lock_restores_the_outer() -> None:
-    """Three deep, and out again one by one."""
+    """Leaving a nested lock restores the clock of the lock around it."""
     with lock(1410):
         with lock(1005):
             with lock(1200):
@@ -161,7 +161,7 @@ def test_inner_lock_restores_the_outer() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_locks_may_end_in_any_order() -> None:
-    """The latest that is left is in force."""
+    """If locks end out of order, the latest that remains is in force."""
     first, second = lock(1410), lock(1005)
     first.__enter__()
     second.__enter__()
@@ -173,16 +173,16 @@ def test_locks_may_end_in_any_order() -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_errors_give_the_clock_free(error: type[BaseException]) -> None:
-    """An error of the work, Ctrl-C and the end of the program pass through, and undo the lock."""
+def test_errors_unlock_the_clock(error: type[BaseException]) -> None:
+    """Errors, Ctrl-C and SystemExit pass through and unlock the clock."""
     with pytest.raises(error), lock(1410):
         raise error
     assert clock_mhz() == 1980
 
 
 @pytest.mark.usefixtures("gpu")
-def test_an_error_at_any_line_of_the_end_gives_the_clock_free() -> None:
-    """A MemoryError while the lock is undone leaves no lock behind."""
+def test_an_error_at_any_line_of_the_exit_unlocks_the_clock() -> None:
+    """A MemoryError at any line of the exit still unlocks the clock."""
     n_struck, was_struck = 0, True
     while was_struck:
         locked = lock(1005)
@@ -200,7 +200,7 @@ def test_an_error_at_any_line_of_the_end_gives_the_clock_free() -> None:
 def test_interrupt_while_locking_is_undone(
     gpu: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C that comes when the driver has already obeyed leaves nothing locked."""
+    """Ctrl-C just after the driver has locked the clock unlocks it again."""
     nvml = sys.modules["pynvml"]
     obey = vars(nvml)["nvmlDeviceSetGpuLockedClocks"]
 
@@ -216,7 +216,7 @@ def test_interrupt_while_locking_is_undone(
 
 
 def test_each_gpu_has_its_lock() -> None:
-    """Another device is locked by its index, and restored apart."""
+    """Each GPU is locked and unlocked on its own."""
     with gpulab.virtual_gpu("H200", count=2) as gpu:
         for each in gpu.machine.gpus:
             each.device.regime.has_clock_rights = True
@@ -228,21 +228,21 @@ def test_each_gpu_has_its_lock() -> None:
             assert [read(index).sm_mhz for index in (0, 1)] == [1410, 1980]
 
 
-def test_lock_is_undone_in_its_own_world(impostors: Impostors) -> None:
-    """A virtual clock that is given free outside its context does not reach for a real one."""
+def test_virtual_lock_never_touches_a_real_gpu(fakes: Fakes) -> None:
+    """A virtual lock released outside its context does not call the real driver."""
     virtual = gpulab.virtual_gpu("H200")
     virtual.machine.gpu.device.regime.has_clock_rights = True
     held = lock(1410, device=0)
     with virtual:
         held.__enter__()
     held.__exit__(None, None, None)
-    assert impostors.asked == []
+    assert fakes.asked == []
     with virtual:
         assert clock_mhz() == 1980
 
 
-def test_virtual_gpu_without_rights_never_calls_the_command(impostors: Impostors) -> None:
-    """The refusal names the way on a real GPU, and that way is not tried."""
+def test_virtual_gpu_without_rights_never_calls_the_command(fakes: Fakes) -> None:
+    """The refusal prints the command for a real GPU, and does not run it."""
     with gpulab.virtual_gpu("H200"):
         message = message_of(ClockLockError, locking(1410))
     assert message == (
@@ -250,12 +250,12 @@ def test_virtual_gpu_without_rights_never_calls_the_command(impostors: Impostors
         "Permissions); on a real one an administrator can, with "
         "`sudo nvidia-smi -i 0 -lgc 1410,1410`, and undo it with `sudo nvidia-smi -i 0 -rgc`"
     )
-    assert impostors.asked == []
+    assert fakes.asked == []
 
 
 @pytest.mark.usefixtures("gpu")
 def test_unsupported_clock_names_the_nearest() -> None:
-    """A clock between two steps, and one above them all."""
+    """The error for an unsupported clock gives the range and the nearest supported one."""
     assert message_of(InvalidOptionError, locking(1400)) == (
         "sm_mhz=1400; the GPU supports clocks from 345 to 1980 MHz, "
         "and the nearest of them is 1395"
@@ -263,10 +263,10 @@ def test_unsupported_clock_names_the_nearest() -> None:
     assert message_of(InvalidOptionError, locking(3000)).endswith("nearest of them is 1980")
 
 
-def test_driver_locks_and_resets(impostors: Impostors) -> None:
-    """Through NVML, with the same lowest and highest, and nothing more once it is undone."""
+def test_driver_locks_and_resets(fakes: Fakes) -> None:
+    """NVML gets one lock with equal limits and one reset, and the watchdog ends."""
     with lock(1410, device=2) as held:
-        assert impostors.asked == ["lock 2 1410 1410"]
+        assert fakes.asked == ["lock 2 1410 1410"]
         (entry,) = _lock._entries
         assert entry.process is not None
         process = entry.process
@@ -275,42 +275,40 @@ def test_driver_locks_and_resets(impostors: Impostors) -> None:
         "clock asked to stay at 1410 MHz; to undo by hand: sudo nvidia-smi -i 2 -rgc"
     )
     assert process.returncode == 0
-    assert impostors.asked == ["lock 2 1410 1410", "reset 2"]
+    assert fakes.asked == ["lock 2 1410 1410", "reset 2"]
 
 
-def test_driver_restores_the_outer_lock(impostors: Impostors) -> None:
-    """The inner lock's end is a lock, not a reset."""
+def test_driver_restores_the_outer_lock(fakes: Fakes) -> None:
+    """The end of an inner lock sets the outer clock instead of resetting it."""
     with lock(1410), lock(1005):
         pass
-    assert impostors.asked == [
+    assert fakes.asked == [
         *("lock 0 1410 1410", "lock 0 1005 1005"),
         *("lock 0 1410 1410", "reset 0"),
     ]
 
 
-def test_command_takes_the_place_of_nvml(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A driver that refuses NVML and obeys nvidia-smi is asked through that, to the end."""
+def test_command_takes_the_place_of_nvml(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If NVML refuses, nvidia-smi locks the clock and also unlocks it."""
     monkeypatch.setenv("REFUSES", "1")
     with lock(1410, device=1):
         pass
-    assert impostors.asked == ["nvidia-smi -i 1 -lgc 1410,1410", "nvidia-smi -i 1 -rgc"]
+    assert fakes.asked == ["nvidia-smi -i 1 -lgc 1410,1410", "nvidia-smi -i 1 -rgc"]
 
 
-def test_command_needs_no_package(impostors: Impostors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without nvidia-ml-py the supported clocks are unknown, and the driver takes what it can."""
+def test_command_needs_no_package(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without nvidia-ml-py, any clock is passed to nvidia-smi."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     with lock(1411):
         pass
-    assert impostors.asked == ["nvidia-smi -i 3 -lgc 1411,1411", "nvidia-smi -i 3 -rgc"]
+    assert fakes.asked == ["nvidia-smi -i 3 -lgc 1411,1411", "nvidia-smi -i 3 -rgc"]
 
 
 def test_gpu_without_a_list_of_clocks_takes_any(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some drivers list none."""
+    """If the driver lists no supported clocks, any clock is passed on."""
     module = vars(sys.modules["pynvml"])
 
     def refuse(_handle: object) -> None:
@@ -318,11 +316,11 @@ def test_gpu_without_a_list_of_clocks_takes_any(
 
     monkeypatch.setitem(module, "nvmlDeviceGetSupportedMemoryClocks", refuse)
     locking(1411)()
-    assert impostors.asked == ["lock 0 1411 1411", "reset 0"]
+    assert fakes.asked == ["lock 0 1411 1411", "reset 0"]
 
 
-def test_refusal_says_how_by_hand(impostors: Impostors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both answers, the command, and how to undo it; and a clock not locked is not reset."""
+def test_refusal_says_how_by_hand(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has both answers and both commands, and nothing is reset."""
     monkeypatch.setenv("REFUSES", "1")
     monkeypatch.setenv("SMI_STATUS", "4")
     monkeypatch.setenv("SMI_SAYS", "The current user  does not\nhave permission")
@@ -331,7 +329,7 @@ def test_refusal_says_how_by_hand(impostors: Impostors, monkeypatch: pytest.Monk
         "nvidia-smi answers: The current user does not have permission); an administrator can, "
         "with `sudo nvidia-smi -i 0 -lgc 1410,1410`, and undo it with `sudo nvidia-smi -i 0 -rgc`"
     )
-    assert impostors.asked == ["nvidia-smi -i 0 -lgc 1410,1410"]
+    assert fakes.asked == ["nvidia-smi -i 0 -lgc 1410,1410"]
 
 
 @pytest.mark.parametrize(
@@ -339,30 +337,30 @@ def test_refusal_says_how_by_hand(impostors: Impostors, monkeypatch: pytest.Monk
     [("4", "nvidia-smi answers: exit status 4"), (None, "nvidia-smi is not on the path")],
 )
 def test_command_that_says_nothing(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch, status: str | None, answer: str
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch, status: str | None, answer: str
 ) -> None:
-    """The error contains its exit status, or says that the command does not exist."""
+    """Without output of nvidia-smi, the error has its exit status or says it is missing."""
     monkeypatch.setenv("REFUSES", "1")
     if status is None:
-        monkeypatch.setenv("PATH", str(impostors.log.parent))
+        monkeypatch.setenv("PATH", str(fakes.log.parent))
     else:
         monkeypatch.setenv("SMI_STATUS", status)
     assert f"Insufficient Permissions; {answer});" in message_of(ClockLockError, locking(1410))
 
 
 def test_command_that_cannot_run_is_no_crash(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An nvidia-smi that is no program is one more refusal."""
+    """An nvidia-smi that cannot be executed is reported like a refusal."""
     monkeypatch.setenv("REFUSES", "1")
-    (impostors.log.parent / "bin" / "nvidia-smi").write_bytes(b"\0")
+    (fakes.log.parent / "bin" / "nvidia-smi").write_bytes(b"\0")
     assert "nvidia-smi failed: " in message_of(ClockLockError, locking(1410))
 
 
-def test_clock_that_cannot_be_given_free_is_told(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch
+def test_clock_that_cannot_be_unlocked_is_reported(
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says what to do, and the watchdog tries its own way meanwhile."""
+    """If unlocking fails, the error says what to do, and the watchdog tries nvidia-smi."""
     held = lock(1410)
     held.__enter__()
     monkeypatch.setenv("REFUSES", "1")
@@ -370,14 +368,14 @@ def test_clock_that_cannot_be_given_free_is_told(
         "the clock of GPU 0 may still be locked at 1410 MHz (NVML answers: Insufficient "
         "Permissions); unlock it with `sudo nvidia-smi -i 0 -rgc`"
     )
-    assert impostors.asked == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
+    assert fakes.asked == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 
 
 def test_without_a_watchdog_nothing_is_locked(
-    impostors: Impostors, monkeypatch: pytest.MonkeyPatch
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock that a killed process would leave is not set."""
-    program = impostors.log.parent / "python"
+    """If the watchdog does not start, the clock is not locked, as a kill would leave it so."""
+    program = fakes.log.parent / "python"
     program.write_text("#!/bin/sh\nexit 3\n", "utf-8")
     program.chmod(0o755)
     start = "the clock was not locked at 1410 MHz, because nothing would unlock it if this process"
@@ -392,11 +390,11 @@ def test_without_a_watchdog_nothing_is_locked(
             f"{start} were killed: the process that waits for that did not start ({reason}"
         )
         assert message.endswith(end)
-    assert impostors.asked == []
+    assert fakes.asked == []
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that has locked GPU 0 at 1410 MHz and never leaves the ``with``."""
+    """Run a program that locks GPU 0 at 1410 MHz and never leaves the ``with``."""
     program = (
         "import os, signal, sys\n"
         "from gpulab.clocks._lock import lock\n"
@@ -414,19 +412,19 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("impostors")
+@pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("target", ["os.kill(os.getpid()", "os.killpg(os.getpgid(0)"])
-def test_killed_process_leaves_no_lock(impostors: Impostors, name: str, target: str) -> None:
-    """The watchdog gives the clock free, whether one process or its whole group was killed."""
+def test_killed_process_leaves_no_lock(fakes: Fakes, name: str, target: str) -> None:
+    """The watchdog unlocks the clock if the process or its whole group is killed."""
     done = run(f"{target}, signal.{name})")
     assert done.returncode == -getattr(signal, name), done.stderr
-    assert impostors.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
+    assert fakes.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 
 
-@pytest.mark.usefixtures("impostors")
+@pytest.mark.usefixtures("fakes")
 def test_watchdog_outlives_signals() -> None:
-    """What ends a batch job's processes one after the other does not end it first."""
+    """Signals that end a batch job do not end the watchdog before its process."""
     with lock(1410):
         (entry,) = _lock._entries
         process = entry.process
@@ -437,35 +435,35 @@ def test_watchdog_outlives_signals() -> None:
 
 
 @pytest.mark.slow
-def test_crash_leaves_no_lock(impostors: Impostors) -> None:
-    """A process that ends without any clean-up leaves no lock either."""
+def test_crash_leaves_no_lock(fakes: Fakes) -> None:
+    """A process that exits without clean-up leaves no lock."""
     assert run("os._exit(5)").returncode == 5
-    assert impostors.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
+    assert fakes.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 
 
 @pytest.mark.slow
-def test_watchdog_falls_back_on_nvml(impostors: Impostors) -> None:
-    """Where there is no nvidia-smi, as in some containers, the watchdog asks NVML."""
-    (impostors.log.parent / "bin" / "nvidia-smi").unlink()
+def test_watchdog_falls_back_on_nvml(fakes: Fakes) -> None:
+    """Without nvidia-smi, as in some containers, the watchdog uses NVML."""
+    (fakes.log.parent / "bin" / "nvidia-smi").unlink()
     run("os._exit(5)")
-    assert impostors.wait_for(2) == ["lock 0 1410 1410", "reset 0"]
+    assert fakes.wait_for(2) == ["lock 0 1410 1410", "reset 0"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "status"), [("", 0), ("sys.exit(7)", 7), ("raise ValueError", 1)]
 )
-def test_end_of_python_undoes_the_lock(impostors: Impostors, code: str, status: int) -> None:
-    """A notebook's kernel that shuts down has not left its cell's ``with``."""
+def test_end_of_python_undoes_the_lock(fakes: Fakes, code: str, status: int) -> None:
+    """The exit of Python unlocks the clock, as when a notebook's kernel is shut down."""
     done = run(f"keep = sys.modules['gpulab.clocks._lock'].keep = held\n{code}")
     assert done.returncode == status, done.stderr
-    assert impostors.asked == ["lock 0 1410 1410", "reset 0"]
+    assert fakes.asked == ["lock 0 1410 1410", "reset 0"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_forked_child_does_not_undo_the_lock(impostors: Impostors) -> None:
-    """Its end, clean or not, is not the end of the lock."""
+def test_forked_child_does_not_undo_the_lock(fakes: Fakes) -> None:
+    """The exit of a forked child does not unlock its parent's clock."""
     code = (
         "for how in (sys.exit, os._exit):\n"
         "    child = os.fork()\n"
@@ -475,4 +473,4 @@ def test_forked_child_does_not_undo_the_lock(impostors: Impostors) -> None:
     )
     done = run(code)
     assert done.returncode == 0, done.stderr
-    assert impostors.asked == ["lock 0 1410 1410", "children gone", "reset 0"]
+    assert fakes.asked == ["lock 0 1410 1410", "children gone", "reset 0"]

@@ -1,4 +1,4 @@
-"""Reading a GPU's clock: real and virtual GPUs, several GPUs, and missing values."""
+"""Reading clocks of real and virtual GPUs, of several GPUs, and missing values."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ class FakeError(Exception):
 
 
 class FakeNvml:
-    """NVML with GPUs that are numbers, and a record of what it was asked."""
+    """A fake NVML whose handles are numbers, with a list of its calls."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -58,7 +58,7 @@ class FakeNvml:
 
     @staticmethod
     def refuser(code: int) -> Callable[..., object]:
-        """Return an answer that refuses."""
+        """Return a function that raises this error code."""
 
         def refuse(*_args: object) -> object:
             raise FakeError(code)
@@ -66,12 +66,12 @@ class FakeNvml:
         return refuse
 
     def init(self) -> None:
-        """Do what nvmlInit does."""
+        """Start NVML."""
         self.asked.append("Init")
         self.is_running = True
 
     def function(self, name: str) -> Callable[..., object]:
-        """Return a real function, which is what the virtual GPU replaces."""
+        """Return a plain function, because the virtual GPU replaces only those."""
 
         def ask(*args: object) -> object:
             self.asked.append(name)
@@ -84,7 +84,7 @@ class FakeNvml:
 
 @pytest.fixture(autouse=True)
 def _no_gpu_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Start as in a new process that has not used CUDA."""
+    """Make the process look as if it had not used CUDA."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     _nvml.forget()
@@ -94,7 +94,7 @@ def _no_gpu_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Return the NVML that replaces a real driver's."""
+    """Return the fake NVML, installed as the package."""
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake.module)
     return fake
@@ -108,7 +108,7 @@ def message_of(kind: type[Exception], call: Callable[[], object]) -> str:
 
 
 def test_every_part_has_its_unit(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Milliwatts become watts, bits become words, and the moment is that of the host's clock."""
+    """Milliwatts become watts, bits become words, and the time is the host's clock."""
     monkeypatch.setattr(time, "perf_counter", lambda: 12.5)
     assert read() == Reading(
         at_s=12.5,
@@ -125,20 +125,20 @@ def test_every_part_has_its_unit(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 
 
 def test_only_the_parts_asked_for_are_read(nvml: FakeNvml) -> None:
-    """A part that is not asked for is None, and costs no question to the driver."""
+    """A part that is not asked for is None and is not queried."""
     reading = read(parts=["utilization"])
     assert nvml.asked == ["Init", "GetHandleByIndex", "GetUtilizationRates"]
     assert reading == Reading(reading.at_s, utilization=97)
 
 
 def test_quick_parts_are_parts() -> None:
-    """Those for every batch are the clock and its reasons."""
+    """The parts read after every batch are the clock and its reasons."""
     assert QUICK == ("sm_mhz", "reasons")
     assert set(QUICK) < set(PARTS)
 
 
 def test_refused_parts_are_none(nvml: FakeNvml) -> None:
-    """What this GPU lacks, or its driver forbids, leaves the other parts readable."""
+    """A part that the GPU or driver refuses is None, and the others are read."""
     nvml.answers["GetPowerUsage"] = nvml.refuser(NOT_SUPPORTED)
     nvml.answers["GetMaxClockInfo"] = nvml.refuser(NOT_SUPPORTED)
     reading = read()
@@ -147,19 +147,19 @@ def test_refused_parts_are_none(nvml: FakeNvml) -> None:
 
 
 def test_older_driver_knows_an_older_name(nvml: FakeNvml) -> None:
-    """The reasons are read from a driver that calls them reasons to throttle."""
+    """The reasons are read from an older driver, which calls them throttle reasons."""
     nvml.answers["GetCurrentClocksEventReasons"] = nvml.refuser(FUNCTION_NOT_FOUND)
     assert read().reasons == ("hardware slowdown",)
 
 
 def test_older_package_knows_an_older_name(nvml: FakeNvml) -> None:
-    """The reasons are read through a package without the newer function."""
+    """The reasons are read through a package that lacks the newer function."""
     del vars(nvml.module)["nvmlDeviceGetCurrentClocksEventReasons"]
     assert read().reasons == ("hardware slowdown",)
 
 
 def test_reasons_that_nobody_gives_are_none(nvml: FakeNvml) -> None:
-    """No reason given and no reason readable are two things."""
+    """No reasons are an empty tuple, and unreadable reasons are None."""
     nvml.answers["GetCurrentClocksEventReasons"] = lambda _handle: 0
     assert read().reasons == ()
     nvml.answers["GetCurrentClocksEventReasons"] = nvml.refuser(NOT_SUPPORTED)
@@ -168,7 +168,7 @@ def test_reasons_that_nobody_gives_are_none(nvml: FakeNvml) -> None:
 
 
 def test_every_reason_has_a_word() -> None:
-    """NVML's bits in their order; a bit of a later driver is shown as a number."""
+    """Each of NVML's bits has a name, and unknown bits are shown as numbers."""
     assert reasons_of(0x7FF) == (
         "idle",
         "applications clocks",
@@ -186,13 +186,13 @@ def test_every_reason_has_a_word() -> None:
 
 
 def test_reasons_are_merged_in_their_order() -> None:
-    """Each once, unknown ones last."""
+    """Merged reasons appear once, in NVML's order, unknown ones last."""
     mixed = ["reason 0x200", "power brake", "idle", "power cap", "power brake"]
     assert in_order(mixed) == ("idle", "power cap", "power brake", "reason 0x200")
 
 
 def test_unknown_part_is_refused(nvml: FakeNvml) -> None:
-    """A misspelt part is an error even where nothing can be read."""
+    """A misspelt part is refused even if nothing can be read."""
     vars(nvml.module).clear()
     message = (
         "unknown part of a reading 'sm_mzh'; did you mean 'sm_mhz'? Known: max_sm_mhz, "
@@ -203,7 +203,7 @@ def test_unknown_part_is_refused(nvml: FakeNvml) -> None:
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what to install; code that measures gets None."""
+    """`read` says what to install, and `try_read` returns None."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert message_of(ClocksUnavailableError, read) == (
         "the clocks cannot be read: nvidia-ml-py is not installed; pip install nvidia-ml-py"
@@ -212,7 +212,7 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_driver_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVML's own words are kept."""
+    """The error quotes NVML's own words."""
     monkeypatch.setitem(vars(nvml.module), "nvmlInit", nvml.refuser(9))
     assert message_of(ClocksUnavailableError, read) == (
         "the clocks cannot be read: NVML answers: code 9; check that nvidia-smi lists the GPU"
@@ -222,7 +222,7 @@ def test_missing_driver_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("nvml")
 def test_hidden_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that CUDA_VISIBLE_DEVICES hides has no clock."""
+    """A device hidden by CUDA_VISIBLE_DEVICES cannot be read."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     assert message_of(ClocksUnavailableError, lambda: read(1)) == (
         "the clocks of device 1 cannot be read: device 1 is not visible "
@@ -233,20 +233,20 @@ def test_hidden_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nvml")
 def test_empty_list_of_devices_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch itself fails with an IndexError there."""
+    """An empty CUDA_VISIBLE_DEVICES gives None, although torch raises IndexError there."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert try_read() is None
 
 
 @pytest.mark.usefixtures("nvml")
 def test_numbers_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's device 0 is the first of CUDA_VISIBLE_DEVICES, which NVML numbers differently."""
+    """Device 0 is the first of CUDA_VISIBLE_DEVICES, translated to NVML's number."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
     assert [read(device).sm_mhz for device in (None, 0, 1)] == [1003, 1003, 1001]
 
 
-def test_uuid_tells_which_gpu_it_is(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA counts the fastest GPU first and NVML by bus, so a GPU in use is found by its UUID."""
+def test_gpu_is_found_by_its_uuid(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU in use is found by UUID, as CUDA and NVML number GPUs differently."""
     nvml.answers["GetHandleByUUID"] = {"GPU-a": 5, "GPU-b": 4}.__getitem__
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
@@ -263,7 +263,7 @@ def test_uuid_tells_which_gpu_it_is(nvml: FakeNvml, monkeypatch: pytest.MonkeyPa
 def test_gpu_is_looked_up_again_once_cuda_runs(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guess from the environment is replaced once torch knows the GPU."""
+    """A guess from the environment is replaced as soon as torch knows the GPU."""
     nvml.answers["GetHandleByUUID"] = lambda _uuid: 7
     assert read(0).sm_mhz == 1000
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
@@ -274,7 +274,7 @@ def test_gpu_is_looked_up_again_once_cuda_runs(
 
 
 def test_asking_does_not_start_cuda(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that forks later, or that never uses CUDA, may ask for the clock."""
+    """Reading the clock does not initialize CUDA, so the program can still fork."""
 
     def refuse() -> int:
         pytest.fail("CUDA was started")
@@ -285,20 +285,20 @@ def test_asking_does_not_start_cuda(nvml: FakeNvml, monkeypatch: pytest.MonkeyPa
 
 
 def test_highest_clock_is_asked_for_once(nvml: FakeNvml) -> None:
-    """The query alone takes a driver milliseconds, and its answer never changes."""
+    """The highest clock is queried once per GPU: it takes milliseconds and never changes."""
     assert [read(device).max_sm_mhz for device in (0, 0, 1)] == [1980] * 3
     assert nvml.asked.count("GetMaxClockInfo") == 2
 
 
 def test_nvml_is_opened_once(nvml: FakeNvml) -> None:
-    """Later readings ask for their parts and nothing else."""
+    """Later readings query their parts and nothing else."""
     for _ in range(3):
         read(parts=["power_w"])
     assert nvml.asked == ["Init", "GetHandleByIndex", *["GetPowerUsage"] * 3]
 
 
 def test_forked_child_opens_its_own(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handle belongs to the process that it was opened in."""
+    """A forked child initializes NVML again, since handles belong to one process."""
     read(parts=())
     child = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: child)
@@ -307,14 +307,14 @@ def test_forked_child_opens_its_own(nvml: FakeNvml, monkeypatch: pytest.MonkeyPa
 
 
 def test_nvml_that_somebody_shut_down_is_opened_again(nvml: FakeNvml) -> None:
-    """A program that calls nvmlShutdown once too often does not blind the next reading."""
+    """If the program has called nvmlShutdown, the next reading initializes NVML again."""
     read()
     nvml.is_running = False
     assert read(parts=["power_w"]).power_w == 690.9
 
 
 def test_handles_do_not_change_worlds(nvml: FakeNvml) -> None:
-    """Each world's functions get that world's handles, also when entered a second time."""
+    """Real handles go to the real NVML and virtual ones to the virtual, on each switch."""
     handles: list[object] = []
 
     def clock(handle: object, _kind: int) -> int:
@@ -334,7 +334,7 @@ def test_handles_do_not_change_worlds(nvml: FakeNvml) -> None:
 
 @pytest.mark.parametrize("package", ["installed", "not installed"])
 def test_virtual_gpu_at_rest(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read like a real one, package or not; each part takes as long as it does there."""
+    """A virtual GPU reads like a real one, at the real cost, with or without the package."""
     if package == "not installed":
         monkeypatch.setitem(sys.modules, "pynvml", None)
         monkeypatch.delattr(torch.cuda, "pynvml", raising=False)
@@ -348,14 +348,14 @@ def test_virtual_gpu_at_rest(package: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_each_virtual_gpu_has_its_clock() -> None:
-    """A device that is not the current one can be read."""
+    """A device other than the current one can be read."""
     with gpulab.virtual_gpu("H200", count=2) as gpu:
         gpu.machine.gpus[1].device.regime.lock(0, 1200)
         assert [read(index, QUICK).sm_mhz for index in (None, 0, 1)] == [1980, 1980, 1200]
 
 
 def test_frame_has_a_row_a_reading() -> None:
-    """Times start at 0, reasons are text, and what was not read is missing."""
+    """Times start at 0, reasons are text, and unread values are missing."""
     frame = to_frame(
         [
             Reading(5.0, sm_mhz=1980, reasons=()),
@@ -371,16 +371,16 @@ def test_frame_has_a_row_a_reading() -> None:
     assert list(to_frame([]).columns) == ["time_s", *PARTS]
 
 
-def products(n: int = 8192) -> Callable[[], object]:
-    """Return work that the power limit slows down: half-precision products."""
+def matmuls(n: int = 8192) -> Callable[[], object]:
+    """Return half-precision matmuls, which the power limit slows down."""
     a = torch.empty(n, n, device="cuda", dtype=torch.float16)
     return lambda: a @ a
 
 
 def test_watching_sees_the_clock_fall() -> None:
-    """The first reading is at rest, the others come at their times, and the clock settles."""
+    """The first reading is before the work, the others come on time, and the clock falls."""
     with gpulab.virtual_gpu("H200"):
-        readings = list(watch(products(), duration_s=0.4, period_s=0.1, parts=QUICK))
+        readings = list(watch(matmuls(), duration_s=0.4, period_s=0.1, parts=QUICK))
         assert torch.cuda.current_stream().query()  # nothing is left behind
     times_s = [reading.at_s - readings[0].at_s for reading in readings]
     assert [round(time_s, 2) for time_s in times_s] == [0.0, 0.1, 0.2, 0.3, 0.4]
@@ -394,7 +394,7 @@ def test_watching_sees_the_clock_fall() -> None:
 
 
 def elapsed_ms(work: Callable[[], object]) -> float:
-    """Return the time on the GPU from before the work to after all of it."""
+    """Return the time between events around the work."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     work()
@@ -404,10 +404,10 @@ def elapsed_ms(work: Callable[[], object]) -> float:
 
 
 def test_watched_gpu_has_no_pauses() -> None:
-    """Work of 25 µs follows upon work of 25 µs, because the host is ahead of the GPU."""
+    """Watching leaves no pauses, because the host stays ahead of the GPU."""
     calls = []
-    with gpulab.virtual_gpu("H200", first_use=False):
-        work = products(2048)
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        work = matmuls(2048)
 
         def load() -> None:
             work()
@@ -419,10 +419,10 @@ def test_watched_gpu_has_no_pauses() -> None:
 
 
 def test_host_is_ahead_by_one_period_at_most() -> None:
-    """Work does not pile up after the last reading."""
+    """No more than one period of work remains after the last reading."""
     with gpulab.virtual_gpu("H200", first_use=False):
         began_s = time.perf_counter()
-        list(watch(products(), duration_s=0.1, period_s=0.01))
+        list(watch(matmuls(), duration_s=0.1, period_s=0.01))
         torch.cuda.synchronize()
         assert 0.1 < time.perf_counter() - began_s < 0.1 + 0.01 + 0.002
 
@@ -438,13 +438,13 @@ def test_host_is_ahead_by_one_period_at_most() -> None:
 def test_watching_needs_times(duration_s: float, period_s: float, message: str) -> None:
     """A wrong time is refused at the call, not at the first reading."""
     times = {"duration_s": duration_s, "period_s": period_s}
-    look = lambda: Reading(time.perf_counter())  # noqa: E731 # as short as it is
+    look = lambda: Reading(time.perf_counter())  # noqa: E731 # too short for a def
     assert message_of(InvalidOptionError, lambda: watch(print, **times)) == message
     assert message_of(InvalidOptionError, lambda: watch_by(print, look, **times)) == message
 
 
 def test_watching_refuses_before_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be read, the load is not called."""
+    """If nothing can be read, the load is not called."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     calls: list[int] = []
     with pytest.raises(ClocksUnavailableError):
@@ -453,14 +453,14 @@ def test_watching_refuses_before_it_works(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_watching_by_a_look_asks_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The readings are those of the look, at the times at which the driver would be asked."""
+    """`watch_by` takes its readings from the given function, not from the driver."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
 
     def look() -> Reading:
         return Reading(time.perf_counter(), power_w=1.5)
 
     with gpulab.virtual_gpu("H200"):
-        readings = list(watch_by(products(), look, duration_s=0.3, period_s=0.1))
+        readings = list(watch_by(matmuls(), look, duration_s=0.3, period_s=0.1))
         assert torch.cuda.current_stream().query()  # nothing is left behind
     times_s = [reading.at_s - readings[0].at_s for reading in readings]
     assert [round(time_s, 2) for time_s in times_s] == [0.0, 0.1, 0.2, 0.3]

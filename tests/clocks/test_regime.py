@@ -1,4 +1,4 @@
-"""Regimes: exact verdicts on made-up readings."""
+"""The verdicts of `summarize` and `flag`, exact for made-up readings."""
 
 import pytest
 
@@ -9,17 +9,17 @@ TOP = 1980
 
 
 def at(sm_mhz: int | None, *reasons: str, top: int | None = TOP) -> Reading:
-    """Return a reading of a clock and its reasons."""
+    """Return a reading with this clock and these reasons."""
     return Reading(0.0, sm_mhz=sm_mhz, reasons=reasons, max_sm_mhz=top)
 
 
 def of_clock(*clocks_mhz: int) -> list[Reading]:
-    """Return readings of clocks alone, as measuring code takes them between batches."""
+    """Return readings with nothing but a clock, as taken between batches."""
     return [Reading(0.0, sm_mhz=clock_mhz) for clock_mhz in clocks_mhz]
 
 
 def test_highest_clock_is_a_burst() -> None:
-    """The clock that short work has."""
+    """A clock near its maximum, as during short work, is a burst."""
     assert summarize([at(1980), at(1965), None]) == Regime(
         kind="burst",
         why="the clock was between 1965 and 1980 of 1980 MHz",
@@ -31,7 +31,7 @@ def test_highest_clock_is_a_burst() -> None:
 
 
 def test_power_cap_settles_the_clock() -> None:
-    """The clock that long work has, with the readings at the edges of it in their place."""
+    """A clock limited by the power cap, as during long work, is settled."""
     readings = [at(1980), *[at(1440, "power cap")] * 3, at(1455, "power cap")]
     assert summarize(readings) == Regime(
         kind="settled",
@@ -46,7 +46,7 @@ def test_power_cap_settles_the_clock() -> None:
 
 
 def test_regime_of_the_recorded_h200() -> None:
-    """A watched product: the reason comes one reading after the clock has fallen."""
+    """The recorded H200 is settled, though its reason comes one reading after the fall."""
     clocks_mhz = [1980, 1980, 1485, 1455, 1440, 1185, 1380, 1425, 1440]
     reasons = [(), (), *[("power cap",)] * 7]
     readings = [at(mhz, *why) for mhz, why in zip(clocks_mhz, reasons, strict=True)]
@@ -58,7 +58,7 @@ def test_regime_of_the_recorded_h200() -> None:
 
 
 def test_lingering_reason_does_not_settle_the_clock() -> None:
-    """The driver names the power cap for a while after the work before is done."""
+    """A power cap left from earlier work does not count while the clock is at its maximum."""
     regime = summarize([at(1965, "power cap"), at(1980), at(1980)])
     assert (regime.kind, regime.reasons) == ("burst", ("power cap",))
     assert regime.why == "the clock was between 1965 and 1980 of 1980 MHz"
@@ -74,7 +74,7 @@ def test_lingering_reason_does_not_settle_the_clock() -> None:
     ],
 )
 def test_protection_is_throttling(reason: str) -> None:
-    """One reading of it is enough, and it comes before every other verdict."""
+    """One reading with a protective reason means throttled, before any other verdict."""
     regime = summarize([at(1980, "power cap"), at(1980, reason), at(1980)])
     assert regime.kind == "throttled"
     assert regime.why == f"the clock stayed at 1980 of 1980 MHz; the driver reports: {reason}"
@@ -82,7 +82,7 @@ def test_protection_is_throttling(reason: str) -> None:
 
 
 def test_protection_without_a_clock_is_throttling() -> None:
-    """A driver that gives reasons but no clock gives enough."""
+    """A protective reason without a clock is enough for throttled."""
     assert summarize([at(None, "power brake", "power cap")]) == Regime(
         kind="throttled",
         why="the driver reports: power brake",
@@ -92,7 +92,7 @@ def test_protection_without_a_clock_is_throttling() -> None:
 
 
 def test_idle_readings_are_left_out() -> None:
-    """A GPU that wakes for the work was not slow during the work."""
+    """Readings of an idle GPU before and after the work are ignored."""
     assert summarize([at(345, "idle"), at(1980), at(345, "idle")]) == Regime(
         kind="burst",
         why="the clock stayed at 1980 of 1980 MHz",
@@ -103,12 +103,12 @@ def test_idle_readings_are_left_out() -> None:
 
 
 def test_idle_alone_is_idle() -> None:
-    """Work that no reading has met cannot be judged."""
+    """If all readings are idle, the regime is idle."""
     assert summarize([at(345, "idle")] * 2) == Regime("idle", "the GPU was idle at every reading")
 
 
 def test_locked_clock_is_settled() -> None:
-    """Below the highest, steady, and with no reason or that of a setting."""
+    """A steady clock below the maximum, without a limiting reason, is settled."""
     assert str(summarize([at(1410)] * 3)) == (
         "settled: the clock stayed at 1410 of 1980 MHz, and the driver gives no reason: "
         "it may be locked"
@@ -128,7 +128,7 @@ def test_moving_clock_without_a_reason_is_unknown() -> None:
 
 
 def test_nothing_read_is_unknown() -> None:
-    """No reading, no clock, or no highest clock to compare with."""
+    """Without a reading, a clock or a maximum, the regime is unknown."""
     assert (
         summarize([]) == summarize([None]) == Regime("unknown", "there is no reading of the clock")
     )
@@ -142,32 +142,32 @@ def test_nothing_read_is_unknown() -> None:
 
 
 def test_highest_clock_of_one_reading_serves_all() -> None:
-    """Only the readings before and after ask for it, when the GPU may be idle."""
+    """One reading with the maximum, even an idle one, is enough for all."""
     assert summarize([at(345, "idle"), *of_clock(1980, 1965)]).kind == "burst"
     assert summarize([*of_clock(1980, 1965), at(1980)]).kind == "burst"
 
 
 def test_power_cap_needs_no_highest_clock() -> None:
-    """The driver's word is enough."""
+    """With the reason power cap, the clock is settled even if the maximum is unknown."""
     regime = summarize([at(1440, "power cap", top=None)])
     assert (regime.kind, regime.max_sm_mhz) == ("settled", None)
     assert regime.why == "the clock stayed at 1440 MHz, limited by the power cap"
 
 
 @pytest.mark.parametrize(("tolerance", "changed"), [(0.01, True), (0.03, False), (0.05, False)])
-def test_tolerance_is_the_change_that_is_borne(*, tolerance: float, changed: bool) -> None:
-    """30 of 1980 MHz are 1.5 %."""
+def test_tolerance_is_the_change_that_is_accepted(*, tolerance: float, changed: bool) -> None:
+    """A clock counts as changed if it moved by more than the tolerance."""
     regime = summarize([at(1980), at(1950)], tolerance=tolerance)
     assert (regime.changed, regime.change) == (changed, 30 / 1980)
 
 
 def test_clock_of_zero_is_no_error() -> None:
-    """A GPU that is off shows no clock."""
+    """A clock of 0 MHz causes no division by zero."""
     assert summarize([at(0, "power cap")]).change == 0.0
 
 
 def test_samples_at_another_clock_are_flagged() -> None:
-    """Each sample has its batch's reading, and the median sample says what is usual."""
+    """Each sample has its batch's clock, and those far from the median sample's are flagged."""
     readings = of_clock(1980, 1440, 1455, 1305)
     assert flag(readings) == (True, False, False, True)
     assert flag(readings, [1, 2, 0, 1]) == (True, False, False, True)
@@ -175,33 +175,33 @@ def test_samples_at_another_clock_are_flagged() -> None:
 
 
 def test_two_halves_are_not_flagged_both() -> None:
-    """The mean of two clocks is no clock that a sample was taken at."""
+    """If half the samples have one clock and half another, only one half is flagged."""
     assert flag(of_clock(1440, 1980)) == (False, True)
 
 
 def test_samples_without_a_clock_are_not_flagged() -> None:
-    """Nothing is known of them."""
+    """Samples with an unknown clock are not flagged."""
     assert flag([None, *of_clock(1980, 1980)], [2, 1, 1]) == (False,) * 4
     assert flag([None, Reading(0.0)]) == (False, False)
     assert flag([]) == ()
 
 
 def test_slowed_samples_are_flagged() -> None:
-    """Heat at the same clock is another regime too, unless most samples had it."""
+    """Samples slowed by heat are flagged at the same clock, unless most were."""
     hot, cool = at(1980, "thermal slowdown (software)"), at(1980, "power cap")
     assert flag([cool, hot, cool]) == (False, True, False)
     assert flag([hot, hot, cool]) == (False, False, False)
 
 
 def test_tolerance_decides_what_is_flagged() -> None:
-    """1965 of 1980 MHz are within 1 % and not within half of one."""
+    """1965 of 1980 MHz is within 1 % but not within 0.5 %."""
     readings = of_clock(1980, 1980, 1965)
     assert flag(readings, tolerance=0.01) == (False, False, False)
     assert flag(readings, tolerance=0.005) == (False, False, True)
 
 
 def test_sizes_must_fit_the_readings() -> None:
-    """A size too few would give samples the wrong clock."""
+    """Batch sizes and readings of different number are refused."""
     with pytest.raises(InvalidOptionError) as error:
         flag(of_clock(1980, 1980), [3])
     assert str(error.value) == "1 batch_sizes for 2 readings; give one size for each reading"
@@ -209,7 +209,7 @@ def test_sizes_must_fit_the_readings() -> None:
 
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.5, float("nan")])
 def test_tolerance_is_a_share(tolerance: float) -> None:
-    """Both verdicts refuse another number alike."""
+    """Both functions refuse a tolerance outside 0 to 1."""
     message = f"tolerance={tolerance}; it must be between 0 and 1, such as 0.01 for 1 %"
     for verdict in (summarize, flag):
         with pytest.raises(InvalidOptionError) as error:

@@ -1,4 +1,4 @@
-"""One exported course and one process for answers, for all tests of the course."""
+"""Fixtures of the course: one exported course and one grader with its process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from gpulab.course._folder import SECRET_VARIABLE, CourseFolder
 from gpulab.course._judging import Grader
 from gpulab.course._sandbox import Sandbox
 
-# A right answer takes a tenth of this; a loop without an end takes all of it.
+# A right answer takes a tenth of this, and an endless loop is stopped after it.
 LIMITS = AnswerLimits(cpu_s=2)
 SECRET = "a secret for tests alone"
 
@@ -29,6 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def grader(folder: Path) -> Iterator[Grader]:
-    """Give a grader with small limits, and its process."""
+    """Yield a grader whose process has small limits."""
     with Sandbox(LIMITS) as sandbox:
         yield Grader(CourseFolder.opened(folder), sandbox)

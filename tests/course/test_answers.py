@@ -1,4 +1,4 @@
-"""Answers are judged: right ones, each typical mistake, and every kind of misuse."""
+"""Answers get the right marks: right ones, typical mistakes, and every kind of misuse."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def marks_of(grader: Grader, folder: Path, lab: str, **changed: str) -> dict[str, Mark]:
-    """Return the marks of a submission that is right but for some answers."""
+    """Return the marks of a right submission with some answers changed."""
     notebook = solved(folder, lab, "ada", **changed)
     return {mark.question: mark for mark in grader.marks(LABS[lab], notebook, "ada")}
 
@@ -22,7 +22,7 @@ def marks_of(grader: Grader, folder: Path, lab: str, **changed: str) -> dict[str
 def test_right_answers_get_full_marks_and_no_answers_none(
     grader: Grader, folder: Path, lab: str
 ) -> None:
-    """The keys are right by their own judges, twice the same, and nothing is given for nothing."""
+    """The keys get full marks each time, and an untouched notebook gets none."""
     first, second = (marks_of(grader, folder, lab) for _ in range(2))
     assert {name: mark.points for name, mark in first.items()} == {
         question.name: question.points for question in LABS[lab].questions
@@ -37,8 +37,8 @@ def test_right_answers_get_full_marks_and_no_answers_none(
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_cost_their_part(grader: Grader, folder: Path, mistake: str) -> None:
-    """Each typical mistake gets the marks for what it still gets right."""
+def test_a_mistake_costs_only_its_part(grader: Grader, folder: Path, mistake: str) -> None:
+    """An answer with a typical mistake gets the marks for its right parts."""
     lab, question = mistake.partition(":")[0].split(".")
     source, points = MISTAKES[mistake]
     mark = marks_of(grader, folder, lab, **{question: source})[question]
@@ -52,7 +52,7 @@ def test_mistakes_cost_their_part(grader: Grader, folder: Path, mistake: str) ->
 def test_misuse_is_marked_and_the_next_answer_is_unharmed(
     grader: Grader, folder: Path, flag: str, source: str
 ) -> None:
-    """It gets nothing and a flag, and a right answer after it gets everything."""
+    """Misuse gets no marks and a flag, and a right answer after it gets full marks."""
     cheated = marks_of(grader, folder, "timing", tail=source)["tail"]
     assert (cheated.points, cheated.flag) == (0.0, flag)
     assert marks_of(grader, folder, "timing")["tail"].points == cheated.max_points
@@ -71,15 +71,15 @@ def test_misuse_is_marked_and_the_next_answer_is_unharmed(
         ("readings", f"readings = {'-' * 100_000}1", 0),
     ],
 )
-def test_values_that_are_wrong_get_nothing(
+def test_wrong_values_get_no_marks(
     grader: Grader, folder: Path, question: str, source: str, points: float
 ) -> None:
-    """Practice keys, guesses of everything and computed values are worth nothing."""
+    """Keys of the practice exercises, guesses of all letters and computed values get no marks."""
     assert marks_of(grader, folder, "timing", **{question: source})[question].points == points
 
 
 def test_a_neighbours_answers_are_wrong(grader: Grader, folder: Path) -> None:
-    """Another learner's values get at most a part of the marks: the numbers differ."""
+    """Another learner's values do not get full marks, because each learner's numbers differ."""
     copied = solved(folder, "timing", "ada")
     marks = {mark.question: mark for mark in grader.marks(LABS["timing"], copied, "bob")}
     own = solutions(folder, "timing", "bob")

@@ -1,4 +1,4 @@
-"""The sandbox for answers: each of its restrictions, tried from inside."""
+"""The sandbox for answers enforces each of its restrictions, tried from inside."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import pytest
 from gpulab.course import _confine
 from gpulab.course._sandbox import Sandbox
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
 _LANDLOCKED = """
 import os, socket, sys
@@ -44,7 +44,7 @@ for name, attempt in tries.items():
 @pytest.mark.skipif("Landlock" not in _confine.walls(), reason="this kernel has no Landlock")
 @pytest.mark.skipif("no Landlock" in _confine.walls(), reason="this kernel has no Landlock")
 def test_landlock_refuses_what_python_would_allow(tmp_path: Path) -> None:
-    """Without the audit hook too: no other file, no writing, no network, no signals."""
+    """Landlock refuses other files, writing, network and signals, even without the audit hook."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open" / "file").write_text("x")
     (tmp_path / "secret").write_text("x")
@@ -62,7 +62,7 @@ _ANSWER = "import os, socket, ctypes\ndef tail(work, n_calls):\n    {}\n    retu
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """Give a process for answers; they come without the gate that reads them first."""
+    """Yield a process for answers, without the check that reads their source first."""
     with Sandbox(_confine.AnswerLimits(cpu_s=2)) as running:
         yield running
 
@@ -82,14 +82,16 @@ def sandbox() -> Iterator[Sandbox]:
         ("forged", "os.write(3, b'[' * 99)"),
     ],
 )
-def test_an_answer_is_held_without_the_gate(sandbox: Sandbox, flag: str, attempt: str) -> None:
-    """What comes past the reading of the answer is refused and named while it runs."""
+def test_an_answer_is_confined_without_the_source_check(
+    sandbox: Sandbox, flag: str, attempt: str
+) -> None:
+    """An attempt that the source check would miss is refused and flagged at run time."""
     assert sandbox.run("tail", "tail", _ANSWER.format(attempt), ["draw"]).flag == flag
 
 
 @pytest.mark.slow
 def test_an_answer_cannot_read_the_graders_files(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Keys, other submissions and the checker itself are out of its reach, and are named."""
+    """Reading any other file, such as keys or the checker, is refused, and the flag names it."""
     (tmp_path / "secret").write_text("x")
     for path in (tmp_path / "secret", Path(_confine.__file__), Path(__file__)):
         source = _ANSWER.format(f"os.open({str(path)!r}, 0)")
@@ -99,7 +101,7 @@ def test_an_answer_cannot_read_the_graders_files(sandbox: Sandbox, tmp_path: Pat
 
 @pytest.mark.slow
 def test_an_answer_that_sleeps_is_ended(sandbox: Sandbox) -> None:
-    """Waiting costs no processor time, so the clock on the wall ends it."""
+    """A sleeping answer, which uses no CPU time, is ended by the limit on wall time."""
     kept = sandbox.limits
     sandbox.limits = replace(kept, wall_s=0.5)
     try:
@@ -111,7 +113,7 @@ def test_an_answer_that_sleeps_is_ended(sandbox: Sandbox) -> None:
 
 @pytest.mark.slow
 def test_a_process_that_was_ended_is_started_again(sandbox: Sandbox) -> None:
-    """An answer that takes the process with it is marked, and the next one is not."""
+    """Only the answer during which the process ended is flagged; the next gets a new process."""
     assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""
     assert sandbox._process is not None
     sandbox._process.kill()

@@ -1,4 +1,4 @@
-"""An export that fails says why in one line, and never overwrites another course."""
+"""A failing export says why in one line, and no export overwrites another course."""
 
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -14,7 +14,7 @@ from gpulab.errors import CourseFolderError, GradingError, NotebookError, Unknow
 
 @pytest.fixture
 def nbgrader_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let nbgrader have the version that is in the list; an empty list is no nbgrader."""
+    """Pretend that nbgrader has the version in this list, or is missing if the list is empty."""
     versions = ["0.9.6"]
 
     def version(name: str) -> str:
@@ -27,8 +27,8 @@ def nbgrader_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("nbgrader_version")
-def test_a_course_has_all_that_the_grader_needs(tmp_path: Path) -> None:
-    """The command names the folder, and the secret is the grader's alone."""
+def test_the_commands_export_a_course_and_show_its_key(tmp_path: Path) -> None:
+    """The export names the next step, only its owner can read the secret, and the key is shown."""
     made = CliRunner().invoke(main, ["course", "export", "--nbgrader", str(tmp_path / "c")])
     assert made.exit_code == 0, made.output
     assert "Next, in this folder: nbgrader generate_assignment timing" in made.output
@@ -42,8 +42,8 @@ def test_a_course_has_all_that_the_grader_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nbgrader_version")
-def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    """A file, and a folder with anything in it, are left as they are."""
+def test_unusable_folders_are_refused(tmp_path: Path) -> None:
+    """A file and a folder that is not empty are refused and not changed."""
     file = tmp_path / "file"
     file.write_text("mine")
     with pytest.raises(CourseFolderError) as error:
@@ -60,8 +60,8 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nbgrader_version")
-def test_an_unknown_lab_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    """A typo names the lab that was meant, and nothing is written."""
+def test_an_unknown_lab_leads_to_a_suggestion(tmp_path: Path) -> None:
+    """A misspelt lab leads to a suggestion, and nothing is written."""
     with pytest.raises(UnknownNameError, match=r"unknown lab 'timming'; did you mean 'timing'\?"):
         course.export(tmp_path / "c", ["timming"])
     assert not (tmp_path / "c").exists()
@@ -77,7 +77,7 @@ def test_an_unknown_lab_is_answered_with_the_nearest(tmp_path: Path) -> None:
 def test_nbgrader_must_be_there_and_new_enough(
     tmp_path: Path, nbgrader_version: list[str], installed: list[str], message: str
 ) -> None:
-    """The message has the command that installs it."""
+    """If nbgrader is missing or too old, the message has the command that installs it."""
     nbgrader_version[:] = installed
     with pytest.raises(GradingError) as error:
         course.export(tmp_path / "c")
@@ -86,7 +86,7 @@ def test_nbgrader_must_be_there_and_new_enough(
 
 @pytest.mark.usefixtures("nbgrader_version")
 def test_an_installed_package_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the clone around the package there is nothing to export."""
+    """An installed package, which has no keys, refuses to export."""
     monkeypatch.setattr(_export, "files", lambda _name: tmp_path / "gpulab")
     with pytest.raises(NotebookError, match="the keys of the labs are not in the installed"):
         course.export(tmp_path / "c")
@@ -101,7 +101,7 @@ def test_an_installed_package_has_no_keys(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_damaged_description_is_named(tmp_path: Path, content: str, message: str) -> None:
-    """The file is named, and what to do."""
+    """The message names a damaged course file, or one of another version, and the cure."""
     course.export(tmp_path / "c")
     (tmp_path / "c" / "course.json").write_text(content)
     with pytest.raises(CourseFolderError, match=message):

@@ -1,4 +1,4 @@
-"""Learners get their own questions, which stay the same, and keys that the GPU confirms."""
+"""Each learner gets their own questions, always the same, with keys that the GPU confirms."""
 
 import time
 from pathlib import Path
@@ -20,13 +20,13 @@ LEARNERS = [f"learner-{number}" for number in range(12)]
 
 
 def test_questions_belong_to_a_learner() -> None:
-    """The same id gets the same question, however it is typed; another id gets another one."""
+    """An id always gets the same questions, in upper or lower case; another id gets others."""
     ada, same, bob = (
         course.lab("timing", token="t", learner=learner) for learner in ("ada", " ADA", "bob")
     )
     assert repr(ada) == "Lab: time GPU work, 3 questions, 11 points, for ada"
     assert str(ada.ask("readings")) == str(same.ask("readings")) != str(bob.ask("readings"))
-    # the draw is part of the form of a course: learner and grader may have other Pythons
+    # The numbers must not change: learner and grader may have different versions of Python.
     assert ada.ask("readings").question.startswith(
         "The kernel takes 28 ms, the backlog 80 ms, and the sleep of the host 40 ms."
     )
@@ -35,8 +35,8 @@ def test_questions_belong_to_a_learner() -> None:
     assert ada.form("tail", {"tail": print}).startswith("tail: there is an answer.")
 
 
-def test_wrong_names_are_answered() -> None:
-    """An empty id, a lab and a question that do not exist."""
+def test_wrong_names_are_refused() -> None:
+    """An empty id, an unknown lab and an unknown question each get a message."""
     with pytest.raises(InvalidOptionError, match="learner=''; write the id under which you"):
         course.lab("timing", token="t", learner="")
     with pytest.raises(UnknownNameError, match="unknown lab 'stream'; did you mean 'streams'"):
@@ -48,7 +48,7 @@ def test_wrong_names_are_answered() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LABS)
 def test_a_notebook_runs_from_top_to_bottom(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As nbgrader's own check of a learner's notebook does, with answers and without a grader."""
+    """A solved notebook runs without output, as in nbgrader's check of a learner's notebook."""
     keys = read_keys(KEYS / f"{name}.py")
     notebook = source_notebook(LABS[name], "t", keys)
     names: dict[str, object] = {}
@@ -61,7 +61,7 @@ def test_a_notebook_runs_from_top_to_bottom(name: str, capsys: pytest.CaptureFix
 
 
 def test_every_question_has_a_key_and_a_key_for_every_learner() -> None:
-    """No variant of any learner is refused by its own judge."""
+    """Every question has a key, which is right for the variants of many learners."""
     for name, lab in LABS.items():
         keys = read_keys(KEYS / f"{name}.py")
         assert keys.keys() == {question.name for question in lab.questions}
@@ -75,8 +75,8 @@ def test_every_question_has_a_key_and_a_key_for_every_learner() -> None:
 
 
 @pytest.mark.slow
-def test_the_lines_that_wait_are_those_that_wait_on_the_gpu() -> None:
-    """Each line of the first question is run after a long kernel."""
+def test_the_waiting_lines_of_the_key_wait_on_the_gpu() -> None:
+    """The lines that take long after a long kernel are the right answer of the first question."""
     keys = read_keys(KEYS / "timing.py")
     waiting = set()
     for line in (line for pair in _timing._PAIRS for line in pair):
@@ -97,7 +97,7 @@ def test_the_lines_that_wait_are_those_that_wait_on_the_gpu() -> None:
 
 
 def test_the_four_readings_are_those_of_the_gpu() -> None:
-    """The program of the question, run with a learner's numbers."""
+    """The question's program, run with a learner's numbers, gives the key's four readings."""
     keys = read_keys(KEYS / "timing.py")
     variant = LABS["timing"].question("readings").variant("t", "ada")
     numbers = {name: float(str(value)) for name, value in variant.numbers.items()}

@@ -1,4 +1,4 @@
-"""nbgrader takes the course without changes: from the export to marks in its gradebook."""
+"""nbgrader's own commands grade an exported course, up to marks in the gradebook."""
 
 import json
 import os
@@ -29,8 +29,8 @@ JOIN student ON submitted_assignment.student_id = student.id GROUP BY student.id
 
 
 def nbgrader(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run nbgrader's own command in a course's folder."""
-    # it starts alembic by its name
+    """Run nbgrader's command in the folder of a course."""
+    # nbgrader starts alembic by its name, so the environment's programs must be on the path.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
@@ -52,14 +52,14 @@ def scores_in(folder: Path) -> dict[str, float]:
 
 
 def without(notebook: NotebookNode, cell_id: str) -> NotebookNode:
-    """Return a notebook from which a learner has deleted a cell."""
+    """Return the notebook without one of its cells."""
     notebook.cells = [cell for cell in notebook.cells if cell.id != cell_id]
     return notebook
 
 
 @pytest.fixture(scope="module")
 def graded(folder: Path) -> Path:
-    """Release a lab and grade submissions of every kind by nbgrader's own commands."""
+    """Release a lab and grade every kind of submission with nbgrader's commands."""
     assert nbgrader(folder, "generate_assignment", "timing").returncode == 0
     release = folder / "release" / "timing" / "timing.ipynb"
     notebooks = {
@@ -88,16 +88,16 @@ def graded(folder: Path) -> Path:
 
 
 def test_marks_reach_the_gradebook(graded: Path) -> None:
-    """Solved gives all, untouched none, a cheat what the other answers give."""
+    """A solved lab gets all marks, an untouched one none, a cheat those of the other answers."""
     scores = scores_in(graded)
     assert (scores["ada"], scores["bob"], scores["cheat"]) == (11.0, 0.0, 6.0)
-    # what nbgrader mends costs nothing; an answer that is not there gives nothing
+    # Damage that nbgrader repairs costs nothing, and a missing answer gets no marks.
     assert (scores["kernel"], scores["twice"], scores["unmarked"]) == (11.0, 11.0, 11.0)
     assert scores["deleted"] == 7.0
 
 
 def test_damage_and_misuse_are_reported_by_name(graded: Path) -> None:
-    """The report has a line for each notebook that is not as it should be."""
+    """The report has a line for each damaged or suspicious notebook."""
     text = course.report(graded)
     found = {line.split()[1]: line for line in text.splitlines() if line.startswith("timing")}
     assert found["ada"].split(None, 2)[2] == "11 of 11: waits 2/2  readings 4/4  tail 5/5"
@@ -114,7 +114,7 @@ def test_damage_and_misuse_are_reported_by_name(graded: Path) -> None:
 
 
 def test_a_second_grading_gives_the_same(graded: Path) -> None:
-    """The marks do not depend on when or how often they are given."""
+    """Grading a submission again gives the same marks, byte for byte."""
     marks = graded / "marks" / "timing" / "ada.json"
     before, first = scores_in(graded), marks.read_bytes()
     marks.unlink()
@@ -122,8 +122,8 @@ def test_a_second_grading_gives_the_same(graded: Path) -> None:
     assert (scores_in(graded), marks.read_bytes()) == (before, first)
 
 
-def test_nothing_that_is_released_contains_a_key(graded: Path) -> None:
-    """The learner's notebook has neither solutions nor hidden tests, and no secret."""
+def test_the_released_notebook_contains_no_key(graded: Path) -> None:
+    """The learner's notebook has no solution, no hidden test and no secret."""
     text = (graded / "release" / "timing" / "timing.ipynb").read_text("utf-8")
     secret = (graded / "grader" / "secret").read_text("utf-8").strip()
     for word in ("SOLUTION", "HIDDEN", "elapsed_time", "RuntimeError", secret):
@@ -131,7 +131,7 @@ def test_nothing_that_is_released_contains_a_key(graded: Path) -> None:
 
 
 def test_without_the_configuration_nobody_gets_marks(graded: Path) -> None:
-    """Nbgrader's usual way executes the cells: then each of them fails."""
+    """If nbgrader executes the cells as usual, each hidden test fails instead of giving marks."""
     notebook = read_notebook(graded / "source" / "timing" / "timing.ipynb")
     marked = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
     assert len(marked) == len(LABS["timing"].questions)
@@ -142,7 +142,7 @@ def test_without_the_configuration_nobody_gets_marks(graded: Path) -> None:
 
 
 def test_grading_without_the_secret_stops(graded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what is missing, and no mark is changed."""
+    """With a wrong or missing secret, grading stops with one line, and no mark is changed."""
     file, before = graded / "grader" / "secret", scores_in(graded)
     monkeypatch.setenv("GPULAB_GRADER_SECRET", "another")
     done = nbgrader(graded, "autograde", "timing", "--force")
@@ -163,15 +163,15 @@ def test_grading_without_the_secret_stops(graded: Path, monkeypatch: pytest.Monk
     )
 
 
-def test_marks_are_kept_with_their_reasons(graded: Path) -> None:
-    """A file for each submission has points, flags and lines, for other tools."""
+def test_marks_are_saved_with_their_reasons(graded: Path) -> None:
+    """Each submission has a file with points and flags, for other tools."""
     record = json.loads((graded / "marks" / "timing" / "cheat.json").read_text("utf-8"))
     tail = record["marks"][2]
     assert (tail["question"], tail["points"], tail["of"], tail["flag"]) == ("tail", 0.0, 5, "time")
 
 
 def test_feedback_shows_marks_and_reasons_and_no_key(graded: Path) -> None:
-    """A page is made from what was judged outside the notebook."""
+    """The feedback page has marks and reasons, and contains no secret and no path."""
     done = nbgrader(graded, "generate_feedback", "timing", "--student", "cheat")
     assert done.returncode == 0, done.stderr
     page = (graded / "feedback" / "cheat" / "timing" / "timing.html").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The choice of a GPU: its reasons, its effect in each cell, and its end on every way out."""
+"""Choosing a GPU: the reasons given, the effect in each cell, and the end in every case."""
 
 import json
 import os
@@ -21,13 +21,13 @@ NO_GPU = Obstacle("torch 2.13.0 is a CPU build", "install a build for CUDA")
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend a machine without a GPU, wherever the tests run."""
+    """Make this machine look as if it had no GPU."""
     monkeypatch.setattr(_probe, "cuda_obstacle", lambda: NO_GPU)
 
 
 @pytest.fixture
 def _with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend a machine with a GPU that torch can use."""
+    """Make this machine look as if it had a GPU that torch can use."""
     monkeypatch.setattr(_probe, "cuda_obstacle", lambda: None)
     monkeypatch.setattr(_probe, "cuda_name", lambda: "NVIDIA L4")
     monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
@@ -35,7 +35,7 @@ def _with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_without_a_gpu() -> None:
-    """Without a GPU the virtual H200 is used, and the device says why and what that means."""
+    """Without a GPU the virtual H200 is chosen, and the text says why."""
     chosen = gpulab.use()
     assert str(chosen) == (
         "NVIDIA H200, virtual: torch 2.13.0 is a CPU build, "
@@ -48,7 +48,7 @@ def test_auto_without_a_gpu() -> None:
 @pytest.mark.usefixtures("_with_gpu")
 @pytest.mark.parametrize("gpu", ["auto", "cuda"])
 def test_a_real_gpu_is_taken(gpu: str) -> None:
-    """Where torch can use a GPU, it is the one in use."""
+    """If torch can use a GPU, "auto" and "cuda" choose it."""
     chosen = gpulab.use(gpu)
     assert (chosen.source, chosen.virtual) == ("measured", None)
     assert str(chosen) == "NVIDIA L4, real: torch can use it"
@@ -57,7 +57,7 @@ def test_a_real_gpu_is_taken(gpu: str) -> None:
 @pytest.mark.usefixtures("_with_gpu")
 @pytest.mark.parametrize("gpu", ["A100", "a100"])
 def test_a_named_gpu_is_virtual_even_beside_a_real_one(gpu: str) -> None:
-    """A name asks for the virtual GPU of that name, in any case."""
+    """A name chooses a virtual GPU even if there is a real one, in any case of letters."""
     chosen = gpulab.use(gpu)
     assert chosen.source == "virtual"
     assert str(chosen) == (
@@ -66,8 +66,8 @@ def test_a_named_gpu_is_virtual_even_beside_a_real_one(gpu: str) -> None:
     )
 
 
-def test_cuda_is_demanded_in_vain() -> None:
-    """The refusal says what is in the way and what to do, and changes nothing."""
+def test_cuda_without_a_gpu_is_refused() -> None:
+    """Asking for "cuda" without a GPU is refused with a cure, and the choice stays."""
     before = gpulab.use("A100")
     with pytest.raises(NoGpuError) as error:
         gpulab.use("cuda")
@@ -81,7 +81,7 @@ def test_cuda_is_demanded_in_vain() -> None:
     ("gpu", "hint"), [("H20", "did you mean 'H200'? "), ("cude", "did you mean 'cuda'? "), (7, "")]
 )
 def test_unknown_gpu(gpu: str, hint: str) -> None:
-    """An unknown name is answered with the nearest, and changes nothing."""
+    """An unknown name is refused with the nearest, and the choice stays."""
     before = gpulab.use("A100")
     with pytest.raises(UnknownNameError) as error:
         gpulab.use(gpu)
@@ -94,27 +94,27 @@ def test_unknown_gpu(gpu: str, hint: str) -> None:
 
 
 def test_unsupported_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No GPU is chosen on a torch that nothing was tested with."""
+    """No GPU can be chosen with an unsupported torch."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
     with pytest.raises(UnsupportedVersionError, match=r"^torch 2\.4\.0 is not supported; "):
         gpulab.use()
 
 
 def test_html_is_escaped() -> None:
-    """A notebook shows the same sentence, with the name emphasised."""
+    """The HTML has the same sentence with the name in bold, and is escaped."""
     html = device.Device("A<B", "measured", "why & how")._repr_html_()
     assert html == "<p><strong>A&lt;B</strong>, real: why &amp; how</p>"
 
 
 def test_current_chooses_at_first_need() -> None:
-    """Without a choice, the first use chooses as "auto" does, and the choice stays."""
+    """Without a choice, `current` chooses as "auto" does, and the choice stays."""
     first = device.current()
     assert first.reason == NO_GPU.reason
     assert device.current() is first
 
 
 def test_only_an_unasked_virtual_gpu_stands_in() -> None:
-    """A virtual GPU that was named, or entered by hand, is what its user wants."""
+    """`stands_in` is true only for a virtual GPU that the user did not ask for."""
     assert device.current().stands_in
     with gpulab.virtual_gpu("H200"):
         assert not device.current().stands_in
@@ -124,7 +124,7 @@ def test_only_an_unasked_virtual_gpu_stands_in() -> None:
 
 
 def test_current_sees_a_gpu_entered_by_hand() -> None:
-    """Inside a with statement its GPU is the one in use, before any other choice."""
+    """Inside a ``with`` statement its GPU is current, whatever was chosen before."""
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
         assert device.current().virtual is by_hand
@@ -134,7 +134,7 @@ def test_current_sees_a_gpu_entered_by_hand() -> None:
 
 
 def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first choice inside a virtual GPU looks at the real torch, and comes back inside."""
+    """Inside a virtual GPU, the real torch is examined, and the context is entered again."""
     seen = []
     monkeypatch.setattr(_probe, "cuda_obstacle", lambda: seen.append(entered()) or NO_GPU)
     with gpulab.virtual_gpu("T4") as outer, outer:
@@ -145,8 +145,8 @@ def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.Mo
     assert seen == [None, None]
 
 
-def test_a_script_is_told_to_enter() -> None:
-    """A script that chooses a virtual GPU gets an error at once, with the way to enter it."""
+def test_a_script_is_warned_to_enter() -> None:
+    """`use` in a script warns at once and shows how to enter the virtual GPU."""
     script = {"__name__": "__main__", "gpulab": gpulab}
     with pytest.warns(device.NotEnteredWarning) as caught:
         exec("gpulab.use('a100')", script)
@@ -158,7 +158,7 @@ def test_a_script_is_told_to_enter() -> None:
 
 
 def test_active_enters_and_leaves() -> None:
-    """Code that needs the GPU gets it for as long as it asks, also if it fails."""
+    """The GPU is entered for the block and left after it, also after an error."""
     chosen = gpulab.use("H200")
 
     def fail_inside() -> None:
@@ -173,7 +173,7 @@ def test_active_enters_and_leaves() -> None:
 
 
 def test_active_inside_is_the_same_gpu() -> None:
-    """Asked for inside itself, the GPU stays entered until the outermost leaves."""
+    """A nested `active` gives the same GPU, which the outer one leaves."""
     with device.active() as outer:
         with device.active() as inner:
             assert inner is outer
@@ -182,14 +182,14 @@ def test_active_inside_is_the_same_gpu() -> None:
 
 @pytest.mark.usefixtures("_with_gpu")
 def test_active_does_nothing_for_a_real_gpu() -> None:
-    """A real GPU is there already."""
+    """For a real GPU, `active` enters nothing."""
     with device.active() as in_use:
         assert in_use.virtual is None
         assert entered() is None
 
 
 def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of this machine's CUDA is claimed for a virtual GPU."""
+    """The conditions of a virtual GPU do not have this machine's CUDA or driver."""
     monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
     taken = device.conditions()
     assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
@@ -203,7 +203,7 @@ def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_with_gpu")
 def test_conditions_of_a_real_gpu() -> None:
-    """A real GPU is recorded with its CUDA and its driver."""
+    """The conditions of a real GPU have its CUDA and driver versions."""
     taken = device.conditions()
     assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
         *("NVIDIA L4", "13.0", "580.159.03"),
@@ -211,7 +211,7 @@ def test_conditions_of_a_real_gpu() -> None:
 
 
 def test_doctor_says_what_is_used_instead() -> None:
-    """The report names the virtual GPU that is used instead, without choosing it."""
+    """The report names the virtual GPU used instead, without choosing it."""
     rows = {row.topic: row for row in gpulab.doctor().rows}
     assert rows["GPU"].instead == "the virtual NVIDIA H200"
     assert rows["virtual GPU"].state == "usable"
@@ -220,14 +220,14 @@ def test_doctor_says_what_is_used_instead() -> None:
 
 @pytest.mark.usefixtures("_with_gpu")
 def test_doctor_says_what_is_in_use() -> None:
-    """The report names the real GPU, and the virtual one if that was chosen."""
+    """The report names the real GPU, or the virtual one if it was chosen."""
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "NVIDIA L4"
     gpulab.use("T4")
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "the virtual Tesla T4"
 
 
 def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails is reported by name."""
+    """If the virtual GPU fails, the report quotes its error."""
 
     def broken(_gpu: str) -> None:
         raise RuntimeError("no such private name")
@@ -237,7 +237,7 @@ def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -
     assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
 
 
-# Runs cells in a real shell, and looks between them: is a virtual GPU entered, is time real?
+# Runs cells in a real shell, and notes after each whether a virtual GPU is still entered.
 CELLS = """
 import json, sys, time
 from IPython.core.interactiveshell import InteractiveShell
@@ -255,7 +255,7 @@ LOOK += "\ninside = inside and inside.name"
 
 
 def _run_cells(python: list[str], *cells: str) -> list[list[object]]:
-    """Return for each cell: did it succeed, was the GPU left, and which one was inside."""
+    """Return for each cell: whether it succeeded, whether the GPU was left, and `inside`."""
     done = subprocess.run(
         [*python, "-c", CELLS, json.dumps(cells)],
         capture_output=True,
@@ -269,7 +269,7 @@ def _run_cells(python: list[str], *cells: str) -> list[list[object]]:
 
 @pytest.mark.slow
 def test_cells_run_inside_and_the_kernel_outside(warm_python: list[str]) -> None:
-    """Each cell after the choice runs inside the virtual GPU; between cells it is left."""
+    """Each cell runs inside the chosen virtual GPU, which is left between cells."""
     use = "import gpulab; gpulab.use('A100')\n" + LOOK
     assert _run_cells(warm_python, LOOK, use, LOOK) == [
         *[[True, True, None], [True, True, "A100"], [True, True, "A100"]],
@@ -281,14 +281,14 @@ def test_cells_run_inside_and_the_kernel_outside(warm_python: list[str]) -> None
     "cell", ["1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing"]
 )
 def test_cells_that_fail_leave_as_well(cell: str, warm_python: list[str]) -> None:
-    """An error, Ctrl-C, a syntax error or an exit in a cell leaves the GPU like any other end."""
+    """A cell that ends with any error leaves the GPU too."""
     seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", cell, LOOK)
     assert seen[1:] == [[False, True, None], [True, True, "H200"]]
 
 
 @pytest.mark.slow
 def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
-    """The refusal says where to choose, and the GPU of the cells stays in use."""
+    """`use` on another thread is refused, and the GPU of the cells stays in use."""
     other = (
         "import threading; inside = []\n"
         "def choose():\n"
@@ -307,7 +307,7 @@ def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
 
 @pytest.mark.slow
 def test_choosing_again_replaces(warm_python: list[str]) -> None:
-    """A second choice takes the place of the first at once, and a refused one changes nothing."""
+    """A second choice replaces the first at once, and a refused one changes nothing."""
     again = "gpulab.use('A100')\n" + LOOK
     seen = _run_cells(
         warm_python, "import gpulab; gpulab.use('T4')", again, LOOK, "gpulab.use('cuda')", LOOK
@@ -316,8 +316,8 @@ def test_choosing_again_replaces(warm_python: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_between_two_gpus_leaves_the_new_one(warm_python: list[str]) -> None:
-    """The old GPU has been left and the new one not entered yet: the interrupt waits for that."""
+def test_ctrl_c_between_two_gpus_waits_for_the_new_one(warm_python: list[str]) -> None:
+    """Ctrl-C between leaving one GPU and entering the next waits until that is done."""
     struck = (
         "import signal; notebook = gpulab.device._notebook_session.session\n"
         "release = notebook.release\n"
@@ -333,7 +333,7 @@ def test_ctrl_c_between_two_gpus_leaves_the_new_one(warm_python: list[str]) -> N
 
 @pytest.mark.slow
 def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
-    """Magics that run their body as a cell leave the outer one inside."""
+    """After a cell run by another cell, the outer cell is still inside the GPU."""
     nested = "get_ipython().run_cell('2 + 2')\n" + LOOK
     assert _run_cells(warm_python, "import gpulab; gpulab.use('T4')", nested)[1] == [
         True,
@@ -343,8 +343,8 @@ def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_cell_whose_end_was_lost_is_made_up_for(warm_python: list[str]) -> None:
-    """Ctrl-C in IPython itself may skip the end of a cell; the next cell counts from zero."""
+def test_a_cell_whose_end_was_lost_is_repaired(warm_python: list[str]) -> None:
+    """If Ctrl-C in IPython skips the end of a cell, the next cell repairs it."""
     lose = (
         "from IPython import get_ipython\n"
         "leave = gpulab.device._notebook_session.session.leave\n"

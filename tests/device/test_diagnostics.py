@@ -1,4 +1,4 @@
-"""The report on a machine: no guesses, and a reason and a cure for each gap."""
+"""The report on a machine gives a reason and a cure for each gap, and no guesses."""
 
 import ctypes
 import importlib.metadata
@@ -25,7 +25,7 @@ ROWS = Report(
 
 
 def test_report_is_aligned_text() -> None:
-    """A terminal shows one aligned line a topic, with what is used instead."""
+    """The text has one aligned line per topic, with what is used instead."""
     assert str(ROWS) == (
         "torch  2.13.0  supported\n"
         "GPU    none    a <CPU> build; used instead: the virtual NVIDIA H200"
@@ -33,7 +33,7 @@ def test_report_is_aligned_text() -> None:
 
 
 def test_report_is_a_table_with_headings() -> None:
-    """A notebook shows a table that a screen reader can walk, with everything escaped."""
+    """The HTML is a table with headings for screen readers, and is escaped."""
     html = ROWS._repr_html_()
     assert html.count('scope="col"') == 3
     assert html.count('scope="row"') == 2
@@ -41,7 +41,7 @@ def test_report_is_a_table_with_headings() -> None:
 
 
 def test_report_as_plain_data() -> None:
-    """The JSON names its schema and keeps every field of every row."""
+    """The JSON names its schema and has every field of every row."""
     assert ROWS.to_dict() == {
         "schema": "gpulab.doctor/1",
         "rows": [
@@ -58,7 +58,7 @@ def test_report_as_plain_data() -> None:
 
 @pytest.mark.parametrize("version", ["3.10.14", "3.15.0", "2.7.18"])
 def test_unsupported_python(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another Python is refused with the ones that work."""
+    """An unsupported Python is refused with the supported ones."""
     monkeypatch.setattr(platform, "python_version", lambda: version)
     with pytest.raises(UnsupportedVersionError) as error:
         _probe.check_versions()
@@ -69,7 +69,7 @@ def test_unsupported_python(version: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("version", ["2.10.1", "2.14.0", "3.0.0"])
 def test_unsupported_torch(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another torch is refused with the line that installs one that works."""
+    """An unsupported torch is refused with the command that installs a supported one."""
     monkeypatch.setattr(_probe, "torch_version", lambda: version)
     with pytest.raises(UnsupportedVersionError) as error:
         _probe.check_versions()
@@ -82,7 +82,7 @@ def test_unsupported_torch(version: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("python", ["3.11.0", "3.14.9"])
 @pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.13.1+cu130"])
 def test_supported_versions(version: str, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends of both ranges are accepted."""
+    """Both ends of both ranges of versions are accepted."""
     monkeypatch.setattr(_probe, "torch_version", lambda: version)
     monkeypatch.setattr(platform, "python_version", lambda: python)
     _probe.check_versions()
@@ -91,7 +91,7 @@ def test_supported_versions(version: str, python: str, monkeypatch: pytest.Monke
 def _machine(
     monkeypatch: pytest.MonkeyPatch, *, driver: tuple[int, int] | None, visible: str | None = None
 ) -> None:
-    """Pretend a CUDA build of torch on a machine where it sees no GPU."""
+    """Make torch look like a CUDA build on a machine where it sees no GPU."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.13.0+cu130")
     monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
     monkeypatch.setattr(_probe, "driver_cuda_version", lambda: driver)
@@ -102,7 +102,7 @@ def _machine(
 
 
 def test_cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A torch without CUDA is named as the reason."""
+    """The reason for a CPU build is that torch lacks CUDA."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.13.0+cpu")
     monkeypatch.setattr(_probe, "cuda_version", lambda: None)
     assert _probe.cuda_obstacle() == Obstacle(
@@ -112,7 +112,7 @@ def test_cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report distinguishes a CUDA build without a driver from one without a GPU."""
+    """A CUDA build without a driver has a reason of its own."""
     _machine(monkeypatch, driver=None)
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but no NVIDIA driver was found",
@@ -121,7 +121,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that is too old is named with what it supports."""
+    """The reason for an old driver gives the CUDA version that it supports."""
     _machine(monkeypatch, driver=(12, 4))
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but the NVIDIA driver supports CUDA 12.4 at most",
@@ -130,7 +130,7 @@ def test_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hidden_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report distinguishes a GPU hidden by the environment from a missing one."""
+    """A GPU hidden by CUDA_VISIBLE_DEVICES has a reason of its own."""
     _machine(monkeypatch, driver=(13, 0), visible="")
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but CUDA_VISIBLE_DEVICES='' shows it no GPU",
@@ -138,8 +138,8 @@ def test_hidden_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_no_gpu_behind_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver without a GPU is said to be one."""
+def test_driver_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that lists no GPU has a reason of its own."""
     _machine(monkeypatch, driver=(13, 1))
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0 and the NVIDIA driver is there, "
@@ -149,7 +149,7 @@ def test_no_gpu_behind_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no obstacle where torch can use a GPU, even if torch warns."""
+    """If torch can use the GPU there is no obstacle, even if torch warns."""
     _machine(monkeypatch, driver=(13, 0))
 
     def is_available() -> bool:
@@ -161,7 +161,7 @@ def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver gives its CUDA version as one number: 1000 times major plus 10 times minor."""
+    """The driver's version is one number: 1000 times major plus 10 times minor."""
 
     def answer(pointer: object) -> None:
         pointer._obj.value = 12110  # type: ignore[attr-defined] # what byref() returns
@@ -172,14 +172,14 @@ def test_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_driver_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the driver's library there is no driver."""
+    """Without the driver's library there is no driver version."""
     monkeypatch.setattr(_probe, "DRIVER_LIBRARY", "libno-such-driver.so.9")
     assert _probe.driver_cuda_version() is None
 
 
 @pytest.fixture(autouse=True)
 def _fresh_driver_version() -> Iterator[None]:
-    """Forget the driver's version, which is read once a process and pretended here."""
+    """Clear the cached driver version, which the tests fake."""
     yield
     _probe.driver_version.cache_clear()
 
@@ -207,7 +207,7 @@ def _refuse() -> None:
 def test_unreadable_driver(
     nvml: object, state: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without NVML, or without its answer, results do without the driver's version."""
+    """Without NVML or its answer, results have no driver version."""
     monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type] # None: not there
     lacking = "nothing; results carry no driver version"
     assert _rows()["driver"] == DiagnosisRow("driver", state, reason, lacking)
@@ -216,7 +216,7 @@ def test_unreadable_driver(
 
 
 def test_driver_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver's version is what NVML says."""
+    """The driver's version is the one that NVML returns."""
     monkeypatch.setitem(sys.modules, "pynvml", _nvml(lambda: None))
     assert _rows()["driver"] == DiagnosisRow("driver", "580.159.03", "read through NVML")
     _probe.driver_version.cache_clear()
@@ -231,7 +231,7 @@ def _rows(
 
 
 def test_rows_without_a_gpu() -> None:
-    """Each thing that is missing says why, and what takes its place."""
+    """Each missing part has its reason and what is used instead."""
     rows = _rows(Obstacle("no driver", "install it"), "the virtual NVIDIA H200")
     assert list(rows) == [
         *["Python", "torch", "GPU", "driver", "clocks", "profiler", "virtual GPU", "JupyterLab"],
@@ -246,7 +246,7 @@ def test_rows_without_a_gpu() -> None:
 
 
 def test_rows_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a GPU its clock is read, and the profiler is usable if torch was built with CUPTI."""
+    """With a GPU the clock is read, and with CUPTI the profiler is usable."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     monkeypatch.setattr(torch.cuda, "clock_rate", lambda: 1980)
     monkeypatch.setattr(torch.profiler, "supported_activities", lambda: activities)
@@ -258,8 +258,8 @@ def test_rows_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_rows_with_a_gpu_that_tells_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that cannot be read and a profiler without CUPTI are said, not fatal."""
+def test_rows_without_clock_and_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreadable clock and a missing CUPTI are reported and do not fail."""
     monkeypatch.setattr(torch.cuda, "clock_rate", _refuse)
     monkeypatch.setattr(torch.profiler, "supported_activities", list)
     rows = _rows()
@@ -277,7 +277,7 @@ def test_rows_with_a_gpu_that_tells_little(monkeypatch: pytest.MonkeyPatch) -> N
 def test_broken_virtual_gpu_on_another_torch_names_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where the torch is outside the supported range, a supported one is proposed."""
+    """If the virtual GPU fails on an unsupported torch, the report suggests a supported one."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.14.0")
     assert _rows(virtual="streams: gave a wrong result")["virtual GPU"].instead == (
         "a CUDA GPU only, or a torch that is supported"
@@ -285,14 +285,14 @@ def test_broken_virtual_gpu_on_another_torch_names_the_cure(
 
 
 def test_broken_virtual_gpu_is_reported() -> None:
-    """If even the virtual GPU fails, the report still stands and says so."""
+    """If the virtual GPU fails, the report is complete and says so."""
     assert _rows(virtual="KeyError: 'x'")["virtual GPU"] == DiagnosisRow(
         "virtual GPU", "not usable", "KeyError: 'x'", "a CUDA GPU only"
     )
 
 
 def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report does not refuse: it is what a person runs when something is wrong."""
+    """The report lists unsupported versions instead of refusing them."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
     monkeypatch.setattr(platform, "python_version", lambda: "3.15.0")
     rows = _rows()
@@ -301,7 +301,7 @@ def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch
 
 
 def test_missing_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without JupyterLab the report says how to get it."""
+    """Without JupyterLab the report says how to install it."""
 
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)

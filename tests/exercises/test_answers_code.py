@@ -1,4 +1,4 @@
-"""Functions that learners write run on the virtual GPU, and each mistake has its diagnosis."""
+"""Functions of learners run on the virtual GPU, and each typical mistake gets its diagnosis."""
 
 import time
 import timeit
@@ -16,7 +16,7 @@ Work = Callable[[], object]
 
 
 def timed(work: Work) -> float:
-    """Wait, read, work, wait, read: the right stopwatch."""
+    """Time the work correctly: wait for the GPU before both readings of the clock."""
     torch.cuda.synchronize()
     start_s = time.perf_counter()
     work()
@@ -42,7 +42,7 @@ def wait_too_late(work: Work) -> float:
 
 
 def no_wait_before(work: Work) -> float:
-    """Begin while others still have work in the queue."""
+    """Start the clock while the queue still contains other work."""
     start_s = time.perf_counter()
     work()
     torch.cuda.synchronize()
@@ -50,7 +50,7 @@ def no_wait_before(work: Work) -> float:
 
 
 def wait_inside_before(work: Work) -> float:
-    """Wait inside the interval, for the work of others."""
+    """Wait for the other work inside the timed interval."""
     start_s = time.perf_counter()
     torch.cuda.synchronize()
     work()
@@ -63,12 +63,12 @@ def twice(work: Work) -> float:
 
 
 def raises(work: Work) -> float:
-    """Take the work's result for what it is not."""
+    """Index the work's result, which is None."""
     return work()["time"]  # type: ignore[index]  # the mistake under test
 
 
 def stub(work: Work) -> None:
-    """Stand where the notebook expects a solution."""
+    """Do nothing, like the placeholder in the notebook."""
 
 
 def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1e3) -> float:
@@ -84,7 +84,7 @@ def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1
 
 
 def pair_before(work: Work) -> float:
-    """Record both events in front of the work."""
+    """Record both events before the work."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     end.record()
@@ -105,7 +105,7 @@ def pair_on_a_side_stream(work: Work) -> float:
 
 
 def pair_and_host(work: Work) -> float:
-    """Use a pair of events, but return the host's time, with work in the queue before."""
+    """Record a pair of events, but return the host's time without waiting first."""
     start_s = time.perf_counter()
     pair(work)
     return time.perf_counter() - start_s
@@ -163,14 +163,14 @@ EVENT_TIMERS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("function", "code"), STOPWATCHES)
-def test_stopwatches_are_told_apart(function: object, code: str) -> None:
+def test_each_stopwatch_gets_its_verdict(function: object, code: str) -> None:
     """The right one passes on an idle and on a busy GPU; each wrong one is named."""
     verdict = exercises.check("02.time-it-right", function)
     assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
 
 
 @pytest.mark.parametrize(("function", "code"), EVENT_TIMERS)
-def test_event_timers_are_told_apart(function: object, code: str) -> None:
+def test_each_event_timer_gets_its_verdict(function: object, code: str) -> None:
     """The right one passes on an idle and on a busy GPU; each wrong one is named."""
     verdict = exercises.check("03.event-time", function)
     assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
@@ -179,7 +179,7 @@ def test_event_timers_are_told_apart(function: object, code: str) -> None:
 @pytest.mark.parametrize(("function", "name"), READY_MADE)
 @pytest.mark.parametrize("exercise_id", ["02.time-it-right", "03.event-time"])
 def test_ready_made_timers_are_refused(exercise_id: str, function: object, name: str) -> None:
-    """A timer of somebody else is no timer that the learner has written, and it is named."""
+    """A ready-made timer is refused, because learners must write their own; it is named."""
     verdict = exercises.check(exercise_id, function)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "ready-made-timer")
     assert verdict.message.startswith(f"Your function lets {name} time the work. ")
@@ -187,14 +187,14 @@ def test_ready_made_timers_are_refused(exercise_id: str, function: object, name:
 
 @pytest.mark.parametrize("exercise_id", ["02.time-it-right", "03.event-time"])
 def test_a_stub_is_not_answered(exercise_id: str) -> None:
-    """A function that does nothing is the placeholder, not a mistake."""
+    """A function that does nothing counts as not answered, not as a mistake."""
     verdict = exercises.check(exercise_id, stub)
     assert verdict.ok is None
     assert exercises.check(exercise_id, lambda _: ...).ok is None
 
 
-def test_what_a_function_raised_is_shown_without_our_lines() -> None:
-    """Type and message of the learner's own error, and where to look for the line."""
+def test_an_error_of_a_function_is_shown_without_a_traceback() -> None:
+    """The verdict shows type and message of the learner's error, and how to find the line."""
     assert str(exercises.check("02.time-it-right", raises)) == (
         "Not yet. Your function raised TypeError: 'NoneType' object is not subscriptable\n\n"
         "Call it yourself in a cell to see the line."
@@ -202,14 +202,14 @@ def test_what_a_function_raised_is_shown_without_our_lines() -> None:
 
 
 def test_a_wrong_kind_of_result_is_shown() -> None:
-    """The message shows what came back."""
+    """The message shows the value that the function returned."""
     assert str(exercises.check("02.time-it-right", lambda work: (work(), "2 ms")[1])) == (
         "Not yet. Your function returned '2 ms'; it must return seconds, a number."
     )
 
 
 def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
-    """Where no diagnosis fits, the message shows the readings as ratios."""
+    """If no diagnosis fits, the message shows both readings as ratios."""
     message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message
     assert message == (
         "On an idle GPU your reading is 4 times what the work takes; with other work in the queue "
@@ -219,7 +219,7 @@ def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
 
 @pytest.mark.parametrize("factors", [(4.0, 1.0), (1.0, 4.0)])
 def test_both_readings_must_be_right(factors: tuple[float, float]) -> None:
-    """Right on an idle GPU alone, or on a busy one alone, is not right."""
+    """A function that is right on an idle GPU only, or on a busy one only, is wrong."""
     left = [*factors, *factors]
     for exercise_id, timer in (("02.time-it-right", timed), ("03.event-time", pair)):
         verdict = exercises.check(exercise_id, lambda work, timer=timer: timer(work) * left.pop(0))
@@ -227,7 +227,7 @@ def test_both_readings_must_be_right(factors: tuple[float, float]) -> None:
 
 
 def test_an_interrupt_is_not_swallowed() -> None:
-    """Ctrl-C stops the cell, also inside a learner's function; torch is left as it was."""
+    """Ctrl-C inside a learner's function stops the cell, and torch is restored."""
 
     def interrupted(work: Work) -> float:
         work()
@@ -241,7 +241,7 @@ def test_an_interrupt_is_not_swallowed() -> None:
 
 @pytest.mark.parametrize("gpu", ["H200", "H100", "A100", "T4"])
 def test_code_is_judged_on_the_gpu_in_use(gpu: str) -> None:
-    """Only ratios count, so every GPU gives the same verdicts; the one entered is used."""
+    """The judge uses the GPU that is entered, and verdicts are the same on every GPU."""
     with gpulab.virtual_gpu(gpu) as entered:
         before_s = entered.now_s
         assert exercises.check("02.time-it-right", timed)
@@ -250,8 +250,8 @@ def test_code_is_judged_on_the_gpu_in_use(gpu: str) -> None:
         assert entered.now_s > before_s
 
 
-def test_torch_is_left_as_it_was() -> None:
-    """The count of elapsed_time is taken off again, and no GPU stays entered."""
+def test_torch_is_restored() -> None:
+    """After a verdict, elapsed_time is the original again and no GPU is entered."""
     before = torch.cuda.Event.elapsed_time, torch.cuda.is_available()
     exercises.check("03.event-time", pair)
     assert (torch.cuda.Event.elapsed_time, torch.cuda.is_available()) == before

@@ -1,4 +1,4 @@
-"""A learner's benchmark runs on works with known times, and the diagnosis names what it lacks."""
+"""A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
 import statistics
 import time
@@ -36,13 +36,13 @@ def without_first_wait(fn: Work) -> float:
 
 
 def flush_inside(fn: Work) -> tuple[float, float]:
-    """Write the flush between the two events."""
+    """Flush the cache between the two events, so that the flush is timed too."""
     buffer = torch.empty(2**25, device="cuda")
     return BENCHMARKS["clock"](lambda: (buffer.zero_(), fn()))
 
 
 def old_clock(fn: Work) -> tuple[float, float]:
-    """Return a clock that was never read."""
+    """Return a fixed clock instead of one that was read."""
     seconds, _ = BENCHMARKS["sleep"](fn)
     return seconds, 1000.0
 
@@ -74,12 +74,13 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rung", RUNGS)
-def test_each_rung_passes_and_is_told_what_it_misses(rung: str) -> None:
-    """The solution of each lesson is right in it, and hears what the next rung mends."""
+def test_each_rung_passes_and_names_the_next_one(rung: str) -> None:
+    """The solution of each lesson passes, and the verdict names what the next rung adds."""
     verdict = BenchmarkJudge(rung)(BENCHMARKS[rung])
     assert verdict.ok, verdict
     later = RUNGS[RUNGS.index(rung) + 1 :]
-    # Head starts make the last rung hold.
+    # With a sleep, which gives the host a head start, the benchmark already has what the last
+    # rung, measure, asks for.
     skipped = {"sleep": "", "measure": ""}
     missing = skipped.get(rung, later[0] if later else "")
     agrees = "It agrees with gpulab.measure on every work that was tried."
@@ -88,8 +89,8 @@ def test_each_rung_passes_and_is_told_what_it_misses(rung: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rung", RUNGS[1:-1])
-def test_each_rung_is_missed_where_it_is_asked_for(rung: str) -> None:
-    """The solution of the lesson before is not enough."""
+def test_the_solution_of_the_lesson_before_is_not_enough(rung: str) -> None:
+    """Each rung fails a benchmark that has only the rungs below it."""
     before = RUNGS[RUNGS.index(rung) - 1]
     assert BenchmarkJudge(rung)(BENCHMARKS[before]).ok is False
 
@@ -98,8 +99,8 @@ def test_each_rung_is_missed_where_it_is_asked_for(rung: str) -> None:
 @pytest.mark.parametrize(
     ("rung", "answer", "code"), MISTAKES, ids=[f"{rung}-{code}" for rung, _, code in MISTAKES]
 )
-def test_mistakes_are_told_apart(rung: str, answer: Callable[..., Any], code: str) -> None:
-    """Each has a name and a sentence with the reading and the truth."""
+def test_each_mistake_gets_its_diagnosis(rung: str, answer: Callable[..., Any], code: str) -> None:
+    """Each mistake gets its code and at least a sentence."""
     verdict = BenchmarkJudge(rung)(answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert len(verdict.message) > 30
@@ -107,22 +108,22 @@ def test_mistakes_are_told_apart(rung: str, answer: Callable[..., Any], code: st
 
 @pytest.mark.parametrize("answer", [..., None, lambda _: ..., lambda _: None])
 def test_a_stub_is_not_answered(answer: object) -> None:
-    """The placeholder is no mistake, be it dots or a function that does nothing."""
+    """Three dots, None and a function that does nothing count as not answered."""
     judge = BenchmarkJudge("wait")
     assert judge(answer).ok is None
     assert judge(answer).message == judge.how
 
 
 def test_the_last_benchmark_is_short() -> None:
-    """What a learner has at the end fits on a screen."""
+    """The learner's finished benchmark fits on a screen."""
     import inspect
 
     n_lines = len(inspect.getsource(BENCHMARKS["measure"]).splitlines())
     assert n_lines <= 28
 
 
-def test_torch_and_the_gpu_in_use_are_left_as_they_were() -> None:
-    """The judge lends its own GPU, also where another one is entered."""
+def test_torch_and_the_gpu_in_use_are_restored() -> None:
+    """The judge runs on a GPU of its own, even inside another virtual GPU."""
     before = torch.cuda.Event.elapsed_time
     with gpulab.virtual_gpu("T4", first_use=False) as entered:
         entered_s = entered.now_s

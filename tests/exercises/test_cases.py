@@ -1,4 +1,4 @@
-"""The case files: the solution is right, and each typical mistake has its diagnosis."""
+"""The case files: the solution is right, and each typical mistake gets its diagnosis."""
 
 import ast
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.support.lessons import CASES
 IDS = [source.stem[:2] for source in CASES]
 
 
-# Each program that a case knows, and the name of its mistake.
+# Each wrong program in a case's module, with the code of its diagnosis.
 MISTAKES = {
     "01": {
         "as_posted": "launch",
@@ -87,7 +87,7 @@ MISTAKES = {
         "not_divided": "not-divided",
     },
 }
-# The program in each notebook as it was posted, brought into the form of an answer.
+# The wrong program that each notebook shows, with the arguments and the result of an answer.
 POSTED: dict[str, Callable[[dict[str, Any]], Callable[..., object]]] = {
     "01": lambda names: names["tflops"],
     "02": lambda names: names["speedup"],
@@ -104,7 +104,7 @@ POSTED: dict[str, Callable[[dict[str, Any]], Callable[..., object]]] = {
 
 @cache
 def functions_of(number: str) -> dict[str, Any]:
-    """Return the functions that a case's notebook defines, the last of each name: the solution."""
+    """Return the functions of a case's solved notebook; the last definition of a name wins."""
     (source,) = (path for path in CASES if path.stem.startswith(number))
     names: dict[str, Any] = {}
     for cell in build.solved(source).cells:
@@ -119,36 +119,43 @@ def functions_of(number: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
 def test_the_solution_is_right(number: str) -> None:
-    """The mended program of the notebook is right for works that it has not seen."""
+    """The notebook's mended program passes on the judge's own works."""
     verdict = exercises.check(f"case-{number}.mend", functions_of(number)["mended"])
     assert (verdict.ok, verdict.diagnosis_code) == (True, ""), verdict.message
 
 
 @pytest.mark.parametrize(
     ("number", "name", "code"),
-    [(number, name, code) for number, known in MISTAKES.items() for name, code in known.items()],
+    [
+        # Each program of case 02 flushes the cache of a virtual GPU in every sample.
+        pytest.param(number, name, code, marks=pytest.mark.slow if number == "02" else ())
+        for number, known in MISTAKES.items()
+        for name, code in known.items()
+    ],
 )
-def test_each_mistake_has_its_name(number: str, name: str, code: str) -> None:
-    """A program with a typical mistake gets its diagnosis, in a whole sentence."""
+def test_each_mistake_gets_its_diagnosis(number: str, name: str, code: str) -> None:
+    """A program with a typical mistake gets its diagnosis, in complete sentences."""
     program = getattr(import_module(f"gpulab.exercises.cases._case_{number}"), name)
     verdict = exercises.check(f"case-{number}.mend", program)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code), verdict.message
     assert verdict.message.endswith(".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
-def test_the_posted_program_is_the_one_that_is_diagnosed(number: str) -> None:
-    """What the notebook shows is recognised, although the judge has a program of its own."""
+def test_the_posted_program_is_diagnosed(number: str) -> None:
+    """The program in the notebook gets the diagnosis of the judge's copy of it."""
     posted = POSTED[number](functions_of(number))
     verdict = exercises.check(f"case-{number}.mend", posted)
     assert (verdict.ok, verdict.diagnosis_code) == (False, MISTAKES[number]["as_posted"])
 
 
 @pytest.mark.parametrize("number", ["03", "05", "08", "10"])
-def test_milliseconds_are_no_seconds(number: str) -> None:
-    """The message names the unit, in every case."""
+def test_milliseconds_are_diagnosed(number: str) -> None:
+    """A right value in milliseconds gets the diagnosis of its unit, in every case."""
     mended = functions_of(number)["mended"]
     verdict = exercises.check(f"case-{number}.mend", lambda *given: 1e3 * mended(*given))
     assert (verdict.ok, verdict.diagnosis_code) == (False, "milliseconds")
@@ -159,9 +166,10 @@ def _raises(*_given: object) -> object:
     raise ValueError(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", IDS)
-def test_what_is_no_answer(number: str) -> None:
-    """Nothing yet is no mistake; nonsense is one, and never an error of the judge."""
+def test_stubs_are_open_and_nonsense_is_wrong(number: str) -> None:
+    """A stub counts as not answered, nonsense as wrong, and neither makes the judge raise."""
     judge = exercise(f"case-{number}.mend").judge
     assert [judge(answer, None).ok for answer in (..., None, lambda *_: None)] == [None] * 3
     nonsense = {
@@ -178,13 +186,13 @@ def test_what_is_no_answer(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", IDS)
-def test_the_flaw(number: str) -> None:
-    """The question has one right answer, and a diagnosis for each of the others."""
+def test_the_question_about_the_flaw_is_complete(number: str) -> None:
+    """The question has one right answer, and a diagnosis for every other choice."""
     check_whole(exercise(f"case-{number}.flaw"))
 
 
-def test_a_value_that_nobody_foresaw() -> None:
-    """The message shows it beside the true time, and for how many works the program is right."""
+def test_an_unexplained_value_is_shown() -> None:
+    """The message shows the value, the true time, and how many works were timed correctly."""
     judge = exercise("case-10.mend").judge
     assert isinstance(judge, Mended)
     message = judge(lambda _work: 90e-6, None).message

@@ -1,4 +1,4 @@
-"""A claim shows three worlds side by side, and its verdict follows from the value given."""
+"""A claim shows a virtual, a recorded and the learner's value, and judges the last one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +31,7 @@ SAVED = {
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two claims, one with values of both worlds, on the virtual H200."""
+    """State two claims, one with a virtual and a recorded value, on the virtual H200."""
     stated = {each.claim_id: each for each in (PAIR, WORD)}
     monkeypatch.setattr(_claims, "_claims_of", lambda lesson: stated if lesson == "03" else {})
     monkeypatch.setattr(_claims, "_saved", lambda: SAVED)
@@ -41,7 +41,7 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_three_values_and_a_verdict_in_one_line() -> None:
-    """A time is written in its unit; the verdict follows from the value."""
+    """A time is written with its unit, and the verdict follows from the learner's value."""
     assert str(claim("03.pair", here=2.9e-6)) == (
         "A pair reads more than the kernel. virtual 2.60 µs | recorded (H200) 3.10 µs | "
         "yours 2.90 µs (virtual NVIDIA H200). Holds here."
@@ -52,8 +52,8 @@ def test_three_values_and_a_verdict_in_one_line() -> None:
     )
 
 
-def test_without_a_recording_it_says_so() -> None:
-    """A word may be the value as well."""
+def test_a_missing_recording_is_named() -> None:
+    """A claim without recorded values says so; its value may be a word."""
     assert str(claim("03.word", here="RuntimeError")) == (
         "It raises a RuntimeError. virtual not recorded | recorded not recorded | "
         "yours RuntimeError (virtual NVIDIA H200). Holds here."
@@ -61,22 +61,22 @@ def test_without_a_recording_it_says_so() -> None:
 
 
 def test_a_measurement_brings_its_own_place() -> None:
-    """Its median is the value."""
+    """The value of a measurement is its median, and the place is its own device."""
     measured = Measurement((3e-6,) * 9, "events", "measured", replace(HERE, device_name="T4"))
     assert "yours 3.00 µs (T4, measured)" in str(claim("03.pair", here=measured))
 
 
 @pytest.mark.parametrize("blank", [..., None])
-def test_nothing_measured_is_no_error(blank: object) -> None:
-    """The cell above was not run; nothing is kept."""
+def test_a_missing_value_is_not_an_error(blank: object) -> None:
+    """A claim about a cell that was not run asks for the measurement and saves nothing."""
     review = claim("03.pair", here=blank)
     assert review.holds is None
     assert str(review).endswith("yours not measured. Measure first: run the cells above.")
     assert _claims.given() == {}
 
 
-def test_values_given_are_kept_for_the_benchmark() -> None:
-    """The last value counts; what is true is one."""
+def test_given_values_are_saved_for_the_benchmark() -> None:
+    """Each claim's last value is saved, a number or a word."""
     claim("03.pair", here=1e-6)
     claim("03.pair", here=2e-6)
     claim("03.word", here="none")
@@ -84,15 +84,15 @@ def test_values_given_are_kept_for_the_benchmark() -> None:
 
 
 def test_unknown_claims_name_the_nearest() -> None:
-    """A slip in an id is an error of the notebook."""
+    """A misspelt id raises an error that names the nearest one."""
     with pytest.raises(
         UnknownNameError, match=r"unknown claim '03\.pear'; did you mean '03\.pair'"
     ):
         claim("03.pear", here=1)
 
 
-def test_it_is_announced_and_escaped() -> None:
-    """Sign and word say what the colour does; a value is text."""
+def test_a_claim_is_announced_and_escaped() -> None:
+    """A sign and a word repeat what the colour says, and a value is escaped."""
     page = claim("03.word", here="<b>")._repr_html_()
     assert page.startswith('<div role="status"')
     assert "✗</span> Does not hold here." in page
@@ -100,8 +100,8 @@ def test_it_is_announced_and_escaped() -> None:
     assert "<em>recorded</em>" in page
 
 
-def test_a_run_replaces_its_own_world_only() -> None:
-    """What is measured on a GPU becomes recorded; the virtual value stays."""
+def test_a_run_replaces_only_values_of_its_kind() -> None:
+    """Values measured on a GPU replace the recorded ones; virtual values stay."""
     claims = {"03.pair": {"virtual": {"value": 1e-6, "device_name": "NVIDIA H200"}}}
     found = {"source": "measured", "name": "NVIDIA H200", "values": {"03.pair": 3e-6}}
     lesson_claims.merge(claims, found)
@@ -116,14 +116,14 @@ def test_a_run_replaces_its_own_world_only() -> None:
     ]
 
 
-def test_the_file_shipped_has_only_claims_that_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that was renamed must be taken again."""
+def test_the_shipped_file_has_only_stated_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every recorded value belongs to a claim of a lesson, so a renamed claim needs a new run."""
     monkeypatch.undo()
     assert set(_claims._saved()) <= lesson_claims.stated().keys()
 
 
-def test_both_worlds_stand_side_by_side() -> None:
-    """One line for each claim that was asked for, and a line for an exercise that is not right."""
+def test_virtual_and_recorded_values_are_listed() -> None:
+    """Each claim gets a line with both values, and so does each exercise that is not right."""
     claims = {
         "case-02.not-faster": {"virtual": {"value": 1.388, "device_name": "NVIDIA H200"}},
         "case-04.wrong-results": {"recorded": {"value": 0, "device_name": "NVIDIA H200"}},

@@ -1,4 +1,4 @@
-"""Drawing a curve before measuring it: the page's messages, what is saved, and the verdict."""
+"""Drawing a curve before measuring it: messages of the page, saved curves, and the verdict."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ CALLS_S = [2.3, *[1e-3] * 9]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a learner's folder, which the process takes for that of its notebook."""
+    """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
     for room in (_kept, _drawings):
@@ -31,17 +31,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def ten_calls(guess: object = ...) -> exercises.DrawnPrediction:
-    """Ask for the curve of lesson 04."""
+    """Ask for the curve of lesson 04: the times of ten calls."""
     return exercises.draw("How long?", guess, name="04.first", axes=lesson_04.TEN_CALLS)
 
 
 def matmuls(**curves: object) -> exercises.DrawnPrediction:
-    """Ask for the two curves of lesson 09."""
+    """Ask for the two curves of lesson 09: a matmul on the CPU and on the GPU."""
     return exercises.draw("Where?", curves, name="09.near", axes=lesson_09.MATMUL_TIMES)
 
 
 def test_the_first_call_is_compared_with_the_last() -> None:
-    """Lesson 04 speaks of how many times slower the first call is."""
+    """The review of lesson 04 compares how many times slower the first call is."""
     review = ten_calls([5e-3, *[1e-3] * 9]).compare(CALLS_S)
     assert str(review) == (
         "Far off. The first call over the last: you drew 5 times, it was 2,300 times: 460 times "
@@ -55,7 +55,7 @@ def test_the_first_call_is_compared_with_the_last() -> None:
 
 
 def test_the_crossing_is_compared() -> None:
-    """Lesson 09 speaks of the size from which on the GPU is ahead, and says if there is none."""
+    """The review of lesson 09 compares from which size the GPU is faster, if from any."""
     sizes = lesson_09.MATMUL_TIMES.x
     truth = {"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))}
     cpu = [n * 1e-8 for n in sizes]
@@ -70,7 +70,7 @@ def test_the_crossing_is_compared() -> None:
 
 
 def test_the_floor_is_compared() -> None:
-    """Lesson 10 speaks of the smallest addition, and of where the time begins to grow."""
+    """The review of lesson 10 compares the smallest time, and the size where times grow."""
     drawing = exercises.draw(
         "How long?", [1e-9 * 4**k for k in range(8)], name="10.growing", axes=lesson_10.ADDITIONS
     )
@@ -84,7 +84,7 @@ def test_the_floor_is_compared() -> None:
 def test_without_a_drawing_the_notebook_goes_on(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """Without a front end, one line is shown, and then the true curve; no file is written."""
+    """Without a front end the cell shows one line, the review the true curve; no file is made."""
     shown = shown_in(monkeypatch, watched=False)
     ten_calls()._ipython_display_()
     (((text,),),) = ([each] for each in shown.outputs)
@@ -99,14 +99,14 @@ def test_without_a_drawing_the_notebook_goes_on(
 
 
 @pytest.mark.parametrize("guess", [5, "fast", [1, 2], ["a"] * 10, {"other": [1] * 10}, [-1] * 10])
-def test_what_is_no_curve_leaves_the_axes_empty(guess: object) -> None:
-    """Nothing is raised, and the form of a curve is shown."""
+def test_an_unusable_curve_leaves_the_axes_empty(guess: object) -> None:
+    """A guess that cannot be drawn raises nothing, and the text shows the form of a curve."""
     assert ten_calls(guess).is_empty
     assert "[...] with 10 values" in str(ten_calls(guess))
 
 
-def test_a_drawing_is_kept_and_comes_back(folder: Path) -> None:
-    """It is on the axes again after a restart; one that is changed after the reveal is marked."""
+def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
+    """A drawing comes back after a restart, and a change after the reveal is marked as late."""
     drawn = [1.0, None, *[1e-3] * 8]
     ten_calls(drawn).compare(CALLS_S)
     again = ten_calls()
@@ -121,8 +121,9 @@ def test_a_drawing_is_kept_and_comes_back(folder: Path) -> None:
     assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")
 
 
+@pytest.mark.slow
 def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page sends is put inside the axes; the picture without a kernel is new."""
+    """Values that the page sends are limited to the axes, and the saved picture is redrawn."""
     shown = shown_in(monkeypatch, watched=True)
     monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
     drawing = ten_calls()
@@ -138,10 +139,10 @@ def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.Monkey
     assert "Drawn matmul and sum: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
 
 
-def test_a_drawing_that_comes_beside_a_cell_counts_at_once_and_is_pictured_later(
+def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """JupyterLab sends it on a thread of its own, on which matplotlib must not draw."""
+    """A message on a thread other than the main one counts; the main thread draws it later."""
     shown = shown_in(monkeypatch, watched=True)
     monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
     drawn = {"drawn": [["matmul and sum", [1e-3] * 10]]}
@@ -162,8 +163,8 @@ def test_a_drawing_that_comes_beside_a_cell_counts_at_once_and_is_pictured_later
     assert "Drawn matmul and sum: 1.00 ms" in shown.outputs[1][1]["text/html"]
 
 
-def test_axes_are_told_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ticks are powers of ten in the unit a reader would choose, places of two as powers."""
+def test_axes_have_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks are powers of ten with a readable unit, and sizes are written as powers of two."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
     traits: dict[str, Any] = lesson_10.ADDITIONS.traits()
     assert [text for _, text in traits["y_ticks"]] == [
@@ -173,6 +174,6 @@ def test_axes_are_told_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wrong_axes_are_refused() -> None:
-    """They are the notebook's own mistake."""
+    """Axes of another type raise an error that names the argument."""
     with pytest.raises(InvalidOptionError, match="axes="):
         exercises.draw("How long?", name="04.first", axes=SimpleNamespace())  # type: ignore[arg-type]  # the mistake

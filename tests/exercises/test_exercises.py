@@ -1,4 +1,4 @@
-"""Right answers pass, typical wrong ones get their diagnosis, and no answer breaks a notebook."""
+"""Right answers pass, typical mistakes get a diagnosis, and no answer breaks a notebook."""
 
 import re
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ IDS = (
     *("13.freed", "13.refilled", "13.endless"),
     *(f"case-{number:02}.{part}" for number in range(1, 11) for part in ("flaw", "mend")),
 )
-FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
-# Their answers are code, which is run.
+FIRST_WITH_A_FILE = "04"  # from this lesson on, each lesson tests its diagnoses in its own file
+# The answers of these exercises are functions, which the judge runs.
 CODE = (
     "01.benchmark",
     *("02.time-it-right", "02.benchmark", "03.event-time", "03.benchmark"),
@@ -71,7 +71,8 @@ BLOCKS = {
     "stream.wait_event": "gpu",
     "stream.wait_stream": "gpu",
 }
-# The launch queue of an H200: the first call pays for loading, one later waits for a second.
+# Calls that fill an H200's launch queue: the first one pays for loading the kernel, and call
+# 1,022 waits for one second because the queue is full.
 CALLS_S = [400e-6] + [5e-6] * 1020 + [1.0] + [5e-6] * 278
 
 RIGHT: list[tuple[str, object]] = [
@@ -165,7 +166,7 @@ STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, True, np.arange(3), {"a":
 
 @pytest.fixture(autouse=True)
 def _nothing_answered() -> Iterator[None]:
-    """Each test starts, and leaves, with nothing answered."""
+    """Start and end each test with no saved answers."""
     forget_all()
     yield
     forget_all()
@@ -173,7 +174,7 @@ def _nothing_answered() -> Iterator[None]:
 
 @pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
 def test_right_answers_pass(exercise_id: str, answer: object) -> None:
-    """A right answer passes in every way of writing it, and gets the explanation."""
+    """A right answer passes, however it is written, and the verdict explains it."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code, verdict.exercise_id) == (True, "", exercise_id)
     assert bool(verdict)
@@ -182,7 +183,7 @@ def test_right_answers_pass(exercise_id: str, answer: object) -> None:
 
 @pytest.mark.parametrize(("exercise_id", "answer", "code"), WRONG)
 def test_typical_mistakes_are_recognised(exercise_id: str, answer: object, code: str) -> None:
-    """Each has a name of its own and at least a sentence about what the mistake was."""
+    """Each typical mistake gets its code and at least a sentence that explains it."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert not verdict
@@ -191,8 +192,8 @@ def test_typical_mistakes_are_recognised(exercise_id: str, answer: object, code:
 
 @pytest.mark.parametrize("exercise_id", IDS)
 @pytest.mark.parametrize("blank", [..., None])
-def test_no_answer_is_no_mistake(exercise_id: str, blank: object) -> None:
-    """The placeholder is answered with how to answer; nothing is counted."""
+def test_a_placeholder_counts_as_not_answered(exercise_id: str, blank: object) -> None:
+    """For a placeholder, the verdict says how to answer, and nothing is counted."""
     verdict = exercises.check(exercise_id, blank)
     assert verdict.ok is None
     assert str(verdict) == f"Not answered yet. {exercises.ask(exercise_id).how}"
@@ -200,17 +201,18 @@ def test_no_answer_is_no_mistake(exercise_id: str, blank: object) -> None:
     assert str(_progress.entries().get(exercise_id, "not yet")) == "not yet"
 
 
-@pytest.mark.parametrize("answer", STRANGE, ids=repr)
 @pytest.mark.parametrize("exercise_id", [name for name in IDS if name not in CODE])
-def test_strange_answers_are_met_with_the_form(exercise_id: str, answer: object) -> None:
-    """A senseless answer is shown back, with how to answer; nothing is raised."""
-    verdict = exercises.check(exercise_id, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-    assert verdict.message.endswith(exercises.ask(exercise_id).how)
+def test_strange_answers_are_met_with_the_form(exercise_id: str) -> None:
+    """The message for an answer of the wrong form shows it and says how to answer."""
+    how = exercises.ask(exercise_id).how
+    for answer in STRANGE:
+        verdict = exercises.check(exercise_id, answer)
+        assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice"), answer
+        assert verdict.message.endswith(how), answer
 
 
 def test_long_answers_are_shortened() -> None:
-    """A page of numbers given as answer is not printed back."""
+    """A message shows only the beginning of a long answer."""
     message = exercises.check("00.read-the-line", list(range(1000))).message
     assert message == (
         "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16... isn't a valid answer. "
@@ -219,7 +221,7 @@ def test_long_answers_are_shortened() -> None:
 
 
 def test_several_mistakes_are_counted_and_one_is_explained() -> None:
-    """The most telling mistake comes first; the others are only announced."""
+    """The verdict explains the most important mistake and only counts the others."""
     message = exercises.check("01.hidden-sync", "bd").message
     assert message.startswith("b: the host knows the shape")
     assert message.endswith("(6 more to find after this one.)")
@@ -228,7 +230,7 @@ def test_several_mistakes_are_counted_and_one_is_explained() -> None:
 
 
 def test_unknown_exercises_name_the_nearest() -> None:
-    """A slip of the pen in the id is an error of the notebook, with the cure in it."""
+    """A misspelt id raises an error that suggests the nearest one and lists all."""
     known = ", ".join(sorted(IDS))
     for door in (exercises.ask, exercises.hint, exercises.readings):
         with pytest.raises(UnknownNameError) as error:
@@ -241,13 +243,13 @@ def test_unknown_exercises_name_the_nearest() -> None:
 
 
 def test_every_exercise_is_listed_in_the_order_of_the_lessons() -> None:
-    """Lesson authors and learners see the same list."""
+    """The list of exercises is complete and in the order of the lessons."""
     assert exercise_ids() == IDS
 
 
 @pytest.mark.parametrize("exercise_id", IDS)
-def test_every_exercise_is_whole(exercise_id: str) -> None:
-    """A question, at least two hints, at least two diagnoses, choices for every letter."""
+def test_every_exercise_is_complete(exercise_id: str) -> None:
+    """Each exercise has a question, two hints, two diagnoses, and a choice for every letter."""
     exercise = keyed(exercise_id)
     judge = exercise.judge
     assert len(exercise.hints) >= 2
@@ -268,7 +270,7 @@ def test_every_exercise_is_whole(exercise_id: str) -> None:
 
 
 def test_questions_show_choices_listings_and_readings_as_text() -> None:
-    """Choices are a list, code is code, readings are a table; all of it is escaped."""
+    """The HTML of a question shows choices as a list, code as code, readings as a table."""
     page = exercises.ask("01.hidden-sync")._repr_html_()
     assert "<li><strong>a</strong>: <code>y.sum().item()</code></li>" in page
     assert "<pre>t0 = time.perf_counter()\ny = x @ x              # on the GPU\nLINE\n" in page
@@ -276,8 +278,8 @@ def test_questions_show_choices_listings_and_readings_as_text() -> None:
     assert "<table" in exercises.ask("03.floor")._repr_html_()
 
 
-def test_boxes_and_tables_take_no_markup_from_their_text() -> None:
-    """Text, listings, choices, headings and cells are escaped, wherever they come from."""
+def test_boxes_and_tables_escape_their_text() -> None:
+    """Markup in text, listings, choices, captions, headings and cells is escaped."""
     tag = "<b>"
     parts = [
         _html.paragraphs(f"{tag}\n\n    {tag}"),
@@ -289,7 +291,7 @@ def test_boxes_and_tables_take_no_markup_from_their_text() -> None:
 
 
 def test_verdicts_are_announced_with_sign_and_word() -> None:
-    """Colour is never alone: right, wrong and open differ in a sign and in words."""
+    """Verdicts differ in a sign and in words, not only in colour, and screen readers hear them."""
     pages = [
         exercises.check("00.read-the-line", answer)._repr_html_() for answer in ("c", "a", ...)
     ]
@@ -300,7 +302,7 @@ def test_verdicts_are_announced_with_sign_and_word() -> None:
 
 
 def test_hints_come_one_after_the_other() -> None:
-    """Each call gives the next one; the last stays."""
+    """Each call returns the next hint, and after the last one the last one again."""
     first, second, third = (exercises.hint("03.floor") for _ in range(3))
     assert str(first) == (
         "Hint 1 of 2. What hardly changes from row to row: the ratio of the columns, or their "
@@ -318,7 +320,7 @@ def test_hints_come_one_after_the_other() -> None:
 
 
 def test_progress_counts_answers_and_hints() -> None:
-    """What was right once stays right; hints and tries are counted, blanks are not."""
+    """An exercise stays right after a wrong try; tries and hints are counted, blanks are not."""
     exercises.check("00.read-the-line", "c")
     exercises.check("00.read-the-line", "a")
     exercises.check("01.what-was-timed", "a")
@@ -337,15 +339,15 @@ def test_progress_counts_answers_and_hints() -> None:
     assert "<td>01.what-was-timed</td><td>tried</td><td>1</td><td>1</td>" in page
 
 
-def test_progress_shows_the_lessons_that_were_met() -> None:
-    """A notebook has its own kernel: exercises of other lessons are left out of its table."""
+def test_progress_shows_only_the_lessons_of_this_kernel() -> None:
+    """The table has only exercises of lessons that this kernel asked; before that it has all."""
     assert {name for name, _ in exercises.progress().rows} == set(exercise_ids())
     exercises.check("01.hidden-sync", ...)
     assert {name for name, _ in exercises.progress().rows} == {i for i in IDS if i[:2] == "01"}
 
 
-def test_progress_goes_by_the_notebook_and_not_by_the_number() -> None:
-    """08 and 08b share a room of exercises; each lists those that it asks."""
+def test_progress_separates_notebooks_with_one_number() -> None:
+    """Notebooks 08 and 08b share a package of exercises; each lists only its own."""
     exercises.ask("08.record-stream")
     names = ["08.record-stream", "08.backward", "08.benchmark"]
     assert [name for name, _ in exercises.progress().rows] == names
@@ -381,8 +383,8 @@ def as_measurement(samples_s: list[float]) -> Measurement:
         (5e-6, "duration"),
     ],
 )
-def test_queue_is_judged_by_the_learners_own_readings(answer: float, code: str) -> None:
-    """Call number 1,022 was the one that waited, so 1,021 fit, give or take 5 %."""
+def test_the_queue_is_judged_by_the_learners_own_readings(answer: float, code: str) -> None:
+    """Call 1,022 waited, so the right answer is 1,021 within 5 %, from any kind of readings."""
     for readings in (CALLS_S, np.array(CALLS_S), as_measurement(CALLS_S)):
         assert exercises.check("01.queue-length", answer, readings=readings).diagnosis_code == code
     frame = pd.DataFrame({"duration_s": CALLS_S})
@@ -390,30 +392,30 @@ def test_queue_is_judged_by_the_learners_own_readings(answer: float, code: str) 
 
 
 @pytest.mark.parametrize("calls_s", [[5e-6] * 300, [2.0] + [5e-6] * 300, [5e-6] * 20 + [1.0]])
-def test_queue_that_never_filled_up_is_told(calls_s: list[float]) -> None:
-    """Readings without a jump, or too few, cannot answer; a slow first call is no jump."""
+def test_readings_of_a_queue_that_never_filled_up_are_diagnosed(calls_s: list[float]) -> None:
+    """Too few readings, or readings without a jump after the first call, get a diagnosis."""
     verdict = exercises.check("01.queue-length", 1021, readings=calls_s)
     assert verdict.diagnosis_code == "never-blocked"
 
 
 def test_a_slow_first_call_does_not_hide_the_jump() -> None:
-    """What the first use costs may be longer than the wait for a full queue."""
+    """The jump is found even if the first call takes longer than the wait for a full queue."""
     assert first_blocked([2.0, *CALLS_S[1:]]) == 1021
 
 
 @pytest.mark.parametrize("bend", [300, 1300])
-def test_queue_that_fills_up_without_a_head_start_is_found_at_the_bend(bend: int) -> None:
-    """Without a long kernel in front, calls become as slow as the GPU, and stay so."""
+def test_a_queue_that_fills_up_slowly_is_found_at_the_bend(bend: int) -> None:
+    """Without a long kernel first, the queue is full where calls become slow and stay slow."""
     rng = np.random.default_rng(0)
     calls_s = np.r_[np.full(bend, 6e-6), np.full(2000 - bend, 18e-6)] * rng.normal(1, 0.05, 2000)
-    calls_s[200] = 200e-6  # the operating system's
+    calls_s[200] = 200e-6  # one slow call, as the operating system causes
     found = first_blocked([float(value) for value in calls_s])
     assert found is not None
     assert abs(found - bend) <= 1
 
 
-def test_floor_is_judged_by_the_learners_own_readings() -> None:
-    """Own pairs of another GPU have another constant; the empty pair is left out of it."""
+def test_the_floor_is_judged_by_the_learners_own_readings() -> None:
+    """The key is the median of the learner's own differences, without the empty pair."""
     own = pd.DataFrame({"kernel_s": [0, 1e-6, 1e-5], "pair_s": [2e-6, 6e-6, 1.5e-5]})
     assert exercises.check("03.floor", 5e-6, readings=own)
     assert exercises.check("03.floor", 3.1e-6, readings=own).diagnosis_code == "too-small"
@@ -422,7 +424,7 @@ def test_floor_is_judged_by_the_learners_own_readings() -> None:
 
 @pytest.mark.parametrize("own", [[1, 2], pd.DataFrame({"kernel_s": [0.0], "pair_s": [1.0]})])
 def test_readings_without_a_kernel_are_refused(own: object) -> None:
-    """The mistake is in the cell and not in the answer, so it is an error with its cure."""
+    """Unusable readings raise an error, because the mistake is in the cell, not in the answer."""
     with pytest.raises(InvalidOptionError) as error:
         exercises.check("03.floor", 3.1e-6, readings=own)
     assert str(error.value) == (
@@ -430,8 +432,8 @@ def test_readings_without_a_kernel_are_refused(own: object) -> None:
     )
 
 
-def test_recorded_readings_say_so() -> None:
-    """The frame names its source, so a plot of it does too."""
+def test_recorded_readings_name_their_source() -> None:
+    """The frame of readings has a column that names its source."""
     frame = exercises.readings("03.floor")
     assert list(frame.columns) == ["work", "kernel_s", "pair_s", "source", "device_name"]
     assert set(frame["source"]) == {"recorded"}
@@ -439,15 +441,15 @@ def test_recorded_readings_say_so() -> None:
     assert (floors_us.min(), floors_us.median(), floors_us.max()) == (3.0, 3.1, 4.1)
 
 
-def test_exercises_without_readings_say_so() -> None:
-    """Asking an exercise without readings for readings is an error with its cure."""
+def test_an_exercise_without_readings_refuses_to_return_any() -> None:
+    """The error says that the exercise has no readings and what to do."""
     with pytest.raises(InvalidOptionError) as error:
         exercises.readings("00.sources")
     assert str(error.value) == "exercise '00.sources' has no readings; take your own"
 
 
 def test_public_names_load_on_first_use() -> None:
-    """The package lists its names; anything else is an AttributeError as of any module."""
+    """``dir`` lists the public names, and any other name raises AttributeError."""
     assert dir(exercises) == sorted(exercises.__all__)
     assert all(getattr(exercises, name) for name in exercises.__all__)
     with pytest.raises(AttributeError) as error:
@@ -456,7 +458,7 @@ def test_public_names_load_on_first_use() -> None:
 
 
 def test_readings_are_shown_in_readable_units() -> None:
-    """A table of seconds could not be answered by reading: 0.000001 has one digit."""
+    """The HTML table writes times with a unit, because 0.000001 would show one digit only."""
     html = exercises.ask("03.floor")._repr_html_()
     assert "<td>1.28 µs</td>" in html
     assert "0.000001" not in html

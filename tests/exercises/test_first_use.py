@@ -1,4 +1,4 @@
-"""First-use costs are yielded one by one, in a new process, without touching the GPU in use."""
+"""First-use costs come one by one, from a new GPU or process, not from the GPU in use."""
 
 import sys
 from collections.abc import Iterator
@@ -15,13 +15,14 @@ LINES = "import sys\nfor n in range(3):\n print('{\"what\": %d}' % n, flush=True
 
 @pytest.fixture
 def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the GPU in use look like a real one."""
+    """Make gpulab believe that a real GPU is in use."""
     monkeypatch.setattr(device, "current", lambda: device.Device("a GPU", "measured", "a test"))
     return
 
 
-def test_a_virtual_gpu_is_made_for_them() -> None:
-    """Each first use is slower than the second, and the GPU in use keeps time and tensors."""
+@pytest.mark.slow
+def test_first_uses_run_on_a_virtual_gpu_of_their_own() -> None:
+    """First uses are slower than second ones; the GPU in use keeps its time and tensors."""
     with gpulab.virtual_gpu("A100") as mine:
         x = torch.ones(4, device="cuda")
         torch.cuda.synchronize()
@@ -34,15 +35,15 @@ def test_a_virtual_gpu_is_made_for_them() -> None:
 
 
 @pytest.mark.usefixtures("real")
-def test_a_real_gpu_takes_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lines are yielded as they come."""
+def test_first_uses_of_a_real_gpu_run_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process prints one line for each cost, and each becomes one dict."""
     monkeypatch.setattr(first_use, "_COMMAND", (sys.executable, "-c", LINES))
     assert list(first_use.measured()) == [{"what": 0}, {"what": 1}, {"what": 2}]
 
 
 @pytest.mark.usefixtures("real")
 def test_a_process_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came before is there, and the note says what the process said."""
+    """Costs printed before the failure are yielded; the error's note quotes the process."""
     code = f"{LINES}sys.exit('no GPU today')"
     monkeypatch.setattr(first_use, "_COMMAND", (sys.executable, "-c", code))
     costs = first_use.measured()
@@ -54,18 +55,18 @@ def test_a_process_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("real")
-def test_whoever_stops_early_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process ends when the generator is closed, at any point."""
+def test_closing_the_generator_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends when the generator is closed before its end."""
     code = "import time; print('{\"what\": 0}', flush=True); time.sleep(600)"
     monkeypatch.setattr(first_use, "_COMMAND", (sys.executable, "-c", code))
     made: list[first_use.subprocess.Popen[str]] = []
     popen = first_use.subprocess.Popen
 
-    def kept(*arguments: object, **options: object) -> object:
+    def watched(*arguments: object, **options: object) -> object:
         made.append(popen(*arguments, **options))  # type: ignore[call-overload]  # passed on
         return made[-1]
 
-    monkeypatch.setattr(first_use.subprocess, "Popen", kept)
+    monkeypatch.setattr(first_use.subprocess, "Popen", watched)
     costs = first_use.measured()
     assert next(costs) == {"what": 0}
     costs.close()  # type: ignore[attr-defined]  # a generator

@@ -1,4 +1,4 @@
-"""A learner's answers are saved in one file; no failure of the disk loses any."""
+"""A learner's answers are saved in one file, and a disk that fails loses none of them."""
 
 import errno
 import json
@@ -44,7 +44,7 @@ ALL: tuple[Record, ...] = (
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a learner's folder, which the process takes for that of its notebook."""
+    """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
     for room in (_kept, _api, exercises._progress):  # type: ignore[attr-defined]  # private
@@ -54,12 +54,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def kept(folder: Path) -> dict[str, KeptPrediction]:
-    """Return what a new kernel finds in a folder."""
+    """Return the predictions that a new kernel reads from a folder."""
     return predictions_of(LearnerJournal(folder).records)
 
 
 def fill(folder: Path, *records: Record) -> Path:
-    """Keep some records, and return their file."""
+    """Write some records, or all kinds of them, and return their file."""
     own = LearnerJournal(folder)
     for record in records or ALL:
         own.add(record)
@@ -67,7 +67,7 @@ def fill(folder: Path, *records: Record) -> Path:
 
 
 def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
-    """Each kind of record is read as it was written, by another process and in another folder."""
+    """All kinds of records are read unchanged by a new journal, even in another folder."""
     fill(folder)
     assert LearnerJournal(folder).records == ALL
     moved = folder / "elsewhere"
@@ -80,7 +80,7 @@ def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
 
 
 def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
-    """Guesses may change until the outcome is shown; later ones are kept and marked."""
+    """The last guess before the outcome is scored; later ones are saved and marked as late."""
     for guess in (3, 3, 5):
         predict("How long?", guess, name="01.naive")
     assert "kept" not in str(predict("How long?", 5, name="01.naive", confidence="sure"))
@@ -101,7 +101,7 @@ def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
     assert [(guess.number, guess.is_late) for guess in found.late] == [
         (pytest.approx(50e-6), True)
     ]
-    # the same guess again is no new one
+    # A repeated guess writes no new line.
     lines = (folder / FILE_NAME).read_text().splitlines()
     assert [json.loads(line)["schema"] for line in lines[1:]] == ["guess"] * 3 + [
         "reveal",
@@ -110,7 +110,7 @@ def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
 
 
 def test_a_guess_after_the_outcome_does_not_count(folder: Path) -> None:
-    """The review says so; a notebook that is only run leaves no file."""
+    """A first guess after the outcome is saved but not scored; running alone writes no file."""
     predict("How long?", ..., name="01.naive").compare(50e-6)
     assert list(folder.iterdir()) == []
     assert "kept and does not count" in str(predict("How long?", 50, name="01.naive"))
@@ -118,8 +118,8 @@ def test_a_guess_after_the_outcome_does_not_count(folder: Path) -> None:
     assert (found.guess, found.is_scored, len(found.late)) == (None, False, 1)
 
 
-def test_an_unknown_confidence_is_said_and_nothing_is_lost(folder: Path) -> None:
-    """The guess is kept without it."""
+def test_an_unknown_confidence_is_named_and_the_guess_is_saved(folder: Path) -> None:
+    """An unknown confidence leads to a note, and the guess is saved without it."""
     said = predict("How long?", 5, name="01.naive", confidence="shure")
     assert said.note == "confidence='shure' is not known; use one of 'guess', 'likely', 'sure'."
     guess = kept(folder)["01.naive"].guess
@@ -127,14 +127,14 @@ def test_an_unknown_confidence_is_said_and_nothing_is_lost(folder: Path) -> None
     assert (guess.number, guess.confidence) == (pytest.approx(5e-6), "")
 
 
-def test_a_prediction_without_a_name_is_not_kept(folder: Path) -> None:
-    """As in a notebook of one's own."""
+def test_a_prediction_without_a_name_is_not_saved(folder: Path) -> None:
+    """Predictions without a name, as in a learner's own notebook, write no file."""
     predict("How long?", 5).compare(50e-6)
     assert list(folder.iterdir()) == []
 
 
 def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> None:
-    """One lesson or all; the file keeps every line."""
+    """A reset hides the predictions of one lesson or of all; no line of the file is removed."""
     file = fill(folder, FIRST, DRAWN)
     exercises.reset("01", folder=folder)
     assert list(kept(folder)) == ["04.first"]
@@ -152,10 +152,10 @@ def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> Non
         (b'{"schema": "gpulab.progress/1", "learner": "x", "account": "y"}\n', "another learner"),
     ],
 )
-def test_other_files_stay_as_they_are(
+def test_unusable_files_stay_unchanged(
     content: bytes, problem: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An unusable file stays beside a new one, and one message says so."""
+    """An unusable file stays unchanged beside a new one, and one message says so."""
     (folder / FILE_NAME).write_bytes(content)
     own = LearnerJournal(folder)
     own.add(FIRST)
@@ -166,13 +166,13 @@ def test_other_files_stay_as_they_are(
     assert said.count("\n") == 1
     assert (folder / FILE_NAME).read_bytes() == content
     assert own.records == LearnerJournal(folder).records == (FIRST, DRAWN)
-    assert capsys.readouterr().err == ""  # a new kernel goes on with the second file
+    assert capsys.readouterr().err == ""  # a new kernel reads the second file
 
 
-def test_lines_that_cannot_be_read_are_kept_and_counted(
+def test_unreadable_lines_stay_in_the_file_and_are_counted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A crash cuts a line; the next one does not stick to it, and all others count."""
+    """After a line cut by a crash, the next one starts a new line; all others are read."""
     file = fill(folder, FIRST)
     with file.open("ab") as stream:
         stream.write(b'{"schema": "unheard of"}\n{"schema": "gu')
@@ -192,7 +192,7 @@ def test_a_disk_that_refuses_stops_no_notebook(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A full or read-only disk is named once; what waits is written as soon as there is room."""
+    """A full disk is reported once, and unsaved records are written as soon as there is room."""
     if is_begun:
         fill(folder, FIRST)
     before = read(folder / FILE_NAME)
@@ -218,7 +218,7 @@ def test_a_disk_that_refuses_stops_no_notebook(
 def test_a_folder_that_is_read_only_stops_no_notebook(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The predictions last as long as the kernel, and that is said once."""
+    """In a read-only folder, predictions last as long as the kernel, with one message."""
 
     def read_only(*_: object) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -233,8 +233,8 @@ def test_a_folder_that_is_read_only_stops_no_notebook(
     assert list(folder.iterdir()) == []
 
 
-def test_an_empty_file_is_begun(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another notebook has just made it, or a crash left it: there is nothing to keep aside."""
+def test_an_empty_file_is_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty file, of a crash or of another notebook, is used as if it were new."""
     (folder / FILE_NAME).touch()
     fill(folder, FIRST)
     assert LearnerJournal(folder).records == (FIRST,)
@@ -243,7 +243,7 @@ def test_an_empty_file_is_begun(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_two_notebooks_write_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that write at the same moment take turns, and each line arrives once."""
+    """Two journals that write at the same time write every line exactly once."""
     monkeypatch.setattr(_file, "_N_TRIES", 100_000)
     names = [f"01.n{number}" for number in range(5)]
 
@@ -261,10 +261,10 @@ def test_two_notebooks_write_to_one_file(folder: Path, monkeypatch: pytest.Monke
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_file_that_somebody_keeps_locked_is_waited_for_and_said(
+def test_a_locked_file_is_reported_and_written_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The record is written with the next one."""
+    """A record that met a locked file is written together with the next record."""
     monkeypatch.setattr(_file, "_TRY_EVERY_S", 0)
     monkeypatch.setattr(_file, "_N_TRIES", 2)
     file, own = fill(folder, FIRST), LearnerJournal(folder)
@@ -276,7 +276,7 @@ def test_a_file_that_somebody_keeps_locked_is_waited_for_and_said(
 
 
 def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
-    """Its records are added; a file that is none is refused."""
+    """Adopting adds the records of another computer's file; an unreadable file is refused."""
     other = folder / "other.jsonl"
     file = fill(folder)
     file.rename(other)
@@ -288,15 +288,15 @@ def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
         exercises.adopt(folder / "none.jsonl", folder)
 
 
-def test_a_refusal_is_one_of_ours() -> None:
-    """What the journal catches is what disk raises."""
+def test_the_error_of_the_disk_is_one_of_gpulab() -> None:
+    """``NotSavedError``, which ``disk`` raises and the journal catches, is a GpulabError."""
     assert issubclass(NotSavedError, GpulabError)
 
 
 def test_cases_share_the_file_of_the_lessons(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A notebook in a folder inside writes to the folder of the lessons, and links from there."""
+    """A case in a subfolder writes to the lessons' folder, and its links lead there."""
     (folder / "cases").mkdir()
     monkeypatch.chdir(folder / "cases")
     monkeypatch.setattr(_file, "jupyter_kernel", lambda: True)

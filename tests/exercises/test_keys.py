@@ -1,4 +1,4 @@
-"""A learner does not find a key by accident: not by printing, by completion or in an object."""
+"""No key appears by accident: not in print, not by completion, not in an object's attributes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ OFFERED = {"exercise_id", "question", "how", "choices", "readings"}
 
 
 def keys_of(exercise_id: str) -> Iterator[str]:
-    """Yield what a judge would say of the right answer and of wrong ones."""
+    """Yield the explanation of the right answer and all hints."""
     judge: Any = exercise(exercise_id).judge
     if hasattr(judge, "why"):
         yield judge.why
@@ -25,7 +25,7 @@ def keys_of(exercise_id: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
-    """Its attributes are those that it shows, and none leads to the judge."""
+    """A question's public attributes are the texts that it shows, and none is callable."""
     question = exercises.ask(exercise_id)
     assert type(question) is Question
     names = {name for name in dir(question) if not name.startswith("_")}
@@ -35,7 +35,7 @@ def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
-    """Text, repr and HTML contain neither the explanation of the right answer nor a hint."""
+    """Text, repr and HTML of a question contain neither its explanation nor a hint."""
     question = exercises.ask(exercise_id)
     printed = [str(question), repr(question), question._repr_html_(), repr(question.choices)]
     for key in keys_of(exercise_id):
@@ -43,8 +43,9 @@ def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
     assert "judge" not in repr(exercise(exercise_id))
 
 
+@pytest.mark.slow
 def test_completion_offers_no_key() -> None:
-    """What IPython completes after the dot of a question, and of the door, is what is public."""
+    """IPython completes only public names, for a question and for ``exercises``."""
     from IPython.core.completer import provisionalcompleter
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -64,7 +65,7 @@ def test_completion_offers_no_key() -> None:
 
 
 class Unreadable:
-    """An answer that raises whenever it is looked at."""
+    """An answer that raises when it is shown or iterated."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no")
@@ -74,12 +75,12 @@ class Unreadable:
 
 
 def a_tensor() -> object:
-    """Return a tensor that takes no gradient and has several numbers."""
+    """Return a tensor with three elements, which has no truth value."""
     return torch.ones(3)
 
 
 def raising(*_: object) -> object:
-    """Raise what a learner's function may raise."""
+    """Raise an error, as a learner's function may."""
     raise ValueError("no such thing")
 
 
@@ -100,13 +101,13 @@ STRANGE: dict[str, Callable[[], object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", STRANGE)
-@pytest.mark.parametrize("exercise_id", IDS)
-def test_whatever_is_answered_gets_a_sentence(exercise_id: str, kind: str) -> None:
-    """For any answer: nothing is raised, nothing strange is right, and a sentence helps."""
-    verdict = exercises.check(exercise_id, STRANGE[kind]())
-    assert verdict.ok is not True
-    assert verdict.message.strip().endswith((".", ")", "?", "`"))
-    assert "Traceback" not in verdict.message
+def test_every_answer_gets_a_sentence(kind: str) -> None:
+    """No strange answer raises or counts as right; the message is a sentence."""
+    for exercise_id in IDS:
+        verdict = exercises.check(exercise_id, STRANGE[kind]())
+        assert verdict.ok is not True, exercise_id
+        assert verdict.message.strip().endswith((".", ")", "?", "`")), exercise_id
+        assert "Traceback" not in verdict.message, exercise_id
 
 
 @pytest.mark.parametrize(
@@ -130,12 +131,12 @@ def test_two_digits_are_right_if_the_value_rounds_to_them(
     value: float,
     right: bool,  # noqa: FBT001  # parametrised
 ) -> None:
-    """One digit is not enough, and a third digit must be right."""
+    """Two digits are enough if they round correctly; a third digit must be right too."""
     assert agrees(given, value) is right
 
 
 def test_an_answer_that_cannot_be_read_says_so() -> None:
-    """The learner's object raises; the sentence names it and says how to answer."""
+    """The message for an answer that raises names the error and says how to answer."""
     verdict = exercises.check("01.hidden-sync", Unreadable())
     assert verdict.message.startswith("This answer cannot be read (RuntimeError: two lines,")
     assert verdict.message.endswith(exercises.ask("01.hidden-sync").how)

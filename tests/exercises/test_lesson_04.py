@@ -1,4 +1,4 @@
-"""The lesson on warm-up: each right answer passes, and each typical mistake has its diagnosis."""
+"""The lesson on warm-up: right answers pass, and each typical mistake gets its diagnosis."""
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ Rule = Callable[[Sequence[float]], Any]
 
 @pytest.fixture(autouse=True)
 def _nothing_answered() -> Iterator[None]:
-    """Each test starts, and leaves, with nothing answered."""
+    """Start and end each test with no saved answers."""
     forget_all()
     yield
     forget_all()
@@ -34,7 +34,7 @@ def _nothing_answered() -> Iterator[None]:
 def rule(
     samples_s: Sequence[float], *, tolerance: float = 0.03, row: int = 3, check: bool = True
 ) -> int:
-    """Find the start as the notebook's solution does, with its parts to be switched off."""
+    """Find the start as the notebook's solution does; arguments switch its parts off."""
     values = np.array(samples_s)
     tail = values[len(values) // 2 :]
     before, behind = np.array_split(tail, 2)
@@ -47,29 +47,29 @@ def rule(
 
 
 def below_mean(samples_s: Sequence[float]) -> int:
-    """Take the first sample below the mean of all."""
+    """Return the index of the first sample below the mean."""
     return int(np.argmax(np.array(samples_s) < np.mean(samples_s)))
 
 
 def after_last_outlier(samples_s: Sequence[float]) -> int:
-    """Wait until nothing at all lies above the level."""
+    """Return the index after the last sample that is far above the level."""
     values = np.array(samples_s)
     high = np.flatnonzero(values > 1.05 * np.median(values[len(values) // 2 :]))
     return int(high.max()) + 1
 
 
 def shifted(by: int) -> Rule:
-    """Find the start as the solution does, and miss it by some."""
+    """Return a rule that finds the right start and then adds an offset."""
     return lambda samples_s: min(max(rule(samples_s) + by, 0), len(samples_s))
 
 
 def seconds(samples_s: Sequence[float]) -> float:
-    """Return the time of the first steady sample, not its place."""
+    """Return the time of the first steady sample instead of its index."""
     return samples_s[min(rule(samples_s), len(samples_s) - 1)]
 
 
 def broken(samples_s: Sequence[float]) -> int:
-    """Call a list as if it were an array."""
+    """Call a method of arrays on the list."""
     return samples_s.argmin()  # type: ignore[attr-defined, no-any-return]  # the mistake under test
 
 
@@ -473,39 +473,39 @@ WRONG: list[tuple[str, object, str, str]] = [
 
 @pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
 def test_right_answers_pass(exercise_id: str, answer: object) -> None:
-    """A right answer passes in every way of writing it, and gets the explanation."""
+    """A right answer passes, however it is written, and the verdict explains it."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (True, ""), verdict.message
     assert verdict.message.endswith(".")
 
 
 @pytest.mark.parametrize(("exercise_id", "answer", "code", "message"), WRONG)
-def test_mistakes_are_told_apart(
+def test_each_mistake_gets_its_diagnosis(
     exercise_id: str, answer: object, code: str, message: str
 ) -> None:
-    """Each typical mistake has its name and its own words."""
+    """Each typical mistake gets its code and its message."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code), verdict.message
     assert verdict.message == message
 
 
 @pytest.mark.parametrize("stub", [lambda _: None, lambda _: ...])
-def test_rule_that_returns_nothing_is_no_answer(stub: Rule) -> None:
-    """A function that is still empty is answered with how to write it."""
+def test_a_rule_that_returns_nothing_counts_as_not_answered(stub: Rule) -> None:
+    """For an empty function, the verdict says how to answer."""
     verdict = exercises.check("04.steady-state", stub)
     assert verdict.ok is None
     assert verdict.message == exercises.ask("04.steady-state").how
 
 
 @pytest.mark.parametrize("answer", [3, "rule", [1, 5]])
-def test_rule_must_be_a_function(answer: object) -> None:
-    """A guessed number is met with the form of the answer."""
+def test_a_rule_must_be_a_function(answer: object) -> None:
+    """An answer that is not a function gets the form of an answer."""
     verdict = exercises.check("04.steady-state", answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
 
 
-def test_rule_cannot_change_the_loops() -> None:
-    """A rule that sorts its list in place gets a copy."""
+def test_a_rule_cannot_change_the_loops() -> None:
+    """A rule that sorts its list does not change the samples of the next check."""
 
     def sorts(samples_s: list[float]) -> int:
         samples_s.sort()
@@ -515,8 +515,8 @@ def test_rule_cannot_change_the_loops() -> None:
     assert exercises.check("04.steady-state", rule).ok
 
 
-def test_loops_are_what_their_names_say() -> None:
-    """Inside the range that is right the samples are at the level; before it one is not."""
+def test_each_loop_has_its_steady_range() -> None:
+    """The last right start is at the level of the loop, and the sample before the first is not."""
     for trace in traces.traces():
         level_s = np.median(trace.samples_s[30:])
         assert len(trace.samples_s) == 60
@@ -526,8 +526,8 @@ def test_loops_are_what_their_names_say() -> None:
     assert len(traces.to_frame()) == 360
 
 
-def test_two_runs_have_two_humps_each() -> None:
-    """Run a changes once; run b changes in both directions, often."""
+def test_one_run_changes_once_and_the_other_often() -> None:
+    """Run a crosses the middle between its two modes once, run b 32 times."""
     runs = dict(iter(traces.two_runs().groupby("series")["duration_s"]))
     changes = {}
     for name, durations_s in runs.items():
@@ -544,12 +544,12 @@ def test_two_runs_have_two_humps_each() -> None:
     ],
 )
 def test_readings(exercise_id: str, columns: list[str]) -> None:
-    """The numbers of a question can be had as a frame."""
+    """The numbers of a question are available as a frame."""
     assert list(exercises.readings(exercise_id).columns) == columns
 
 
-def test_calls_are_those_of_the_virtual_gpu() -> None:
-    """The traces of the exercise are what a virtual H200 shows that is new."""
+def test_the_call_times_are_those_of_the_virtual_gpu() -> None:
+    """The first call of trace a takes as long as on a new virtual H200."""
     calls = exercises.readings("04.name-the-cost").set_index("trace")
     assert calls.loc["a", "first call"] == "torch.cuda.synchronize(): 334 ms"
     with gpulab.virtual_gpu("H200") as virtual:
@@ -562,13 +562,13 @@ def test_calls_are_those_of_the_virtual_gpu() -> None:
 
 
 def frame(**series: Sequence[float]) -> pd.DataFrame:
-    """Return loops in the form that the figures take."""
+    """Return loops as the frame that the figures need."""
     rows = [(i, s, name) for name, times_s in series.items() for i, s in enumerate(times_s)]
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 
 
 def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
-    """Far apart times get a log axis, and a ring lies on the first steady iteration."""
+    """Times of different magnitude get a log axis, and a ring marks the first steady iteration."""
     ax = Figure().add_subplot()
     loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
     figures.iterations(loops, ax, steady={"a": 1, "b": 3})
@@ -581,7 +581,7 @@ def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
 
 
 def test_iterations_relative_to_the_shortest() -> None:
-    """Each loop is divided by its own shortest call; near times get a linear axis."""
+    """Each loop is divided by its own shortest call, and similar times get a linear axis."""
     ax = Figure().add_subplot()
     figures.iterations(frame(a=[2.0, 3.0], b=[5e-6, 1e-5]), ax, relative=True)
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1, 1.5], [1, 2]]
@@ -589,14 +589,14 @@ def test_iterations_relative_to_the_shortest() -> None:
 
 
 def test_long_loops_are_lines_without_markers() -> None:
-    """Above sixty iterations markers would run into each other."""
+    """Loops of more than sixty iterations have no markers, because these would overlap."""
     ax = Figure().add_subplot()
     figures.iterations(frame(a=[1.0] * 60, b=[1.0] * 61), ax)
     assert [line.get_marker() for line in ax.lines] == ["o", ""]
 
 
 def test_histograms_count_every_call() -> None:
-    """The bars of a series add up to its calls, and lie at times of its shortest."""
+    """The bars of a series contain all its calls, at multiples of its shortest call."""
     ax = Figure().add_subplot()
     figures.histograms(frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6]), ax, n_bins=2)
     drawn = [patch.get_data() for patch in ax.patches]  # type: ignore[attr-defined]  # StepPatch
@@ -605,7 +605,7 @@ def test_histograms_count_every_call() -> None:
 
 
 def test_first_uses_stand_beside_the_second() -> None:
-    """Each row has both times, in one unit, on a log axis."""
+    """Each row shows the first and the second time in the same unit, on a log axis."""
     ax = Figure().add_subplot()
     costs = pd.DataFrame({"what": ["x", "y"], "first_s": [1e-3, 2e-3], "second_s": [1e-6, 4e-6]})
     figures.first_uses(costs, ax)
@@ -624,7 +624,7 @@ def test_first_uses_stand_beside_the_second() -> None:
     ],
 )
 def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:
-    """A frame of something else is refused, with the columns that are needed."""
+    """A frame without the needed columns is refused, and the message lists them."""
     with pytest.raises(InvalidOptionError, match=r"^the frame has no column .*; it must have "):
         figure(pd.DataFrame({"time": [1.0]}), Figure().add_subplot())
 
@@ -633,8 +633,8 @@ def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:
 
 
 def first_and_second() -> list[float]:
-    """Wait twice for a GPU that may be new."""
-    import time  # as the notebook has it
+    """Time two waits for the GPU."""
+    import time  # the new process gets this function's source alone, not the imports of the file
 
     times_s = []
     for _ in range(2):
@@ -645,21 +645,21 @@ def first_and_second() -> list[float]:
 
 
 def sum_of_ones() -> list[float]:
-    """Use torch, and return numbers that lose nothing on the way."""
+    """Use torch, and return numbers that must arrive without rounding."""
     return [0.1, 1e-9, float(torch.ones(3).sum())]
 
 
 @pytest.fixture
 def _session() -> Iterator[None]:
-    """Leave the choice of the GPU as it was."""
+    """Restore the choice of the GPU."""
     before = _notebook_session.session.device
     yield
     _notebook_session.session.device = before
 
 
 @pytest.mark.usefixtures("_session")
-def test_virtual_gpu_is_new_each_time() -> None:
-    """The context is paid for in each run, on a GPU of the name that was chosen."""
+def test_the_virtual_gpu_is_new_each_time() -> None:
+    """Each run creates a context, on a new GPU of the chosen kind."""
     device.use("A100")
     for _ in range(2):
         first_s, second_s = in_a_new_process(first_and_second)
@@ -671,21 +671,21 @@ def test_virtual_gpu_is_new_each_time() -> None:
 
 @pytest.fixture
 def _real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say that a real GPU is in use; nothing asks it for anything."""
+    """Make gpulab believe that a real GPU is in use; no test uses it."""
     real = device.Device("NVIDIA H200", "measured", "for this test")
     monkeypatch.setattr(device, "current", lambda: real)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_real")
-def test_real_gpu_gets_a_new_process() -> None:
-    """The function runs in another Python, and its numbers come back whole."""
+def test_the_real_gpu_gets_a_new_process() -> None:
+    """The function runs in another Python process, and its numbers come back unrounded."""
     assert in_a_new_process(sum_of_ones) == [0.1, 1e-9, 3.0]
 
 
 @pytest.mark.usefixtures("_real")
-def test_what_fails_in_the_new_process_is_told() -> None:
-    """The error carries what the new process said, here of a function inside another."""
+def test_a_failure_in_the_new_process_is_quoted() -> None:
+    """The error quotes the new process; a function inside another one cannot run there."""
 
     def inside() -> list[float]:
         return [1.0]

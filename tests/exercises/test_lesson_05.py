@@ -1,4 +1,4 @@
-"""Lesson 05: right answers pass, mistakes have their diagnosis, and readings become words."""
+"""Lesson 05: right answers pass, mistakes get a diagnosis, and readings become words."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -79,7 +79,7 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer passes in every way of writing it, and gets the explanation."""
+    """A right answer passes, however it is written, and the verdict explains it."""
     verdict = exercise.judge(answer, None)
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
     assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # all of them say
@@ -89,13 +89,13 @@ def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
 def test_typical_mistakes_are_recognised(
     exercise: Exercise, answer: object, code: str, begins: str
 ) -> None:
-    """Each typical mistake has its name, and its explanation begins with what it is about."""
+    """Each typical mistake gets its code and its message."""
     check_mistake(exercise, answer, code, begins)
 
 
 @pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda each: each.exercise_id)
-def test_no_answer_is_no_mistake(exercise: Exercise) -> None:
-    """The placeholder is answered with how to answer, and a letter too many with the form."""
+def test_placeholders_are_open_and_nonsense_is_wrong(exercise: Exercise) -> None:
+    """A placeholder counts as not answered; another value is wrong; both messages say how."""
     for blank in (..., None):
         verdict = exercise.judge(blank, None)
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
@@ -106,8 +106,8 @@ def test_no_answer_is_no_mistake(exercise: Exercise) -> None:
 
 
 @pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda each: each.exercise_id)
-def test_exercises_are_whole(exercise: Exercise) -> None:
-    """Every exercise has two hints, and every letter and key is among the choices."""
+def test_exercises_are_complete(exercise: Exercise) -> None:
+    """Every exercise has two hints, and the judge's letters and keys are those of the question."""
     judge = exercise.judge
     assert exercise.exercise_id.startswith("05.")
     assert len(exercise.hints) == 2
@@ -122,7 +122,7 @@ def test_exercises_are_whole(exercise: Exercise) -> None:
 
 
 def test_traces_say_where_they_come_from() -> None:
-    """They are computed, and labelled so; times are in seconds."""
+    """The frame is labelled as virtual, and its times are in seconds."""
     frame = lesson.TWO_TRACES.readings()  # type: ignore[misc]  # this one has readings
     assert set(zip(frame["source"], frame["device_name"], strict=True)) == {
         ("virtual", "NVIDIA H200")
@@ -131,7 +131,7 @@ def test_traces_say_where_they_come_from() -> None:
 
 
 def test_only_one_of_the_traces_follows_the_clock() -> None:
-    """In a the clock falls and the times rise with it; in b it stands, and they vary as much."""
+    """In a, times rise as the clock falls; in b, times vary as much at a constant clock."""
     frame = lesson.TWO_TRACES.readings()  # type: ignore[misc]  # this one has readings
     a, b = (part for _, part in frame.groupby("series"))
     for part in (a, b):
@@ -148,18 +148,18 @@ def test_only_one_of_the_traces_follows_the_clock() -> None:
 
 
 def judged(keep: Any) -> Verdict:  # noqa: ANN401  # any answer
-    """Return the verdict on a function."""
+    """Return the verdict on a function that discards samples."""
     return lesson.WHICH_TO_DISCARD.judge(keep, None)
 
 
 def by_flag(samples_s: list[float], readings: list[Reading | None]) -> list[float]:
-    """Keep what is not flagged: the right answer."""
+    """Keep the samples whose readings are not flagged: the right answer."""
     flags = clocks.flag(readings)
     return [sample_s for sample_s, other in zip(samples_s, flags, strict=True) if not other]
 
 
 def keeping(is_kept: Callable[[float, Reading], bool]) -> Keep:
-    """Return a filter that looks at one sample and its reading at a time."""
+    """Return an answer that decides about each sample with its reading."""
 
     def keep(samples_s: list[float], readings: list[Reading | None]) -> list[float]:
         pairs = zip(samples_s, readings, strict=True)
@@ -169,18 +169,18 @@ def keeping(is_kept: Callable[[float, Reading], bool]) -> Keep:
 
 
 def without_none(samples_s: list[float], readings: list[Reading | None]) -> list[float]:
-    """Keep the usual clock, but drop what has no reading."""
+    """Keep samples at the usual clock, but drop those without a reading."""
     pairs = zip(samples_s, readings, strict=True)
     return [one for one, seen in pairs if seen and 1400 < (seen.sm_mhz or 0) < 1500]
 
 
 def usual(reading: Reading) -> bool:
-    """Return whether this is about the most frequent clock."""
+    """Return whether the clock is near the most frequent one."""
     return 1400 < (reading.sm_mhz or 0) < 1500
 
 
 def test_the_flag_is_the_answer() -> None:
-    """What clocks.flag leaves is right, as a list or as anything that can be gone through."""
+    """The samples that clocks.flag does not flag are right, as a list or another iterable."""
     for keep in (by_flag, lambda *given: iter(by_flag(*given)), keeping(lambda _, r: usual(r))):
         verdict = judged(keep)
         assert (verdict.ok, verdict.diagnosis_code) == (True, "")
@@ -235,7 +235,7 @@ KEEPS: list[tuple[Keep, str, str]] = [
 
 @pytest.mark.parametrize(("keep", "code", "begins"), KEEPS, ids=[row[1] for row in KEEPS])
 def test_filters_are_diagnosed(keep: Keep, code: str, begins: str) -> None:
-    """What a filter keeps too much or too little shows what it goes by."""
+    """The samples that a filter keeps or drops wrongly decide its diagnosis."""
     verdict = judged(keep)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert verdict.message.startswith(begins)
@@ -253,7 +253,7 @@ def ax() -> Any:  # noqa: ANN401  # matplotlib is loaded late
 
 
 def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa: ANN401  # axes
-    """The line shows the column as it is, and the legend says why the clock is low."""
+    """The line shows the column unchanged, and the legend says why the clock is low."""
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1, 0.2], "sm_mhz": [1980, 1440, 1440], "reasons": ["", "x", "x"]}
     )
@@ -269,14 +269,14 @@ def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa:
 
 
 def test_nothing_is_shaded_without_a_reason(ax: Any) -> None:  # noqa: ANN401  # axes
-    """A driver that names none, or gives no answer, leaves the picture plain."""
+    """Nothing is shaded if the driver names no reason or returns none."""
     frame = pd.DataFrame({"time_s": [0.0, 0.1], "sm_mhz": [1980, 1980], "reasons": ["", None]})
     over_time(frame, ax)
     assert not ax.collections
 
 
 def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: ANN401  # axes
-    """Seconds are drawn in the unit that a reader would choose, and each series its line."""
+    """Seconds get a readable unit, and each series gets a line with its name."""
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
     )
@@ -289,14 +289,14 @@ def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: 
 
 
 def test_frames_without_the_column_are_refused(ax: Any) -> None:  # noqa: ANN401  # axes
-    """The message names the column that is missing."""
+    """The message names the missing column."""
     with pytest.raises(InvalidOptionError) as error:
         over_time(pd.DataFrame({"time_s": [0.0]}), ax)
     assert str(error.value) == "the frame has no column sm_mhz; it must have time_s, sm_mhz"
 
 
-def test_a_clock_that_is_asked_for_gives_way_to_the_power_limit() -> None:
-    """The GPU keeps a locked clock only if it is below the settled clock."""
+def test_the_power_limit_wins_over_a_locked_clock() -> None:
+    """The GPU stays at a locked clock only if that is below the settled clock."""
     frame = asked_for([1980, 1695, 1200])
     clocks_mhz = frame.groupby("asked_mhz")["sm_mhz"]
     assert clocks_mhz.first().to_dict() == {1200: 1200, 1695: 1695, 1980: 1980}
@@ -309,7 +309,7 @@ def test_a_clock_that_is_asked_for_gives_way_to_the_power_limit() -> None:
 
 
 def test_a_figure_over_time_says_where_each_line_begins_and_ends() -> None:
-    """The alternative is computed from the data; the title is the caller's."""
+    """The text alternative has each line's first and last value, and the title is the caller's."""
     shown = str(plot_over_time(asked_for([1980, 1200]), "sm_mhz", "clock (MHz)", title="Clocks"))
     assert "Clocks (virtual NVIDIA H200)" in shown
     assert "asked for 1980 MHz: from 1,980 at the first reading to 1,440 at the last." in shown
@@ -330,8 +330,8 @@ def test_a_figure_over_time_says_where_each_line_begins_and_ends() -> None:
         ((), "nothing does"),
     ],
 )
-def test_reasons_become_one_of_the_choices(reasons: tuple[str, ...], cause: str) -> None:
-    """What the driver named decides; without a reason nothing lowers the clock."""
+def test_reasons_become_choices_of_the_prediction(reasons: tuple[str, ...], cause: str) -> None:
+    """The driver's reason decides the choice; without a reason nothing lowers the clock."""
     assert cause_of(clocks.Regime("settled", "", reasons=reasons)) == cause
 
 
@@ -344,13 +344,13 @@ def test_reasons_become_one_of_the_choices(reasons: tuple[str, ...], cause: str)
         ([1980, 1410, 1200], "1410 and 1200"),
     ],
 )
-def test_kept_clocks_are_those_that_are_there_at_the_end(asked_mhz: list[int], kept: str) -> None:
-    """They are written as the choices of the prediction are."""
+def test_kept_clocks_are_those_of_the_last_reading(asked_mhz: list[int], kept: str) -> None:
+    """Clocks that the GPU still has at the end are written like the prediction's choices."""
     assert kept_clocks(asked_for(asked_mhz)) == kept
 
 
 def test_recorded_zeros_settle_higher() -> None:
-    """The verdict is computed from the frame, and follows it."""
+    """The comparison of clocks follows from the numbers in the frame."""
     recorded = recorded_settled_clocks()
     assert compared_clocks(recorded) == "a higher clock"
     assert compared_clocks(recorded.assign(lowest_mhz=1440)) == "the same clock"
@@ -359,8 +359,8 @@ def test_recorded_zeros_settle_higher() -> None:
 
 
 @pytest.mark.parametrize("is_entered", [True, False])
-def test_only_a_virtual_gpu_is_asked_for_a_lock(is_entered: bool) -> None:  # noqa: FBT001  # a case
-    """It refuses as a driver refuses an ordinary user, inside a virtual GPU and without one."""
+def test_a_virtual_gpu_refuses_a_lock(is_entered: bool) -> None:  # noqa: FBT001  # a case
+    """The lock is refused as for a user without sudo, inside a virtual GPU and without one."""
     with gpulab.virtual_gpu("H200") if is_entered else nullcontext():
         asked = lock_virtual_gpu(1410)
     assert asked.outcome == "refused"
@@ -368,7 +368,7 @@ def test_only_a_virtual_gpu_is_asked_for_a_lock(is_entered: bool) -> None:  # no
 
 
 def test_a_missing_key_is_named() -> None:
-    """Half an answer is not judged; the message says what is missing."""
+    """An incomplete answer is not judged, and the message names the missing key."""
     verdict = lesson.TWO_TRACES.judge({"a": CAPPED}, None)
     assert (verdict.diagnosis_code, verdict.message) == (
         "incomplete",

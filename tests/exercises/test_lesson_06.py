@@ -1,4 +1,4 @@
-"""Lesson 06: a learner's flush is judged by its effect, and each mistake has its diagnosis."""
+"""Lesson 06: a learner's flush is judged by its effect, and each mistake gets its diagnosis."""
 
 import json
 import re
@@ -72,7 +72,7 @@ STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, {"a": ("b",)}, {"flush": 
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer passes, as a word or as a number, and gets the explanation."""
+    """A right answer passes, as a word or as a number, and the verdict explains it."""
     check_right(exercise, answer)
 
 
@@ -80,13 +80,13 @@ def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
 def test_typical_mistakes_are_recognised(
     exercise: Exercise, answer: object, code: str, begins: str
 ) -> None:
-    """Each has its own name, begins with what it is about, and ends as a sentence."""
+    """Each typical mistake gets its code and its message, which is a whole sentence."""
     check_mistake(exercise, answer, code, begins)
 
 
 @pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda item: item.exercise_id)
-def test_every_exercise_is_whole(exercise: Exercise) -> None:
-    """Two hints or more, words for every key, and the placeholder is no answer."""
+def test_every_exercise_is_complete(exercise: Exercise) -> None:
+    """Each exercise has two hints and words for every key, and leaves a placeholder open."""
     check_whole(exercise)
 
 
@@ -95,7 +95,7 @@ def test_every_exercise_is_whole(exercise: Exercise) -> None:
     "exercise", [CHOOSE, STATES, WHICH, STAIRCASE], ids=lambda item: item.exercise_id
 )
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
-    """A senseless answer is shown back, with how to answer, and nothing is run."""
+    """The message for an answer of the wrong form says how to answer, and nothing is run."""
     check_strange(exercise, answer)
 
 
@@ -103,32 +103,32 @@ def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: objec
 
 
 def reading() -> Callable[[], object]:
-    """Read twice the L2 of an H200."""
+    """Return a flush that reads twice as many bytes as the L2 of an H200 has."""
     rows = torch.zeros(1920, 16384, device="cuda")
     sums = torch.zeros(1920, device="cuda")
     return lambda: torch.sum(rows, dim=1, out=sums)
 
 
 def writing() -> Callable[[], object]:
-    """Write zeros over as much."""
+    """Return a flush that writes zeros to as many bytes."""
     rows = torch.zeros(1920, 16384, device="cuda")
     return rows.zero_
 
 
 def writing_then_reading() -> Callable[[], object]:
-    """Flush by writing, then read to evict the dirty lines."""
+    """Return a flush that writes, then reads to evict the dirty lines."""
     write, read = writing(), reading()
     return lambda: (write(), read())
 
 
 def reading_then_writing() -> Callable[[], object]:
-    """Read, and spoil it."""
+    """Return a flush that reads, then leaves dirty lines by writing."""
     write, read = writing(), reading()
     return lambda: (read(), write())
 
 
 def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
-    """Read parts of an L2 of 60 MiB, one after the other."""
+    """Return a flush that reads several buffers, given as shares of an L2 of 60 MiB."""
 
     def make() -> Callable[[], object]:
         buffers = [torch.zeros(round(share * 960), 16384, device="cuda") for share in shares]
@@ -138,23 +138,23 @@ def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
 
 
 def too_little() -> Callable[[], object]:
-    """Read a sixtieth of the L2."""
+    """Return a flush that reads only a sixtieth of the L2."""
     rows = torch.zeros(16, 16384, device="cuda")
     return rows.sum
 
 
 def allocator() -> Callable[[], object]:
-    """Empty PyTorch's cache of memory, which is another."""
+    """Return a function that empties PyTorch's memory cache instead of the L2."""
     return torch.cuda.empty_cache
 
 
 def nothing() -> Callable[[], object]:
-    """Leave the cache as it is."""
+    """Return a flush that does nothing."""
     return lambda: None
 
 
 def waiting() -> Callable[[], object]:
-    """Wait for the flush, as if it could be missed."""
+    """Return a flush that waits for the GPU."""
     read = reading()
 
     def flush() -> None:
@@ -165,7 +165,7 @@ def waiting() -> Callable[[], object]:
 
 
 def failing() -> Callable[[], object]:
-    """Use a buffer that does not exist."""
+    """Return a flush that raises IndexError."""
     buffers: list[torch.Tensor] = []
     return lambda: buffers[0]
 
@@ -177,12 +177,13 @@ NUMBERS = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [reading, writing_then_reading, lambda: flusher("read"), reading_shares(0.8, 0.8)],
 )
 def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -> None:
-    """Every flush that evicts the weights and leaves no dirty lines is right."""
+    """A flush that evicts the weights and leaves no dirty lines is right."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": " C "})
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
@@ -193,6 +194,7 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
     assert NUMBERS.match(verdict.message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "code", "begins"),
     [
@@ -207,10 +209,10 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
         (failing, "raised", "Your function raised IndexError: list index"),
     ],
 )
-def test_flushes_with_faults_are_told_apart(
+def test_each_faulty_flush_gets_its_diagnosis(
     make: Callable[[], Callable[[], object]], code: str, begins: str
 ) -> None:
-    """Hot, dirty, waiting and broken flushes are run, and each gets its own diagnosis."""
+    """The judge runs hot, dirty, waiting and failing flushes and diagnoses each."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": "c"})
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
@@ -218,8 +220,8 @@ def test_flushes_with_faults_are_told_apart(
     assert re.fullmatch(r"Not yet\. .{30,}[.)]", str(verdict), re.DOTALL)
 
 
-def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
-    """The verdict on a dirty flush shows its reading and the reading to compare with."""
+def test_the_verdict_on_a_flush_has_three_times() -> None:
+    """The message shows the times after this flush, when hot, and after a flush that writes."""
     fault = explain_flush(FlushTrial(hot_s=7e-6, clean_s=9e-6, dirty_s=11e-6, own_s=10.8e-6))
     assert fault is not None
     assert fault.message == (
@@ -230,6 +232,7 @@ def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("letter", "code", "begins"),
     [
@@ -239,8 +242,8 @@ def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
         ("z", "not-a-choice", "'z' is"),
     ],
 )
-def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) -> None:
-    """A clean flush with a bad reason is praised for the one and corrected on the other."""
+def test_a_right_flush_needs_its_reason(letter: str, code: str, begins: str) -> None:
+    """A clean flush with a wrong reason is wrong, and the message says which part is right."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": reading(), "because": letter})
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
@@ -250,14 +253,14 @@ def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) ->
 
 @pytest.mark.parametrize("answer", [{"flush": ..., "because": "c"}, {"flush": print}])
 def test_half_an_answer_is_incomplete(answer: object) -> None:
-    """Nothing is run before both parts are there."""
+    """An answer with one part only is incomplete, and no flush is run."""
     verdict = judged(CHOOSE, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "incomplete")
     assert verdict.message == "Give both: the flush, and the letter of its reason."
 
 
-def test_both_parts_open_is_no_answer() -> None:
-    """A dict of placeholders counts as not answered."""
+def test_two_placeholders_count_as_not_answered() -> None:
+    """A dict that contains only placeholders counts as not answered."""
     verdict = judged(CHOOSE, {"flush": ..., "because": None})
     assert verdict == Verdict(ok=None, message=CHOOSE.judge.how)
 
@@ -266,8 +269,8 @@ def test_both_parts_open_is_no_answer() -> None:
     ("own_s", "code"),
     [(11.1e-6, "still-hot"), (11.3e-6, ""), (12.9e-6, ""), (13.1e-6, "dirty")],
 )
-def test_midpoints_divide_the_states(own_s: float, code: str) -> None:
-    """A reading belongs to the state that it is nearest to."""
+def test_midpoints_separate_the_states(own_s: float, code: str) -> None:
+    """A time counts as the nearest of the hot, clean and dirty times."""
     trial = FlushTrial(hot_s=10e-6, clean_s=12.4e-6, dirty_s=13.6e-6, own_s=own_s)
     fault = explain_flush(trial)
     assert (fault.code if fault else "") == code
@@ -275,12 +278,13 @@ def test_midpoints_divide_the_states(own_s: float, code: str) -> None:
 
 @pytest.mark.parametrize("own_s", [9e-6, 11e-6])
 def test_states_that_do_not_differ_are_not_judged(own_s: float) -> None:
-    """On a GPU where flushing changes nothing, no flush is called wrong."""
+    """On a GPU where flushing hardly changes the time, no flush is wrong."""
     assert explain_flush(FlushTrial(10e-6, 10.4e-6, 10.8e-6, own_s)) is None
 
 
+@pytest.mark.slow
 def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
-    """On another GPU the weights are smaller, so that the states can be told apart there too."""
+    """On an A100 the layer is smaller, so hot, clean and dirty times differ there too."""
     with gpulab.virtual_gpu("A100"):
         trial = run(flusher("write"))
     assert trial.error is None
@@ -292,8 +296,8 @@ def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
 # Readings and figure
 
 
-def test_recorded_readings_say_so() -> None:
-    """The frames name their source, so a plot of them does too."""
+def test_recorded_readings_name_their_source() -> None:
+    """The frames have columns with the source and the device."""
     for exercise in (CHOOSE, STAIRCASE):
         assert exercise.readings is not None
         frame = exercise.readings()
@@ -302,7 +306,7 @@ def test_recorded_readings_say_so() -> None:
 
 
 def test_recorded_readings_are_those_of_the_results() -> None:
-    """The numbers in the exercises are what the benchmark recorded, rounded."""
+    """The numbers in the exercises are those of the benchmark's results, rounded."""
     results = json.loads(RESULTS.read_text())
     assert STAIRCASE.readings is not None
     for row in STAIRCASE.readings().itertuples():
@@ -321,7 +325,7 @@ def test_recorded_readings_are_those_of_the_results() -> None:
 
 
 def test_recorded_staircase_supports_its_key() -> None:
-    """The key follows from the readings: 5 % at most from memory, and 95 % at least."""
+    """The key follows from the readings: hot is at most 5 % from memory, cold at least 95 %."""
     assert STAIRCASE.readings is not None
     frame = STAIRCASE.readings()
     share = (frame["hot_mb"] / frame["cold_mb"]).groupby(frame["working_set_mib"])
@@ -331,7 +335,7 @@ def test_recorded_staircase_supports_its_key() -> None:
 
 
 def test_recorded_flushes_support_their_key() -> None:
-    """After either flush the same bytes come from memory; only after writing others go there."""
+    """Both flushes read the same bytes from memory, and only the writing one writes some."""
     assert CHOOSE.readings is not None
     frame = CHOOSE.readings().set_index("run_ahead")
     read, write = frame.loc["read 2 times the L2"], frame.loc["write 256 MiB"]
@@ -340,7 +344,7 @@ def test_recorded_flushes_support_their_key() -> None:
 
 
 def test_staircase_draws_each_series_and_the_size() -> None:
-    """One line a series in the order of sizes, from zero, and the size of the L2 when given."""
+    """Each series is a line sorted by size on an axis from 0; a given L2 size is marked."""
     frame = pd.DataFrame(
         {"size_mib": [4, 1, 2], "value": [3.0, 1.0, 2.0], "series": ["hot", "hot", "cold"]}
     )
@@ -360,7 +364,7 @@ def test_staircase_draws_each_series_and_the_size() -> None:
 
 
 def test_staircase_without_its_columns() -> None:
-    """A frame that cannot be drawn is refused with the columns that it lacks."""
+    """A frame without the needed columns is refused, and the message lists them."""
     with pytest.raises(InvalidOptionError) as error:
         staircase(pd.DataFrame({"value": [1]}), Figure().subplots(), value_label="x")
     assert str(error.value) == (
@@ -375,7 +379,7 @@ def test_staircase_without_its_columns() -> None:
     ("value", "word"), [(0.9, "less"), (0.96, "as long"), (1.05, "as long"), (1.06, "longer")]
 )
 def test_ratios_become_words(value: float, word: str) -> None:
-    """Within 5 % of 1 nothing changes; a number of numpy is taken as well."""
+    """Ratios within 5 % of 1 get the middle word, also if they are numpy numbers."""
     assert in_words(value, ("less", "as long", "longer")) == word
     assert in_words(np.float64(value), ("less", "as long", "longer")) == word
     assert in_words(value, ("low", "middle", "high"), low=0, high=1.2) == "middle"
@@ -388,23 +392,24 @@ def two_curves() -> pd.DataFrame:
     return pd.concat([pd.DataFrame(hot), pd.DataFrame(cold)])
 
 
-def test_curves_meet_where_they_come_within_5_percent() -> None:
-    """The answer is the smallest such size, and NaN if there is none."""
+def test_curves_meet_at_the_first_size_within_5_percent() -> None:
+    """The meeting point is the smallest size within 5 %, or NaN if there is none."""
     curves = two_curves()
     assert meeting_point(curves) == 40
     assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))
 
 
-def test_a_staircase_in_one_call_says_its_ends() -> None:
-    """The alternative is computed from the data; the source is the GPU in use."""
+def test_a_staircase_describes_its_ends() -> None:
+    """The text alternative has each curve's ends, and the title names the GPU in use."""
     with gpulab.virtual_gpu("H200"):
         shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
     assert "Additions (virtual NVIDIA H200)" in shown
     assert "hot: 1 on the left, 2 on the right.\ncold: 2 on the left, 2 on the right." in shown
 
 
-def test_a_live_staircase_keeps_its_rows() -> None:
-    """It shows what per_megabyte measured, one row a work."""
+@pytest.mark.slow
+def test_a_live_staircase_has_a_frame() -> None:
+    """The frame of a live staircase has one row for each work."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(2**20, device="cuda")
         works = {4.0: lambda: torch.relu(x), 8.0: lambda: torch.add(x, x)}
@@ -414,8 +419,8 @@ def test_a_live_staircase_keeps_its_rows() -> None:
     assert set(frame["series"]) == {"cold"}
 
 
-def test_time_per_megabyte_is_by_the_size_given() -> None:
-    """One row a work: its size, the time for 10^6 of its bytes, and the state of the cache."""
+def test_time_per_megabyte_uses_the_given_size() -> None:
+    """Each work gives a row: its size, the time for 10^6 of its bytes, and the cache's state."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(2**20, device="cuda")
         (row,) = per_megabyte({4.0: lambda: torch.relu(x)}, "hot")

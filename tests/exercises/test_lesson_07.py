@@ -1,4 +1,4 @@
-"""Lesson 07: right answers pass, wrong ones have a diagnosis, and the GPU confirms the keys."""
+"""Lesson 07: right answers pass, wrong ones get a diagnosis, and the GPU confirms the keys."""
 
 from collections.abc import Callable
 
@@ -20,13 +20,13 @@ REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
 
 
 def check(exercise: Exercise, answer: object) -> Verdict:
-    """Judge an answer as the door of the exercises does."""
+    """Judge an answer as ``exercises.check`` does."""
     return exercise.judge(answer, None)
 
 
 @pytest.mark.parametrize("exercise", TABLES, ids=lambda exercise: exercise.exercise_id)
-def test_tables(exercise: Exercise) -> None:
-    """The right words pass, each known mistake has its diagnosis, any other the general one."""
+def test_each_wrong_word_of_a_table_gets_its_diagnosis(exercise: Exercise) -> None:
+    """Right words pass; a known mistake gets its diagnosis, any other the general one."""
     judge = exercise.judge
     assert isinstance(judge, Table)
     right = {key: str(word) for key, word in judge.right.items()}
@@ -49,8 +49,8 @@ LINES = dict(
 )
 
 
-def test_captured_lines() -> None:
-    """The right words pass, however they are written."""
+def test_the_right_words_for_captured_lines_pass() -> None:
+    """Right words pass in upper and in lower case."""
     judge = lesson.CAPTURABLE.judge
     assert check(lesson.CAPTURABLE, LINES) == Verdict(ok=True, message=judge.why)  # type: ignore[attr-defined]  # it has one
     assert check(lesson.CAPTURABLE, {key.upper(): word.title() for key, word in LINES.items()})
@@ -59,7 +59,7 @@ def test_captured_lines() -> None:
 @pytest.mark.parametrize("key", LINES)
 @pytest.mark.parametrize("word", ["runs", "raises", "frozen"])
 def test_wrong_lines_are_counted_and_not_named(key: str, word: str) -> None:
-    """The verdict gives a number and a principle; two lines of one kind get the same words."""
+    """The message says how many lines are right and why, but not which line is wrong."""
     if word == LINES[key]:
         return
     codes = {"runs": "gpu-work", "raises": "needs-a-value", "frozen": "python-is-not-replayed"}
@@ -71,14 +71,14 @@ def test_wrong_lines_are_counted_and_not_named(key: str, word: str) -> None:
 
 
 def test_several_wrong_lines_are_counted() -> None:
-    """The count is that of the right lines."""
+    """The message counts the right lines."""
     verdict = check(lesson.CAPTURABLE, dict.fromkeys(LINES, "frozen"))
     assert verdict.message.startswith("2 of 8 are right. ")
 
 
 @pytest.mark.parametrize("answer", [{"a": "runs"}, "frozen", {"a": "melts"}, ...])
-def test_what_is_no_table_of_lines_is_not_counted(answer: object) -> None:
-    """What is missing is named, and anything else gets the form."""
+def test_unusable_answers_about_lines_are_not_counted(answer: object) -> None:
+    """Incomplete, malformed and open answers do not reveal how many lines are right."""
     verdict = check(lesson.CAPTURABLE, answer)
     assert verdict.ok is not True
     assert "of 8" not in verdict.message
@@ -87,16 +87,16 @@ def test_what_is_no_table_of_lines_is_not_counted(answer: object) -> None:
 # What the lesson shows
 
 
-def test_own_samples_are_drawn_by_their_names() -> None:
-    """The figure names each series, and is of the GPU in use."""
+def test_own_samples_are_drawn_with_their_names() -> None:
+    """The figure names each series and the GPU in use."""
     with gpulab.virtual_gpu("H200"):
         shown = str(lesson_07.plot_samples({"0 ms": [1e-6, 2e-6], "2 ms": [1e-6, 1e-6]}))
     assert "Samples in the order taken (virtual NVIDIA H200)" in shown
     assert "Series: 0 ms, 2 ms." in shown
 
 
-def test_a_capture_is_tried() -> None:
-    """What can be captured is, and what cannot says why."""
+def test_a_capture_is_tried_and_described() -> None:
+    """The result says that work was captured, or why it cannot be."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(8, device="cuda")
         assert lesson_07.try_to_capture(lambda: torch.relu(x)) == "captured"
@@ -104,22 +104,22 @@ def test_a_capture_is_tried() -> None:
 
 
 def test_the_largest_step_is_the_one_from_the_rung_below() -> None:
-    """A rung that reads as the one below it changes nothing, however large both are."""
+    """The largest step is the largest change from the rung below, not the largest time."""
     medians = pd.Series({"events": 9.0, "+ warm-up": 9.0, "+ cache flush": 8.0, "+ sleep": 3.0})
     rungs = ("+ warm-up", "+ cache flush", "+ sleep")
     assert lesson_07.largest_step(medians, rungs) == "+ sleep"
     assert lesson_07.largest_step(medians, rungs[:2]) == "+ cache flush"
 
 
-def test_repeat_calls_as_often_as_said() -> None:
-    """Each call gets the same arguments."""
+def test_repeat_calls_n_times() -> None:
+    """``repeat`` calls the function n times with the same arguments."""
     calls: list[int] = []
     lesson_07.repeat(3, calls.append, 7)
     assert calls == [7, 7, 7]
 
 
-def test_choice() -> None:
-    """One letter is right, and every other has a diagnosis of its own."""
+def test_each_wrong_letter_gets_its_diagnosis() -> None:
+    """One letter is right, and every other one gets its own diagnosis."""
     judge = lesson.SYNC_INSIDE.judge
     assert isinstance(judge, Choice)
     found = {key: check(lesson.SYNC_INSIDE, key) for key in lesson.SYNC_INSIDE.choices or ()}
@@ -127,7 +127,7 @@ def test_choice() -> None:
     assert [found[key].diagnosis_code for key in "abcd"] == codes
 
 
-# What is asked is so
+# The keys agree with the virtual GPU
 
 
 def right_of(exercise: Exercise) -> dict[str, str]:
@@ -136,22 +136,23 @@ def right_of(exercise: Exercise) -> dict[str, str]:
     return {key: str(word) for key, word in exercise.judge.right.items()}
 
 
-def test_the_three_programs_are_held_up_as_said() -> None:
-    """The cause of the longest gap of each program is what the exercise calls its pace."""
+@pytest.mark.slow
+def test_the_three_programs_wait_for_what_the_key_says() -> None:
+    """The cause of each program's longest gap is the right answer of the exercise."""
     with gpulab.virtual_gpu("H200"):
         longest = {key: gpulab.timeline(program(key)).summary().gaps[0] for key in "abc"}
     assert {key: REASONS[gap.cause] for key, gap in longest.items()} == right_of(lesson.GAPS)
 
 
-def test_unknown_program() -> None:
-    """A letter that is none is refused, with those that are."""
+def test_an_unknown_program_is_refused() -> None:
+    """The error for an unknown letter lists the known ones."""
     with pytest.raises(UnknownNameError) as error:
         program("d")
     assert str(error.value) == "unknown program 'd'; Known: a, b, c"
 
 
 def lines() -> dict[str, Callable[[torch.Tensor, list[int]], object]]:
-    """Return the lines of the exercise; each gets x and a list of the numbers of Python."""
+    """Return the lines of the exercise as functions of x and of a Python list."""
     return {
         "a": lambda x, _: torch.relu(x),
         "b": lambda x, _: x + 1 if x.sum().item() > 0 else x,
@@ -178,7 +179,7 @@ def test_lines_raise_in_a_capture_as_said() -> None:
 
 
 def replayed(key: str) -> tuple[list[float], list[float], int]:
-    """Capture a line, replay it twice, and return both results and what Python counted."""
+    """Capture a line, replay it twice, and return both results and the length of the list."""
     numbers, x = [0, 0], torch.full((8,), -3.0, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -193,7 +194,7 @@ def replayed(key: str) -> tuple[list[float], list[float], int]:
 
 
 def test_lines_are_frozen_as_said() -> None:
-    """Every replay reads x again; a Python counter does not change, and a number stays."""
+    """A replay reads x again, but the list does not grow and numbers of Python do not change."""
     with gpulab.virtual_gpu("H200"):
         assert replayed("a")[:2] == ([1.0] * 8, [5.0] * 8)
         assert replayed("c")[2] == 4  # two at first, one at the capture, one by the test
@@ -205,7 +206,7 @@ def test_lines_are_frozen_as_said() -> None:
 
 @pytest.mark.parametrize("sleep_cycles", [20_000_000, 0])
 def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
-    """With or without a sleep of 10 ms, the host is never ahead for work that waits."""
+    """If the work waits, the host is never ahead, even after a sleep of 10 ms."""
     with gpulab.virtual_gpu("H200"):
         loss, n_ahead = torch.ones(64, device="cuda"), 0
         torch.cuda._sleep(sleep_cycles)
@@ -218,8 +219,9 @@ def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
     assert n_ahead == 0
 
 
-def test_the_rungs_are_off_by_as_much_as_said() -> None:
-    """For a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
+@pytest.mark.slow
+def test_the_errors_of_the_rungs_are_as_the_lesson_says() -> None:
+    """For a kernel of 0.3 ms, events are within 2 % and the stopwatch is not."""
     with gpulab.virtual_gpu("H200"):
         a = torch.ones(2048, 2048, device="cuda")
         climbed = gpulab.ladder(lambda: a @ a, progress=False, max_time_s=0.05)

@@ -1,4 +1,4 @@
-"""Sleeps and graphs of learners run on the virtual GPU, and each mistake has its diagnosis."""
+"""Sleeps and graphs of learners run on the virtual GPU, and each mistake gets its diagnosis."""
 
 import time
 from collections.abc import Callable
@@ -20,12 +20,12 @@ CYCLES_PER_S = 1.98e9  # of the virtual H200
 
 
 def check(exercise: Exercise, answer: object) -> Verdict:
-    """Judge an answer as the door of the exercises does."""
+    """Judge an answer as ``exercises.check`` does."""
     return exercise.judge(answer, None)
 
 
 def expect(verdict: Verdict, code: str) -> None:
-    """Require a diagnosis, or a right answer where there is none."""
+    """Require a diagnosis, or a right answer if the code is empty."""
     assert (verdict.diagnosis_code, verdict.ok) == (code, code == ""), verdict.message
 
 
@@ -33,7 +33,7 @@ def expect(verdict: Verdict, code: str) -> None:
 
 
 def head_start(work: Work, *, n_samples: int = 40, margin: float = 2.0) -> float:
-    """Take the host's time for a batch of samples, and return it in cycles."""
+    """Time a batch of samples on the host, and return the time with a margin in cycles."""
     torch.cuda.synchronize()
     start, end = torch.cuda.Event(), torch.cuda.Event()
     begin_s = time.perf_counter()
@@ -52,13 +52,13 @@ def called(value: object) -> Callable[[Work], object]:
 
 
 def raises(work: Work) -> float:
-    """Take the work's result for what it is not."""
+    """Index the work's result, which is None."""
     seconds: float = work()["time"]  # type: ignore[index]  # the mistake under test
     return seconds
 
 
 def stub(*_: object) -> None:
-    """Stand where the notebook expects a solution."""
+    """Do nothing, like the placeholder in the notebook."""
 
 
 SLEEPS: list[tuple[Any, str]] = [
@@ -83,14 +83,14 @@ SLEEPS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "code"), SLEEPS)
-def test_sleeps_are_told_apart(answer: object, code: str) -> None:
-    """One that lets the host be ahead in every sample passes; each wrong one is named."""
+def test_each_sleep_gets_its_verdict(answer: object, code: str) -> None:
+    """A sleep that lets the host be ahead in every sample passes; each other is diagnosed."""
     expect(check(lesson.LONG_ENOUGH, answer), code)
 
 
 @pytest.mark.parametrize("answer", [..., None, stub])
-def test_no_sleep_is_no_mistake(answer: object) -> None:
-    """The placeholder and a stub are not answered; the message says how to."""
+def test_placeholders_count_as_not_answered(answer: object) -> None:
+    """For a placeholder or a stub, the verdict says how to answer."""
     for exercise in (lesson.LONG_ENOUGH, lesson.GRAPH_IT):
         verdict = check(exercise, answer)
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
@@ -138,25 +138,27 @@ TOO_LONG = (
 def test_sleeps_are_described_by_their_numbers(
     answer: Callable[..., object], message: str
 ) -> None:
-    """What was counted is in the message: samples ahead, or how much too long."""
+    """The message says in how many samples the host was ahead, or how much too long it is."""
     assert check(lesson.LONG_ENOUGH, answer).message == message
 
 
-def test_a_host_held_up_once_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sleep is tried three times, and the best try counts."""
+def test_a_host_that_was_delayed_once_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge tries a sleep three times, and the best try counts."""
     found, real = count(), _host_lead._lead
-    held_up = (1, 2, 5, 6)  # the first two tries of each work; our own look comes before
+    # Calls 0 and 4 are the judge's own look at each work; after each come its tries, of which
+    # the first two are delayed here.
+    delayed = (1, 2, 5, 6)
 
     def lead(work: Work, n_cycles: int) -> tuple[int, float]:
         n_ahead, host_s = real(work, n_cycles)
-        return (7 if next(found) in held_up else n_ahead), host_s
+        return (7 if next(found) in delayed else n_ahead), host_s
 
     monkeypatch.setattr(_host_lead, "_lead", lead)
     expect(check(lesson.LONG_ENOUGH, head_start), "")
 
 
-def test_a_sleep_far_too_long_is_told_and_not_slept() -> None:
-    """The diagnosis of a sleep of eight minutes comes without waiting for it."""
+def test_a_sleep_far_too_long_is_diagnosed_without_running_it() -> None:
+    """The verdict on a sleep of eight minutes takes less than a second of the GPU's time."""
     with gpulab.virtual_gpu("H200") as entered:
         before_s = entered.now_s
         expect(check(lesson.LONG_ENOUGH, called(10**12)), "too-long")
@@ -167,7 +169,7 @@ def test_a_sleep_far_too_long_is_told_and_not_slept() -> None:
 
 
 def graphed(function: Function, x: torch.Tensor, *, late: bool = False) -> Function:
-    """Capture once; copy, replay and clone later."""
+    """Capture once; the returned function copies the input, replays, and clones the result."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = function(x)
@@ -184,7 +186,7 @@ def graphed(function: Function, x: torch.Tensor, *, late: bool = False) -> Funct
 
 
 def captured(function: Function, x: torch.Tensor, *, replayed: bool = True) -> Function:
-    """Capture once, and never look at a new input."""
+    """Capture once, and ignore new inputs."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = function(x)
@@ -212,13 +214,13 @@ def calls_before(function: Function, x: torch.Tensor) -> Function:
 
 
 def stays_on_a_side_stream(function: Function, x: torch.Tensor) -> Function:
-    """Leave another stream current, as a capture that failed does on a real GPU."""
+    """Leave a side stream current, as a failed capture does on a real GPU."""
     torch.cuda.set_stream(torch.cuda.Stream())
     return graphed(function, x)
 
 
 def changed(change: Callable[[torch.Tensor], object]) -> Callable[..., object]:
-    """Return an answer that changes what a right graph gave."""
+    """Return an answer that changes the result of a right graph."""
 
     def answer(function: Function, x: torch.Tensor) -> Callable[[torch.Tensor], object]:
         replay = graphed(function, x)
@@ -251,8 +253,8 @@ GRAPHS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "code"), GRAPHS)
-def test_graphs_are_told_apart(answer: object, code: str) -> None:
-    """A graph that follows its input passes; each wrong one is named, and nothing is left."""
+def test_each_graph_gets_its_verdict(answer: object, code: str) -> None:
+    """A graph that uses new inputs passes, others are diagnosed, and the stream is restored."""
     with gpulab.virtual_gpu("H200"):
         stream = torch.cuda.current_stream()
         expect(check(lesson.GRAPH_IT, answer), code)
@@ -278,6 +280,8 @@ WHERE = "Call it yourself in a cell to see the line."
         (lambda *_: 1 / 0, f"{RAISED}\n\n{WHERE}"),
     ],
 )
-def test_strange_graphs_are_shown(answer: Callable[..., object], message: str) -> None:
-    """What came back, or what was raised, is in the message."""
+def test_strange_answers_about_a_graph_are_shown(
+    answer: Callable[..., object], message: str
+) -> None:
+    """The message names the returned type or the error."""
     assert check(lesson.GRAPH_IT, answer).message == message

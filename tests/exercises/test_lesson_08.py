@@ -1,4 +1,4 @@
-"""Lesson 08: right answers pass, each typical mistake has its diagnosis, and pipelines run."""
+"""Lesson 08: right answers pass, each typical mistake gets its diagnosis, and pipelines run."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -147,12 +147,12 @@ def _gpu() -> Iterator[None]:
 
 
 def judge(exercise_id: str, answer: object) -> Verdict:
-    """Judge an answer, whether or not the lesson is listed yet."""
+    """Judge an answer to an exercise of this lesson."""
     return EXERCISES[exercise_id].judge(answer, None)
 
 
 def test_every_exercise_is_tested() -> None:
-    """Each has an answer that is right, hints, and says how to answer when there is none."""
+    """Each exercise has a right answer in this file, has hints, and says how to answer."""
     assert set(EXERCISES) == {*RIGHT, "08.double-buffer", "08.benchmark"}
     for exercise in EXERCISES.values():
         verdict = exercise.judge(..., None)
@@ -162,20 +162,20 @@ def test_every_exercise_is_tested() -> None:
 
 @pytest.mark.parametrize("exercise_id", RIGHT)
 def test_right_answers_pass(exercise_id: str) -> None:
-    """And nothing is diagnosed."""
+    """A right answer passes without a diagnosis."""
     verdict = judge(exercise_id, RIGHT[exercise_id])
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
 
 
 @pytest.mark.parametrize(("exercise_id", "answer", "code"), WRONG)
-def test_each_mistake_is_named(exercise_id: str, answer: object, code: str) -> None:
-    """A wrong answer gets the diagnosis of who gives it."""
+def test_each_mistake_gets_its_diagnosis(exercise_id: str, answer: object, code: str) -> None:
+    """A wrong answer gets the diagnosis of the mistake behind it."""
     verdict = judge(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
 
 
 def test_every_diagnosis_of_the_tables_is_provoked() -> None:
-    """No diagnosis is there that no answer gets, and none is missing above."""
+    """The answers above provoke every reachable diagnosis, and no others."""
     told = {(exercise_id, code) for exercise_id, _, code in WRONG}
     for exercise_id in RIGHT:
         form: Any = EXERCISES[exercise_id].judge
@@ -189,8 +189,8 @@ def test_every_diagnosis_of_the_tables_is_provoked() -> None:
 UNREACHABLE = {"08.record-stream": {"wrong"}, "08.find-the-races": {"wrong-waiter"}}
 
 
-def test_a_wait_in_a_stream_is_told_in_words() -> None:
-    """The message of the commonest mistake, whole."""
+def test_a_wait_in_a_stream_is_explained() -> None:
+    """The message of the most common mistake says where the wait is and names the wrong key."""
     verdict = judge("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")})
     assert verdict.message == (
         "wait_event and wait_stream put the wait into the queue of right. The host goes on at "
@@ -212,7 +212,7 @@ def buffered(  # noqa: PLR0913  # each is one fault
     one_stream: bool = False,
     shift: int = 0,
 ) -> Pipeline:
-    """Return a double buffer with the waits that are asked for."""
+    """Return a double buffer; each argument adds or removes one fault."""
 
     def pipeline(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
         current = torch.cuda.current_stream()
@@ -243,7 +243,7 @@ def raising(*_arguments: object) -> None:
 
 
 def lazy(slots: Any, _copying: object, fill: Any, _compute: object, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
-    """Fill, and never compute."""
+    """Fill the buffers, and never compute."""
     for step in range(n_steps):
         fill(slots[step % 2].pinned, step)
 
@@ -286,15 +286,15 @@ PIPELINES: list[tuple[object, str, str]] = [
 @pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 @pytest.mark.parametrize(("pipeline", "code", "beginning"), PIPELINES)
-def test_pipelines_are_told_apart(pipeline: object, code: str, beginning: str) -> None:
-    """By values, by order and by overlap, in this sequence, and the message says the numbers."""
+def test_each_pipeline_gets_its_verdict(pipeline: object, code: str, beginning: str) -> None:
+    """Values are judged first, then order, then overlap, and the message has their numbers."""
     verdict = judge("08.double-buffer", pipeline)
     assert (verdict.diagnosis_code, bool(verdict)) == (code, code == "")
     assert verdict.message.startswith(beginning)
 
 
 def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
-    """Wait as the race detector proposes for the listing: for whole queues."""
+    """Wait for whole queues, as the race detector proposes for the listing."""
     current = torch.cuda.current_stream()
     for step in range(n_steps):
         slot = slots[step % 2]
@@ -310,8 +310,8 @@ def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int)
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
-def test_the_waits_that_are_proposed_are_right() -> None:
-    """They are safe without any overlap, and the verdict doesn't praise them for more."""
+def test_the_proposed_waits_are_right() -> None:
+    """The proposed waits pass although nothing overlaps, and the message says so."""
     verdict = judge("08.double-buffer", as_proposed)
     assert verdict.ok
     assert "of what is possible. You wait for whole queues" in verdict.message
@@ -320,8 +320,8 @@ def test_the_waits_that_are_proposed_are_right() -> None:
 
 
 @pytest.mark.usefixtures("_gpu")
-def test_wide_waits_are_counted_and_the_methods_put_back() -> None:
-    """Those of the device and those of a queue apart; the stopwatch's own are not counted."""
+def test_wide_waits_are_counted_and_the_methods_restored() -> None:
+    """Waits for the device and for a queue are counted separately, without the stopwatch's."""
     before = torch.cuda.synchronize
     seen = pipelines.run(as_proposed, n_steps=4)
     assert (seen.n_device_waits, seen.n_queue_waits) == (0, 8)
@@ -331,7 +331,7 @@ def test_wide_waits_are_counted_and_the_methods_put_back() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind of hazard that the listing cannot have still leads to the checker's report."""
+    """A kind of hazard without its own diagnosis still makes the verdict wrong."""
     with gpulab.hazards() as found:
         side, x = torch.cuda.Stream(), torch.ones(8, device="cuda")
         torch.cuda.synchronize()
@@ -346,10 +346,10 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 @pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "no-overlap")])
-def test_a_host_that_is_busy_for_once_is_no_mistake(
+def test_a_host_that_was_busy_once_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
 ) -> None:
-    """Another program can delay all launches of a run; a pipeline that waits is always slow."""
+    """Up to two slow runs are repeated; a pipeline that is slow three times does not pass."""
     runs = [pipelines.run(buffered(device_sync=True))] * n_disturbed
     runs.append(pipelines.run(buffered()))
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
@@ -358,14 +358,14 @@ def test_a_host_that_is_busy_for_once_is_no_mistake(
 
 @pytest.mark.usefixtures("_gpu")
 def test_a_stub_is_not_answered() -> None:
-    """A function that does nothing is the placeholder, not a mistake."""
+    """A function that does nothing counts as not answered."""
     assert judge("08.double-buffer", lambda *_: None).ok is None
     assert judge("08.double-buffer", lambda *_: ...).message == DOUBLE_BUFFER.judge.how
 
 
 @pytest.mark.usefixtures("_gpu")
-def test_a_run_says_what_came_out() -> None:
-    """Values, time, overlap and whose numbers they are, in one line."""
+def test_a_run_describes_its_result() -> None:
+    """One line has the wrong steps, the time, the overlap and the source."""
     seen = pipelines.run(buffered(device_sync=True), n_steps=4)
     assert str(seen) == (
         "0 of 4 steps computed on wrong data; 1.79 ms, overlap 0 % of what is possible "
@@ -374,7 +374,7 @@ def test_a_run_says_what_came_out() -> None:
 
 
 def test_overlap_is_a_share_of_what_is_possible() -> None:
-    """All but the first of the shorter steps can be hidden; more than that is no more than all."""
+    """Every shorter step but the first can be hidden, and the share is between 0 and 1."""
     seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, 0, 0, "here")
     assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
     slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, 0, 0, "here")
@@ -398,7 +398,7 @@ def test_a_pipeline_has_a_timeline() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_how_work_ran() -> None:
-    """Side by side or in turns, from the busy time and that of all work one by one."""
+    """Work on two streams ran at once, work on one stream one after the other."""
     sides = [torch.cuda.Stream() for _ in range(2)]
 
     def sleep(*streams: torch.cuda.Stream) -> None:
@@ -417,7 +417,7 @@ def test_how_work_ran() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_the_host_is_timed_apart_from_the_gpu() -> None:
-    """A launch returns at once, a wait does not; work that is put before is awaited as well."""
+    """A launch returns at once and a wait does not, and both times include earlier work."""
     calls = {"launch": lambda: torch.cuda._sleep(2_000_000), "wait": torch.cuda.synchronize}
     table = host_times(calls, before=lambda: torch.cuda._sleep(2_000_000))
     assert list(table.index) == ["launch", "wait"]
@@ -430,21 +430,21 @@ def test_the_host_is_timed_apart_from_the_gpu() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_the_puzzle_run_is_its_key() -> None:
-    """The GPU gives the answer of the exercise, for each of the six lines."""
+    """For each of the six lines, the virtual GPU gives the right answer of the exercise."""
     found = run_the_puzzle()
     ran = [(now, f"after {before}") for now, before in found.itertuples(index=False)]
     assert ran == list(WAITS.values())
 
 
 def failing(look: Callable[[], object] = lambda: None) -> object:
-    """Look up an index that does not exist, as the program of the lesson does."""
+    """Look up an index that does not exist, like the program of the lesson."""
     found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
     look()
     return found.tolist()  # the wait
 
 
 def test_the_line_that_raises_is_named() -> None:
-    """The one that waits, or the one before a wait; a program that runs through has none."""
+    """The error is raised at the first line that waits; a correct program has no such line."""
     late, early = line_that_raises(failing), line_that_raises(failing, look=torch_wait)
     assert (late["line"], early["line"]) == ("the wait", "the look-up")
     assert "Error: " in late["error"]
@@ -452,12 +452,12 @@ def test_the_line_that_raises_is_named() -> None:
 
 
 def torch_wait() -> None:
-    """Wait on the GPU in use at that moment."""
+    """Wait for the GPU that is in use during the call."""
     torch.cuda.synchronize()
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each is true for the lesson's values and false for opposite ones."""
+    """Each claim holds for the lesson's value and fails for an opposite one."""
     values = {
         "08.no-fence": (0.34, 1.0),
         "08.pageable-blocks": (0.99, 0.1),
@@ -475,8 +475,8 @@ def test_claims_of_the_lesson_can_fail() -> None:
 # Borrowed machines
 
 
-def test_two_gpus_are_lent_in_place_of_one() -> None:
-    """And the one in use is there again afterwards, also after an error."""
+def test_two_gpus_replace_one() -> None:
+    """The two GPUs replace the one in use, which comes back even after an error."""
     with gpulab.virtual_gpu("A100") as mine:
         with pytest.raises(ZeroDivisionError), machines.two_gpus() as lent:
             1 / ((torch.cuda.device_count() - 2) or (lent.virtual is mine))
@@ -485,7 +485,7 @@ def test_two_gpus_are_lent_in_place_of_one() -> None:
 
 
 def test_a_throwaway_gpu_is_another_one() -> None:
-    """Memory of the one in use is not counted there."""
+    """A throwaway GPU has no memory in use, and tensors of the other GPU survive."""
     with gpulab.virtual_gpu("A100"):
         kept = torch.ones(1 << 20, device="cuda")
         with machines.throwaway_gpu():
@@ -495,7 +495,7 @@ def test_a_throwaway_gpu_is_another_one() -> None:
 
 
 def test_two_gpus_are_taken_as_they_are() -> None:
-    """Where the machine in use has two, no other one is entered."""
+    """A machine that has two GPUs already is used as it is."""
     with gpulab.virtual_gpu("A100", count=2) as mine, machines.two_gpus() as lent:
         assert lent.virtual is mine
 
@@ -509,7 +509,7 @@ RUNS = pd.DataFrame(
 
 
 def test_overlap_figure() -> None:
-    """One row a program: what was saved inside what was possible, wrong data told by a hatch."""
+    """Each program has a row with saved and possible time; a hatch marks wrong data."""
     ax = overlap(RUNS, Figure().add_subplot())
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["slow", "faulty", "right"]
     assert [text.get_text() for text in ax.texts] == ["0 %", "98 %", "90 %"]
@@ -528,8 +528,8 @@ def test_overlap_figure() -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "")
 
 
-def test_overlap_of_programs_is_one_call() -> None:
-    """The text of the figure has the numbers of each program."""
+def test_the_overlap_of_programs_is_drawn_in_one_call() -> None:
+    """The figure's caption has the numbers of each program."""
     right = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
     shown = draw_overlap({"right": right, "wrong": replace(right, n_wrong=2)})
     assert "wrong: 2 of 4 steps computed on wrong data" in shown.caption
@@ -537,7 +537,7 @@ def test_overlap_of_programs_is_one_call() -> None:
 
 
 def test_overlap_figure_without_a_column() -> None:
-    """The message names what is missing."""
+    """The message names the missing column."""
     with pytest.raises(InvalidOptionError) as error:
         overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
     assert str(error.value) == (
@@ -555,10 +555,10 @@ def test_overlap_figure_without_a_column() -> None:
         (buffered(device_sync=True), "no-overlap", 3),
     ],
 )
-def test_only_what_is_slow_and_nothing_else_is_tried_again(
+def test_only_a_slow_pipeline_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline, code: str, n_runs: int
 ) -> None:
-    """Another mistake is none of the host's, and no second run makes it good."""
+    """Right pipelines and wrong data are run once, a pipeline without overlap three times."""
     runs: list[object] = []
     run = pipelines.run
     monkeypatch.setattr(pipelines, "run", lambda tried: runs.append(tried) or run(tried))
@@ -566,9 +566,10 @@ def test_only_what_is_slow_and_nothing_else_is_tried_again(
     assert runs == [pipeline] * n_runs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second run that overlaps well, but on wrong data, does not make a pipeline right."""
+    """A repeated run that overlaps but computes on wrong data gets the diagnosis of its data."""
     slow = pipelines.run(buffered(device_sync=True))
     quick = replace(slow, n_wrong=3, duration_s=slow.duration_s - slow.possible_s)
     runs = [slow, quick]
@@ -578,9 +579,10 @@ def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPa
     assert verdict.message.startswith("3 of 40 steps computed on wrong data")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict names its overlap, and not that of the last one."""
+    """The message has the largest overlap of the three tries, not the last one."""
     slow = pipelines.run(buffered(device_sync=True))
     alone_s = slow.copies_s + slow.computes_s
     shares = (0.1, 0.3, 0.2)

@@ -1,4 +1,4 @@
-"""The lesson on crossovers: each mistake has its diagnosis, and its numbers are right."""
+"""The lesson on crossovers: each mistake gets its diagnosis, and the numbers are right."""
 
 import math
 from collections.abc import Callable
@@ -83,7 +83,7 @@ test_right, test_mistake, test_whole, test_strange = exercise_tests(
 
 
 def test_the_key_is_what_the_explorer_shows() -> None:
-    """The explorer's own choices give the same answer, rates and sizes as the explanation."""
+    """The explorer shows the sizes of the key, and the links have the explanation's rates."""
     from gpulab.explorers import crossover_explorer
     from gpulab.scaling import LINKS as KNOWN
 
@@ -96,7 +96,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
 
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:
-    """Twice the rate moves n by half a percent, twice the fixed cost to more than the double."""
+    """Twice the rate moves n by half a percent; twice the fixed cost more than doubles it."""
     places = MEETING.judge.right  # type: ignore[attr-defined]  # it is a Quantities
     assert places["n"] == pytest.approx(12e-6 / (1 / 40e9 - 1 / 4e12) / 12)
     assert places["n_fast_gpu"] / places["n"] == pytest.approx(0.995, abs=1e-3)
@@ -106,7 +106,7 @@ def test_a_faster_gpu_crosses_at_the_same_size() -> None:
 
 
 def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
-    """Launch a ten-thousandth, 100 times faster, a ratio that stays, 160 ms: as the table has."""
+    """The numbers in the diagnoses of the addition follow from the table of its readings."""
     assert NEVER_PAYS.readings is not None
     table = NEVER_PAYS.readings().set_index("elements")
     large, larger = table.loc[2**24], table.loc[2**26]
@@ -125,7 +125,7 @@ def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> None:
-    """With one operation less the CPU is still faster, or there is none less."""
+    """With this number of operations the GPU is faster, and with one less it is not."""
     cpu_s, gpu_s, transfers_s = case
     k = n_needed(*case)
     assert k is not None
@@ -133,21 +133,21 @@ def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> 
     assert k == 1 or transfers_s + (k - 1) * gpu_s >= (k - 1) * cpu_s
 
 
-def test_no_number_is_enough_for_what_the_gpu_does_slower() -> None:
-    """The same holds for work that takes equally long on both sides."""
+def test_no_number_is_enough_if_the_gpu_is_slower() -> None:
+    """There is no number if an operation takes as long or longer on the GPU."""
     assert n_needed(*NEVER) is None
     assert n_needed(1.0, 1.0, 1.0) is None
 
 
 def staying(formula: Callable[[float, float, float], object]) -> Callable[..., object]:
-    """Make an answer that minds the case without a number, and else computes a formula."""
+    """Return an answer that computes a formula, and None if the GPU is not faster."""
     return lambda cpu_s, gpu_s, transfers_s: (
         formula(cpu_s, gpu_s, transfers_s) if cpu_s > gpu_s else None
     )
 
 
 def test_a_tie_is_no_gain() -> None:
-    """With two operations both sides take equally long, and rounding does not change that."""
+    """For a tie at two operations the answer is three, and floats represent the tie exactly."""
     cpu_s, gpu_s, transfers_s = TIE
     assert transfers_s + 2 * gpu_s == 2 * cpu_s == 1 / 64
     assert n_needed(*TIE) == 3
@@ -195,13 +195,15 @@ def test_a_tie_is_no_gain() -> None:
         (lambda _one, _two: 1, "raised", "Your function raised TypeError: "),
     ],
 )
-def test_functions_are_told_apart(function: Callable[..., object], code: str, part: str) -> None:
-    """Each by the numbers that it gives together; then by the cases that have a trap."""
+def test_each_function_gets_its_verdict(
+    function: Callable[..., object], code: str, part: str
+) -> None:
+    """The results for all cases decide the diagnosis, then the cases with a trap."""
     check_function(HOW_MANY, function, code, part)
 
 
 def test_a_function_without_a_body_is_no_answer() -> None:
-    """Three dots in place of the body are not answered yet."""
+    """A function whose body is three dots counts as not answered."""
     assert judged(HOW_MANY, lambda *_case: ...) == judged(HOW_MANY, ...)
 
 
@@ -209,7 +211,7 @@ def test_a_function_without_a_body_is_no_answer() -> None:
 
 
 def point(task: Task, size: int, time_s: float) -> Point:
-    """Make a point with an interval of a tenth to both sides."""
+    """Return a point whose interval is 10 % on both sides."""
     ends = {"low_s": 0.9 * time_s, "high_s": 1.1 * time_s}
     return Point(
         replace(task, size=size), median_s=time_s, n_samples=9, device_name="NVIDIA H200", **ends
@@ -217,7 +219,7 @@ def point(task: Task, size: int, time_s: float) -> Point:
 
 
 def made(name: str, cpu_us: float, *gpu_us: float, transfers: str = "none") -> Crossover:
-    """Make a crossover of a CPU's time that grows with the size and a GPU's that is given."""
+    """Return a crossover of a CPU time that grows with the size and constant GPU times."""
     cpu, gpu = Task(name, 1, on="cpu"), Task(name, 1, method="synchronized", cache="hot")
     sizes = (64, 256, 1024)
     points = [point(cpu, size, cpu_us * 1e-6 * size / 64) for size in sizes]
@@ -227,8 +229,8 @@ def made(name: str, cpu_us: float, *gpu_us: float, transfers: str = "none") -> C
     return crossover(name, source=points, transfers=transfers)
 
 
-def test_crossings_are_put_in_bytes() -> None:
-    """At 128 elements an addition has 1.5 KiB; where none crosses, the end of the sizes stands."""
+def test_crossings_are_given_in_bytes() -> None:
+    """Sizes become bytes; an operation that never crosses is put at the end of the range."""
     records = [made("add", 10, 20), made("exp", 10, 1), made("sum", 10, 1e6)]
     table = crossings_of(records).set_index("operation")
     assert table.loc["add", "size_kib"] == pytest.approx(12 * 128 / 1024)
@@ -241,20 +243,20 @@ def test_crossings_are_put_in_bytes() -> None:
 
 
 def test_transfers_give_a_second_row() -> None:
-    """Both crossings of an operation stand below each other."""
+    """An operation with transfers has a row without them and one with them."""
     table = crossings_of([made("add", 10, 20, 40, transfers="both")])
     assert list(table["series"]) == ["without transfers", "with transfers"]
     assert table["size_kib"].tolist() == pytest.approx([1.5, 3.0])
 
 
 def test_sizes_between_two_are_between_in_bytes() -> None:
-    """A crossing at half a size counts half of the next one's bytes."""
+    """The bytes at a crossing between two sizes are interpolated."""
     table = crossings_of([made("add", 10, 10 * 65.5 / 64)])
     assert table["size_kib"].tolist() == pytest.approx([12 * 65.5 / 1024])
 
 
 def test_crossings_are_drawn_with_their_intervals() -> None:
-    """A dot with a bar for a crossing, a triangle where there is none, rows in their order."""
+    """A crossing is a dot with a bar, and a triangle marks an operation without one."""
     records = [made("add", 10, 20, 40, transfers="both"), made("exp", 10, 1)]
     ax = crossings(crossings_of(records), Figure().add_subplot())
     assert [label.get_text() for label in ax.get_yticklabels()] == ["add", "exp"]
@@ -273,13 +275,13 @@ def test_crossings_are_drawn_with_their_intervals() -> None:
 
 
 def test_one_series_stands_on_its_row() -> None:
-    """Only where there are two of them do they step aside."""
+    """A single series is drawn on its row; only two of them are moved apart."""
     ax = crossings(crossings_of([made("add", 10, 20)]), Figure().add_subplot())
     assert {float(height) for line in ax.lines for height in line.get_ydata()} == {0.0}
 
 
 def crossing_often() -> Crossover:
-    """Make two curves that cross at three sizes, as the CPU's jumps."""
+    """Return two curves that cross at three sizes, because both have jumps."""
     cpu, gpu = Task("add", 1, on="cpu"), Task("add", 1, method="synchronized", cache="hot")
     sizes = (64, 256, 1024, 4096)
     sides = ((cpu, (1, 10, 10, 100)), (gpu, (5, 5, 50, 50)))
@@ -291,8 +293,8 @@ def crossing_often() -> Crossover:
     return crossover("add", source=points)
 
 
-def test_what_crosses_three_times_has_three_marks() -> None:
-    """Joined by a dotted line, and the text of the figure names all of them."""
+def test_three_crossings_have_three_marks() -> None:
+    """A dotted line joins the marks, and the caption names all three crossings."""
     record = crossing_often()
     table = crossings_of([record])
     assert list(table["kind"]) == ["several"] * 3
@@ -304,7 +306,7 @@ def test_what_crosses_three_times_has_three_marks() -> None:
 
 
 def test_the_causes_of_a_crossing() -> None:
-    """Bytes at the crossing, arithmetic for each, and the CPU's rate there; earliest first."""
+    """The table has bytes, FLOPs per byte and the CPU's rate at each crossing, earliest first."""
     table = causes([made("exp", 10, 20), made("add", 10, 20)])
     assert list(table.index) == ["exp", "add"]
     assert table.loc["add", "crossing (KiB)"] == pytest.approx(1.5)
@@ -314,7 +316,7 @@ def test_the_causes_of_a_crossing() -> None:
 
 
 def test_how_many_operations_are_needed_at_each_size() -> None:
-    """Transfers are what the GPU takes longer with them; without a gain there is no number."""
+    """The transfers' time is the difference of two GPU times; without a gain the number is NA."""
     table = operations_needed(made("add", 10, 20, 70, transfers="both"))
     assert list(table.index) == [64, 256, 1024]
     assert table["transfers_s"].tolist() == pytest.approx([50e-6] * 3)
@@ -323,19 +325,19 @@ def test_how_many_operations_are_needed_at_each_size() -> None:
 
 
 def test_short_words_for_crossings() -> None:
-    """A crossing is written with its interval, its absence in a few words."""
+    """A crossing is written with its interval, a missing one as "no line"."""
     once = made("add", 10, 20).crossing
     assert short(once) == str(once)
     assert short(None) == "no line"
 
 
 def test_the_table_is_a_frame() -> None:
-    """With the columns that the figure needs."""
+    """The table of crossings is a data frame."""
     assert isinstance(crossings_of([made("add", 10, 20)]), pd.DataFrame)
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each is true for the lesson's values and false for opposite ones."""
+    """Each claim holds for the lesson's value and fails for an opposite one."""
     values = {
         "09.launch-is-flat": (1.0, 30.0),
         "09.cpu-wins-small": (0.3, 1.2),

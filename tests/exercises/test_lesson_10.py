@@ -1,4 +1,4 @@
-"""The exercises on the roofline: keys follow from the model; mistakes have their diagnosis."""
+"""The exercises on the roofline: keys follow from the model; mistakes get their diagnosis."""
 
 import json
 from collections.abc import Callable
@@ -88,8 +88,9 @@ test_right, test_mistake, test_whole, test_strange = exercise_tests(
 )
 
 
+@pytest.mark.slow
 def test_the_key_is_what_the_explorer_shows() -> None:
-    """By its own choices; the prediction is below a nanosecond there, or above 10 µs."""
+    """The explorer names the key's farthest operations and predicts the diagnoses' times."""
     from gpulab.explorers import roofline_explorer
 
     explorer = roofline_explorer(model="plain")
@@ -101,13 +102,13 @@ def test_the_key_is_what_the_explorer_shows() -> None:
 
 
 def test_open_numbers_are_no_answer() -> None:
-    """A dict of placeholders counts as not answered."""
+    """A dict that contains only placeholders counts as not answered."""
     blank = judged(A100, dict.fromkeys(NOTES, ...))
     assert blank == Verdict(ok=None, message=A100.judge.how)
 
 
 def test_numbers_say_how_they_are_given() -> None:
-    """The keys carry the units, so the values are plain numbers."""
+    """The keys contain the units, so the values are plain numbers."""
     assert A100.judge.how == (
         "Answer with a dict that has the keys 'ridge', 'compute_ms', 'memory_ms'; each value is a "
         "plain number."
@@ -115,7 +116,7 @@ def test_numbers_say_how_they_are_given() -> None:
 
 
 def test_the_most_telling_mistake_comes_first() -> None:
-    """With two wrong numbers, the message is about the one that the exercise is about."""
+    """With several wrong numbers, the diagnosis is that of the exercise's main point."""
     verdict = judged(A100, {"ridge": 1, "compute_ms": 0.22, "memory_ms": 0.1})
     assert verdict.diagnosis_code == "bytes-twice"
 
@@ -127,14 +128,14 @@ Least = Callable[..., object]
 
 
 def both(*given: float) -> tuple[float, float]:
-    """Return both limits."""
+    """Return the times of the arithmetic and of the bytes."""
     m, k, n, peak, bandwidth = given
     size_bytes = 2 * (m * k + k * n + m * n)
     return 2 * m * k * n / peak, size_bytes / bandwidth
 
 
 def raising(*_args: object) -> float:
-    """Fail, as a function with a slip does."""
+    """Raise an error, as a learner's function may."""
     raise ZeroDivisionError("division by zero")
 
 
@@ -168,7 +169,7 @@ def raising(*_args: object) -> float:
         (lambda *_g: 1.0, "unexplained", "returned 1.0. The matmul had m = 4096, k = 4096"),
         (lambda *_g: "soon", "unexplained", "returned 'soon'. The matmul had m = 4096, k = 4096"),
         (
-            # right for the large square, and the case shown is the first for which it is not
+            # This is right for the first case, so the message shows the second one.
             lambda *g: max(both(*g)) if g[0] > 1 else 1.0,
             "unexplained",
             "The matmul had m = 1, k = 4096, n = 8192, on a GPU of 312 TFLOP/s and 2.00 TB/s.",
@@ -180,13 +181,13 @@ def raising(*_args: object) -> float:
         ),
     ],
 )
-def test_functions_are_told_apart(function: Least, code: str, part: str) -> None:
-    """A function is recognised by what it computes for three matmuls together."""
+def test_each_function_gets_its_verdict(function: Least, code: str, part: str) -> None:
+    """The results for all matmuls of the judge decide the diagnosis of a function."""
     check_function(LEAST, function, code, part)
 
 
 def test_a_function_without_a_body_is_no_answer() -> None:
-    """The stub that the notebook comes with returns nothing."""
+    """The notebook's stub, which returns None, counts as not answered."""
     assert judged(LEAST, lambda *_given: None) == Verdict(ok=None, message=LEAST.judge.how)
 
 
@@ -194,7 +195,7 @@ def test_a_function_without_a_body_is_no_answer() -> None:
 
 
 def gap(program: SlowProgram) -> float:
-    """Return how many times as long a program takes as the plain roofline says."""
+    """Return a program's time divided by the plain roofline's prediction."""
     flops_s = SHEET.compute_s(program.flops, program.arithmetic)
     plain_s = max(flops_s, SHEET.memory_s(program.size_bytes))
     return gpulab.measure(program.work, n_samples=11, progress=False).median_s / plain_s
@@ -202,7 +203,7 @@ def gap(program: SlowProgram) -> float:
 
 @pytest.mark.parametrize("letter", REASONS)
 def test_each_gap_closes_by_the_experiment_of_its_reason(letter: str) -> None:
-    """Three times or more as given; what makes it less is what the key says, and nothing else."""
+    """Each program is 3 times too slow, and only the experiment of its reason closes the gap."""
     with gpulab.virtual_gpu("H200", max_value_elements=0):
         as_given = gap(slow_program(letter))
         grown, rounded = (
@@ -219,7 +220,7 @@ def test_each_gap_closes_by_the_experiment_of_its_reason(letter: str) -> None:
 
 
 def test_an_unknown_program_is_refused() -> None:
-    """There are three, and the message names them."""
+    """The error for an unknown letter lists the three known ones."""
     with pytest.raises(UnknownNameError) as error:
         slow_program("d")
     assert str(error.value) == "unknown program 'd'; Known: a, b, c"
@@ -232,7 +233,7 @@ BOUNDS = ("compute", "memory", "launch", "memory", "memory", "launch")
 
 
 def test_the_bounds_are_those_of_the_model() -> None:
-    """The refined model finds the limit of each kernel that the key names."""
+    """The refined model finds the bound that the key names for each work."""
     predict = roofline.predict
     found = (
         predict("matmul", 8192, "float16", "H200"),
@@ -249,13 +250,13 @@ def test_the_bounds_are_those_of_the_model() -> None:
 
 
 def longest(flops: float, size_bytes: float) -> str:
-    """Answer as one may: the longest of three times."""
+    """Return the name of the longest of the three times, which is the right answer."""
     times_s = {"compute": flops / 989.4e12, "memory": size_bytes / 4.8e12, "launch": 1e-6}
     return max(times_s, key=lambda name: times_s[name])
 
 
 def shortest(size_bytes: float) -> str:
-    """Return the shorter one of the last two times."""
+    """Return the name of the shorter of the times of bytes and launch."""
     return "memory" if size_bytes / 4.8e12 < 1e-6 else "launch"
 
 
@@ -294,12 +295,12 @@ def shortest(size_bytes: float) -> str:
     ],
 )
 def test_a_function_for_the_bound(function: Least, code: str, part: str) -> None:
-    """It cannot be answered by trying: six works are judged together."""
+    """Six works are judged together, so that a function cannot be right by chance."""
     check_function(BOUND, function, code, part)
 
 
 def test_figures_in_the_diagnoses_are_right() -> None:
-    """Numbers of an H200 in the messages follow from its data sheet."""
+    """The numbers of an H200 in the messages follow from its data sheet."""
     assert round(SHEET.ridge("float16")) == 206
     assert SHEET.memory_s(12_000) * 1e9 == pytest.approx(2.5)
     assert round(SHEET.memory_s(12 * 2**28) * 1e6) == 671
@@ -307,7 +308,7 @@ def test_figures_in_the_diagnoses_are_right() -> None:
 
 
 def test_the_recorded_figures_of_the_lesson() -> None:
-    """Softmaxes and products of the lesson's text are those of the recordings."""
+    """The times of softmaxes and matmuls in the lesson's text are those of the recordings."""
     calls = json.loads((RESULTS / "h200-dense.json").read_text("utf-8"))["calls"]
     rows = pd.DataFrame(calls["along_rows"]["rows"], columns=calls["along_rows"]["columns"])
     chosen = rows.query("op == 'softmax' and rows == 16384 and columns == 4096")
@@ -318,13 +319,13 @@ def test_the_recorded_figures_of_the_lesson() -> None:
     cold_us = workloads["softmax float32 4096x1024"]["device"]["cold_us"]
     assert round(cold_us, 1) == 10.4
     assert round(cold_us * 1e-6 / SHEET.memory_s(8 * 4096 * 1024), 1) == 1.5
-    odd, aligned = products_over_plain(calls["matmul"])
+    odd, aligned = matmuls_over_plain(calls["matmul"])
     assert (len(odd), round(min(odd)), round(max(odd))) == (5, 8, 10)
     assert (len(aligned), round(median(aligned), 1)) == (10, 1.3)
 
 
-def products_over_plain(calls: dict[str, list[object]]) -> tuple[list[float], list[float]]:
-    """Return recorded over plain times of large half products: odd sides, and aligned rows."""
+def matmuls_over_plain(calls: dict[str, list[object]]) -> tuple[list[float], list[float]]:
+    """Return recorded over plain times of large 16-bit matmuls: odd sides, aligned sides."""
     frame = pd.DataFrame(calls["rows"], columns=calls["columns"])
     odd, aligned = [], []
     for row in frame[frame["dtype"].isin(["float16", "bfloat16"])].itertuples():
@@ -338,8 +339,8 @@ def products_over_plain(calls: dict[str, list[object]]) -> tuple[list[float], li
 
 
 @pytest.mark.parametrize("judge", [LEAST.judge, BOUND.judge])
-def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -> None:
-    """No two share one, and no wrong formula is right for all cases."""
+def test_each_mistake_of_a_function_has_its_own_code(judge: CaseFunction) -> None:
+    """No two mistakes share a code, and no wrong formula is right for all cases."""
     codes = [diagnosis.code for _, diagnosis in judge.mistakes]
     assert len(set(codes)) == len(codes)
     rights = [judge.right(*case) for case in judge.cases]
@@ -347,7 +348,7 @@ def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each is true for the lesson's values and false for opposite ones."""
+    """Each claim holds for the lesson's value and fails for an opposite one."""
     values = {
         "10.copy-below-sheet": (89.0, 101.0),
         "10.floor": (500.0, 2.0),

@@ -1,4 +1,4 @@
-"""Lesson 11: each typical mistake has its diagnosis, and the four programs have their profiles."""
+"""Lesson 11: each typical mistake gets its diagnosis; profiles and monitors fit the keys."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds
 from gpulab.tracing import read_trace
 
-# PyTorch 2.11 says so once in a process, whatever the schedule is.
+# PyTorch 2.11 gives this warning once in each process, with every schedule.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
 
 COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
@@ -80,13 +80,13 @@ RIGHT = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
     ],
 )
 def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
-    """A right answer has no code; a wrong one has that of its mistake."""
+    """A right answer gets no code, and a wrong one gets the code of its mistake."""
     verdict = exercises.check(f"11.{name}", answer)
     assert (bool(verdict), verdict.diagnosis_code) == (not code, code)
 
 
-def test_the_overlap_is_that_of_the_shown_times() -> None:
-    """The key follows from the table: intersect each copy with each kernel."""
+def test_the_overlap_follows_from_the_shown_times() -> None:
+    """The key is the sum of the intersections of copies and kernels in the table."""
     table = overlap_readings()
     copies = table[table["kind"] == "copy"][["start_us", "end_us"]].to_numpy()
     kernels = table[table["kind"] == "kernel"][["start_us", "end_us"]].to_numpy()
@@ -95,7 +95,7 @@ def test_the_overlap_is_that_of_the_shown_times() -> None:
 
 
 def fault_of(shown: pd.DataFrame) -> str:
-    """Return what is wrong by the numbers of one monitor alone."""
+    """Return the fault that the numbers of one monitor show."""
     if shown["fb_mib"].diff().iloc[1:].gt(1024).all():
         return "leak"
     if shown["rxpci_mbps"].min() > 1000:
@@ -109,7 +109,7 @@ def fault_of(shown: pd.DataFrame) -> str:
 
 @pytest.mark.parametrize("world", worlds())
 def test_each_monitor_shows_what_the_key_says(world: str) -> None:
-    """The quiz can be answered from the numbers, whichever GPU they are from."""
+    """The numbers of each monitor lead to the key, on the virtual and on the recorded GPU."""
     shown = monitors(world)
     found = {letter: fault_of(rows) for letter, rows in shown.groupby("program")}
     assert found == WRONG
@@ -117,7 +117,7 @@ def test_each_monitor_shows_what_the_key_says(world: str) -> None:
 
 
 def limit_of(letter: str) -> str:
-    """Return what limits a program by the longest row of its profile."""
+    """Return the limit of a program, from the longest row of its profile."""
     program = lab.program(letter)
     with gpulab.virtual_gpu("H200", first_use=False):
         program()
@@ -137,18 +137,18 @@ def limit_of(letter: str) -> str:
 
 @pytest.mark.parametrize("letter", RIGHT)
 def test_each_program_is_limited_by_what_the_key_says(letter: str) -> None:
-    """What the profile shows agrees with the answer that counts as right."""
+    """The profile of each program leads to the right answer."""
     assert limit_of(letter) == RIGHT[letter]
 
 
 def test_an_unknown_program_is_refused() -> None:
-    """The message lists the four."""
+    """The error for an unknown letter lists the four known ones."""
     with pytest.raises(UnknownNameError, match="a, b, c, d"):
         lab.program("e")
 
 
-def test_the_recorded_trace_is_there(tmp_path: Path) -> None:
-    """It is labelled as recorded on an H200, with kernels and both copies."""
+def test_the_recorded_trace_is_complete(tmp_path: Path) -> None:
+    """The trace is labelled as recorded on an H200, and has its kernels and both copies."""
     trace = lab.h200_trace()
     assert (trace.source, trace.device_name) == ("recorded", "NVIDIA H200")
     assert sum(span.kind == "copy" for span in trace.spans) == 2

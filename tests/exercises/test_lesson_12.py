@@ -1,4 +1,4 @@
-"""Lesson 12: each typical mistake has its diagnosis, and its claims and helpers are right."""
+"""Lesson 12: each typical mistake gets its diagnosis, and claims and helpers are right."""
 
 import math
 
@@ -25,12 +25,12 @@ VERDICTS["g"] = "holds"
 
 
 def used_only(n: int, _stride: int, size_bytes: int) -> int:
-    """Count the sectors of the bytes that are used."""
+    """Count sectors as if the used bytes were contiguous."""
     return math.ceil(n * size_bytes / 32)
 
 
 def whole_span(n: int, stride: int, size_bytes: int) -> int:
-    """Count the sectors from the first element to the last."""
+    """Count all sectors from the first element to the last."""
     return math.ceil(n * stride * size_bytes / 32)
 
 
@@ -76,20 +76,20 @@ def whole_span(n: int, stride: int, size_bytes: int) -> int:
     ],
 )
 def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
-    """A right answer has no code; a wrong one has that of its mistake."""
+    """A right answer gets no code, and a wrong one gets the code of its mistake."""
     verdict = exercises.check(f"12.{name}", answer)
     assert (bool(verdict), verdict.diagnosis_code) == (not code, code)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.exercise_id)
-def test_exercises_are_whole(exercise: object) -> None:
-    """They have hints, words for every key, and take the placeholder for no answer."""
+def test_exercises_are_complete(exercise: object) -> None:
+    """Each exercise has hints and words for every key, and leaves a placeholder open."""
     check_whole(exercise)  # type: ignore[arg-type]  # EXERCISES are exercises
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sectors_are_those_with_a_byte_in_them(case: tuple[int, int, int]) -> None:
-    """Count each byte on its own: the same sectors come out."""
+def test_sectors_are_counted_byte_by_byte(case: tuple[int, int, int]) -> None:
+    """The formula gives as many sectors as looking at each byte."""
     n, stride, size_bytes = case
     touched = {
         byte // 32
@@ -99,8 +99,8 @@ def test_sectors_are_those_with_a_byte_in_them(case: tuple[int, int, int]) -> No
     assert sectors(n, stride, size_bytes) == len(touched)
 
 
-def test_a_listing_that_raises_is_no_stop() -> None:
-    """The outcome has the error's name and the first line of its message."""
+def test_a_listing_that_raises_is_described() -> None:
+    """The outcome of a failing listing has the error's name and its message's first line."""
 
     def raises() -> None:
         raise ValueError("no such thing\nsecond line")
@@ -110,7 +110,7 @@ def test_a_listing_that_raises_is_no_stop() -> None:
 
 
 def test_the_claims_hold_for_both_sides_of_their_limits() -> None:
-    """Each rule says yes to one plain value and no to another."""
+    """Each claim holds for one value and fails for another."""
     plain = {"12.no-default-fence": (1.0, 3.0), "12.one-wait-is-enough": (1.0, 2.0)}
     plain |= {"12.context": (0.3, 0.01), "12.no-listing-runs": (3, 2)}
     for claim in CLAIMS:

@@ -1,4 +1,4 @@
-"""The clinic: each program fails as intended, its cure is right, and nonsense is refused."""
+"""The clinic: each program has the intended fault, its cure is right, nonsense is refused."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ PATIENTS = {
 
 @cache
 def programs() -> dict[str, Any]:
-    """Return the programs of the notebook: each patient, and after its name ``-mended``."""
+    """Return the notebook's programs by patient; the cure has the name with ``-mended``."""
     names: dict[str, Any] = {}
     found: dict[str, Any] = {}
     shown = ""
@@ -52,15 +52,15 @@ def programs() -> dict[str, Any]:
     return found
 
 
-def test_there_are_twelve() -> None:
-    """Each patient of the notebook has its judge."""
+def test_there_are_twelve_patients() -> None:
+    """Each patient of this file has an exercise."""
     assert len(EXERCISES) == 12
     assert {each.exercise_id for each in EXERCISES} == {f"13.{name}" for name in PATIENTS}
 
 
 @pytest.mark.parametrize(("name", "code"), PATIENTS.items())
 def test_each_patient_is_diagnosed_and_cured(name: str, code: str) -> None:
-    """The program as shown has its diagnosis; the mended one is right."""
+    """The shown program gets its diagnosis, and the mended one is right."""
     ill = exercises.check(f"13.{name}", programs()[name])
     assert (ill.ok, ill.diagnosis_code) == (False, code), ill.message
     cured = exercises.check(f"13.{name}", programs()[f"{name}-mended"])
@@ -68,8 +68,8 @@ def test_each_patient_is_diagnosed_and_cured(name: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("name", PATIENTS)
-def test_what_is_no_cure(name: str) -> None:
-    """Nothing yet is no mistake; nonsense is one."""
+def test_stubs_are_open_and_nonsense_is_wrong(name: str) -> None:
+    """A stub counts as not answered; wrong results, texts and errors count as wrong."""
     judge = exercise(f"13.{name}").judge
     assert [judge(answer, None).ok for answer in (..., None, lambda *_: None)] == [None] * 3
     assert judge(lambda *_: "soon", None).ok is False
@@ -88,7 +88,7 @@ RACES_OF = {
 
 @pytest.mark.parametrize(("name", "kind"), RACES_OF.items())
 def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
-    """It is what the learner is asked for; the mended program has no race."""
+    """The race of the shown program has the name in the quiz; the mended one has no race."""
     given = (lab.batches,) if name == "refilled" else (lab.numbers,)
     doubled = (lab.slow_double,) if name not in {"read-too-early", "refilled"} else ()
     with gpulab.virtual_gpu("H200", first_use=False):
@@ -101,7 +101,7 @@ def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
 
 
 def test_nothing_is_given_away_before_a_question() -> None:
-    """Each of twelve predictions is asked before its program runs; no name says what is wrong."""
+    """Each prediction comes before its program runs, and no program's name says its fault."""
     cells = build.read_source(source_of("13_clinic")).cells
     asked = [cell for cell in cells if "exercises.predict(" in cell.source]
     for cell, number in zip(asked, range(1, 13), strict=True):
@@ -115,7 +115,7 @@ def test_nothing_is_given_away_before_a_question() -> None:
 
 
 def test_a_program_without_an_end_is_cut_off() -> None:
-    """The message says how often the event was asked; afterwards query is as it was."""
+    """An endless loop of queries is cut off with a message, and ``query`` is restored."""
     original = torch.cuda.Event.query
     with gpulab.virtual_gpu("H200", first_use=False):
         inside = torch.cuda.Event.query

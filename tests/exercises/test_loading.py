@@ -1,4 +1,4 @@
-"""A notebook loads only its own lesson, and no heavy package that it does not use."""
+"""A notebook imports only its own lesson, and no heavy package that it does not use."""
 
 import subprocess
 import sys
@@ -26,8 +26,8 @@ FUNCTION = "from gpulab.exercises.lesson_09 import n_needed"
     ],
     ids=["question", "figures", "function"],
 )
-def test_a_lesson_is_loaded_by_itself(code: str, lesson: str, loads: set[str]) -> None:
-    """Questions and figures of a lesson load no other lesson, and not torch."""
+def test_only_one_lesson_is_imported(code: str, lesson: str, loads: set[str]) -> None:
+    """Questions and figures of a lesson import no other lesson, and not torch."""
     command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     names = done.stdout.split()

@@ -1,4 +1,4 @@
-"""Guesses are saved and compared; a notebook runs on with anything typed in their place."""
+"""Guesses are compared with outcomes, and a notebook continues whatever is typed as a guess."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ QUESTION = "How long does it take?"
 KNOWN = "use one of s, ms, µs, ns, launches, calls, times, TFLOP/s, GB/s, %."
 
 
-def test_a_guess_is_held_against_a_measurement() -> None:
-    """Guess and outcome have units, the outcome its interval and source, and both a ratio."""
+def test_a_guess_is_compared_with_a_measurement() -> None:
+    """The text has guess and outcome with units, the interval, the source and the ratio."""
     comparison = predict(QUESTION, 40, "µs").compare(VIRTUAL)
     assert str(comparison) == (
         "Far off. You said 40 µs, it was 554 µs [553, 555] (virtual NVIDIA H200): "
@@ -50,8 +50,8 @@ def test_a_guess_is_held_against_a_measurement() -> None:
         (0, "Far off. You said 0 µs, it was 554 µs. What did you leave out?"),
     ],
 )
-def test_times_go_by_their_factor(guess: float, words: str) -> None:
-    """Within 1.5 times, within 3, within 10 and beyond are four different findings."""
+def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
+    """Ratios within 1.5, within 3, within 10 and beyond get four different words."""
     assert str(predict(QUESTION, guess).compare(554e-6)) == words
 
 
@@ -101,14 +101,14 @@ def test_times_go_by_their_factor(guess: float, words: str) -> None:
         ),
     ],
 )
-def test_a_ratio_goes_by_its_direction_first(guess: float, actual: float, words: str) -> None:
-    """A guess on the wrong side of 1 is wrong however near; then the difference counts."""
+def test_a_ratio_is_judged_by_its_direction_first(guess: float, actual: float, words: str) -> None:
+    """A guess on the wrong side of 1 is wrong; otherwise the difference from 1 counts."""
     prediction = predict("How many times as long?", guess, "times", counts="direction")
     assert str(prediction.compare(actual)) == words
 
 
-def test_a_direction_has_a_base_in_the_unit_of_the_guess() -> None:
-    """More or less than the clock that was asked for, not than one."""
+def test_the_base_of_a_direction_has_the_unit_of_the_guess() -> None:
+    """With a base, a guess is judged as more or less than the base instead of 1."""
     prediction = predict("What now?", 12, "µs", counts="direction", base=10)
     assert prediction.base == pytest.approx(10e-6)
     assert str(prediction.compare(9e-6)).startswith("Wrong direction. ")
@@ -124,8 +124,8 @@ def test_a_direction_has_a_base_in_the_unit_of_the_guess() -> None:
         (85, 95, "Near. You said 85 %, it was 95 %: 10 percentage points more."),
     ],
 )
-def test_a_share_goes_by_percentage_points(guess: float, actual: float, words: str) -> None:
-    """Half where it is nearly all is far off, although it is within a factor of two."""
+def test_a_share_is_judged_by_percentage_points(guess: float, actual: float, words: str) -> None:
+    """A guess of 50 % for 95 % is far off, although its ratio is below two."""
     assert str(predict("What share?", guess, "%").compare(actual)) == words
 
 
@@ -143,7 +143,7 @@ def test_a_share_goes_by_percentage_points(guess: float, actual: float, words: s
     ],
 )
 def test_a_count_is_exact(guess: float, actual: float, words: str) -> None:
-    """One off is said; a count of zero has no factor."""
+    """A count is judged by its difference, which also works for zero."""
     assert str(predict("How many?", guess, "calls").compare(actual)) == words
 
 
@@ -157,14 +157,14 @@ def test_a_count_is_exact(guess: float, actual: float, words: str) -> None:
         (0, 600, "Far off. You said 0 TFLOP/s, it was 600 TFLOP/s. What did you leave out?"),
     ],
 )
-def test_percent_asks_for_a_tenth(guess: float, actual: float, words: str) -> None:
-    """Where it can be worked out, a factor of two is off."""
+def test_percent_is_stricter_than_a_ratio(guess: float, actual: float, words: str) -> None:
+    """With counts="percent", for rates that can be worked out, a factor of two is off."""
     prediction = predict("What rate?", guess, "TFLOP/s", counts="percent")
     assert str(prediction.compare(actual)) == words
 
 
-def test_what_counts_has_a_name() -> None:
-    """An unknown rule is an error of the notebook."""
+def test_unknown_rules_and_bases_are_refused() -> None:
+    """An unknown rule or a base of 0 raises an error, since it is a mistake of the notebook."""
     with pytest.raises(UnknownNameError, match="unknown rule of what counts 'ratio'"):
         predict(QUESTION, 3, counts="ratio")
     with pytest.raises(InvalidOptionError, match="base=0; it must be"):
@@ -184,10 +184,10 @@ def test_what_counts_has_a_name() -> None:
         (1021, "launches", 1021.0),
     ],
 )
-def test_guesses_are_kept_in_seconds_or_as_counts(
+def test_guesses_are_stored_in_seconds_or_as_counts(
     guess: object, unit: str, guess_s: float
 ) -> None:
-    """A unit of time is converted, text brings its own, and a count stays what it is."""
+    """Times are converted to seconds, text may contain its own unit, counts do not change."""
     prediction = predict(QUESTION, guess, unit)
     assert prediction.guess == pytest.approx(guess_s, rel=1e-12)
     assert prediction.problem == ""
@@ -195,7 +195,7 @@ def test_guesses_are_kept_in_seconds_or_as_counts(
 
 @pytest.mark.parametrize("blank", [..., None])
 def test_no_guess_says_how_to_give_one(blank: object) -> None:
-    """The placeholder is no error: the question and the form of the guess are shown."""
+    """For a placeholder, the text shows the question and the form of a guess."""
     prediction = predict(QUESTION, blank, "ms")
     form = "Put your guess in place of the three dots: a number in ms."
     assert str(prediction) == repr(prediction) == f"{QUESTION} {form}"
@@ -221,14 +221,14 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
     ],
 )
 def test_a_guess_that_cannot_be_used_says_why(guess: object, unit: str, problem: str) -> None:
-    """Nothing is raised; the prediction counts as open and says what to type."""
+    """An unusable guess raises nothing; it counts as open, and the text says what to type."""
     prediction = predict(QUESTION, guess, unit)
     assert prediction.guess is None
     assert str(prediction) == f"{QUESTION} {problem}"
 
 
-def test_choices_are_compared_with_the_one_that_came_true() -> None:
-    """Capitals and spaces do not matter; the outcome may be any object that reads the same."""
+def test_a_choice_is_compared_with_the_outcome() -> None:
+    """Case and spaces do not matter, and the outcome may be an object with the same text."""
     prediction = predict("Does it grow?", " Yes", choices=("yes", "no"))
     assert str(prediction) == "Does it grow? You say yes. Now see what comes out."
     assert str(prediction.compare("yes")) == "Right. You said yes, and so it is."
@@ -243,15 +243,15 @@ def test_choices_are_compared_with_the_one_that_came_true() -> None:
     )
 
 
-def test_a_choice_that_is_none_is_named() -> None:
-    """The message lists what can be chosen."""
+def test_an_unknown_choice_is_named() -> None:
+    """The message names the unknown choice and lists the known ones."""
     prediction = predict("Does it grow?", "perhaps", choices=("yes", "no"))
     assert prediction.guess is None
     assert prediction.problem == "'perhaps' isn't one of the choices; give one of 'yes', 'no'."
 
 
 def test_counts_are_compared_in_their_unit() -> None:
-    """A count has no seconds; zero is a possible outcome and has no ratio."""
+    """A count is written with its unit, and an outcome of zero has no ratio."""
     prediction = predict("How many fit?", 100, "launches")
     assert str(prediction) == "How many fit? You say 100 launches. Now see what comes out."
     words = "You said 100 launches, it was 1,021 launches: 921 more."
@@ -267,19 +267,19 @@ def test_counts_are_compared_in_their_unit() -> None:
         ("calls", [1], "compare needs a number (calls) and got a list."),
     ],
 )
-def test_an_outcome_that_is_none_is_no_error(unit: str, actual: object, message: str) -> None:
-    """A cell above that has not been run does not break the one below."""
+def test_an_unusable_outcome_is_not_an_error(unit: str, actual: object, message: str) -> None:
+    """A missing or unusable outcome, as of a cell that was not run, leads to a message."""
     assert str(predict(QUESTION, 40, unit).compare(actual)) == f"No guess. {message}"
 
 
 def test_a_count_is_not_compared_with_a_duration() -> None:
-    """A Measurement is in seconds, and a count is not."""
+    """Comparing a count with a Measurement, which is in seconds, leads to a message."""
     comparison = predict(QUESTION, 40, "calls").compare(VIRTUAL)
     assert str(comparison) == "No guess. compare needs a number (calls) and got a Measurement."
 
 
-def test_boxes_carry_words_and_no_markup_of_the_learner() -> None:
-    """The sign is for eyes, the word for all; what was typed is text."""
+def test_boxes_have_words_and_escape_what_was_typed() -> None:
+    """The sign is hidden from screen readers, which read the word; typed text is escaped."""
     page = predict("Is 1 < 2?", ..., choices=("<yes>", "no"))._repr_html_()
     assert page.startswith('<div role="status"')
     assert '<span aria-hidden="true">?</span> Predict.' in page

@@ -1,4 +1,4 @@
-"""The review of predictions for a learner and for a class: numbers, links and no names."""
+"""The review of predictions, for a learner and for a class: numbers and links, no names."""
 
 import json
 import re
@@ -31,14 +31,14 @@ AT = "2026-11-22T10:00:00+00:00"
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    """Each test starts, and leaves, with nothing kept in this process."""
+    """Start and end each test with nothing saved in this process."""
     forget_all()
     yield
     forget_all()
 
 
 def said(name: str, word: str, confidence: str = "", number: float = 1.0) -> KeptPrediction:
-    """Return a prediction whose outcome was shown."""
+    """Return a prediction whose outcome was revealed."""
     is_right = word in {"Close.", "Right."}
     message = f"You said {number:g}, it was 7."
     reveal = Reveal(name, AT, "7", message, "factor", word, 7.0, is_right)
@@ -54,8 +54,8 @@ MINE = (
 )
 
 
-def test_every_prediction_of_the_lessons_has_a_name_of_its_own() -> None:
-    """The name begins with its lesson, and no two are the same."""
+def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
+    """A name begins with its lesson's number, and no two predictions share one."""
     names = []
     for source in sorted((ROOT / "notebooks" / "source").rglob("*.py")):
         code = source.read_text("utf-8")
@@ -67,14 +67,14 @@ def test_every_prediction_of_the_lessons_has_a_name_of_its_own() -> None:
         assert {name.partition(".")[0] for name in found} <= {unit}
         names += found
     assert len(names) == len(set(names)) > 100
-    assert set(_places.ideas()) == set(names)  # what to look at again is said of each
+    assert set(_places.ideas()) == set(names)  # each has a sentence about what to review
     for idea in _places.ideas().values():
         assert re.fullmatch(r".{20,110}\.", idea)
         assert not words_to_mend(idea)
 
 
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
-    """The link leads to the cell that asks; what no lesson asks has no place."""
+    """The link leads to the cell that asks; an unknown prediction has no link."""
     place = _places.place_of("01.naive")
     assert place is not None
     file, _, cell = place.link.partition("#cell-id=")
@@ -86,7 +86,7 @@ def test_a_prediction_is_found_in_the_built_lesson() -> None:
 
 
 def test_the_most_certain_mistakes_come_first() -> None:
-    """At most three: first how sure it was said, then how far off it was; each with its link."""
+    """At most three mistakes are listed with links, by confidence and then by error."""
     found = _calibration.review(MINE)
     assert found.summary == "1 of 5 predictions right"
     assert [one.name for one in found.revisit] == ["01.flat", "01.naive", "01.item"]
@@ -101,8 +101,8 @@ def test_the_most_certain_mistakes_come_first() -> None:
     assert '<figure class="gpulab-figure"' in shown
 
 
-def test_calibration_goes_by_step_and_topic() -> None:
-    """Topics are the sections of one lesson, and the lessons of a course."""
+def test_calibration_has_rows_for_confidence_and_topic() -> None:
+    """Topics are sections for one lesson and lessons for several."""
     frame = _calibration.calibration_of(MINE).set_index("row")
     assert list(frame.index[:3]) == ["said as: sure", "said as: likely", "said as: guess"]
     assert frame.loc["said as: sure", ["n", "n_right", "percent_right"]].tolist() == [2, 1, 50]
@@ -113,8 +113,8 @@ def test_calibration_goes_by_step_and_topic() -> None:
     assert "said as: sure: 1 of 2 right." in figure.caption
 
 
-def test_a_page_says_all_that_was_kept_and_marks_changes() -> None:
-    """It stands alone, and what a learner typed is text in it."""
+def test_a_page_shows_all_predictions_and_marks_late_changes() -> None:
+    """The page is complete HTML, marks late changes, and escapes what a learner typed."""
     late = KeptPrediction(
         "01.done", reveal=MINE[1].reveal, late=[Guess("01.done", AT, choice="<b>")]
     )
@@ -136,7 +136,7 @@ def fill_class(folder: Path) -> None:
         journal.add(Guess("04.first", AT, strokes=(Stroke("GPU", (1.0,), (1.0,)),)))
         journal.add(Reveal("01.done", AT, "no", "You said it.", is_right=number >= 5))
         journal.add(Guess("01.done", AT, choice="no", is_late=True))
-    # handed in before: a copy that ends early counts as the same learner
+    # A shorter copy, handed in earlier, counts as the same learner.
     lines = (folder / "student-0" / FILE_NAME).read_text().splitlines(keepends=True)
     (folder / "z-copy").mkdir()
     (folder / "z-copy" / FILE_NAME).write_text("".join(lines[:2]))
@@ -145,7 +145,7 @@ def fill_class(folder: Path) -> None:
 
 
 def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
-    """Guesses before the outcome are counted, copies once, and no learner can be recognised."""
+    """Guesses before the outcome are counted, copies once, and no learner is named."""
     fill_class(tmp_path)
     found = exercises.class_progress(tmp_path)
     assert found.n_learners == 12
@@ -164,8 +164,8 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     assert "It was no. 7 of 12 were right." in told.page()
 
 
-def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
-    """The message says what to do."""
+def test_an_unusable_class_folder_is_refused(tmp_path: Path) -> None:
+    """A folder without files, a missing folder and an unknown question get a message."""
     with pytest.raises(InvalidOptionError, match="has no file gpulab-progress"):
         exercises.class_progress(tmp_path)
     with pytest.raises(InvalidOptionError, match="is not a folder; name the one"):
@@ -176,17 +176,17 @@ def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def run(*arguments: object) -> Result:
-    """Run the command."""
+    """Run ``gpulab progress``."""
     return CliRunner().invoke(main, ["progress", *map(str, arguments)])
 
 
 def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
-    """By text or as a page; a lesson that there is none of is named, and nothing is lost."""
+    """The command prints text, writes a page, resets, adopts and joins; typos get a suggestion."""
     fill_class(tmp_path)
     own = tmp_path / "student-5"
     assert "1 of 1 prediction right" in run(own).output
     assert "01.hidden-sync" in run(own).output
-    assert "02.who-blocks" not in run(own).output  # of a lesson that was not begun
+    assert "02.who-blocks" not in run(own).output  # its lesson was not begun
     html = tmp_path / "mine.html"
     assert run(own, "--html", html).output == f"written: {html}\n"
     assert "You said it." in html.read_text()

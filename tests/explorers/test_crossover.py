@@ -1,4 +1,4 @@
-"""The crossover explorer without a browser: its choices, and what follows from them."""
+"""The crossover explorer without a browser: its choices, its picture and its measurements."""
 
 import asyncio
 import re
@@ -31,18 +31,18 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def _formula_in_place_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_open, "measure_step", take)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    monkeypatch.setattr("gpulab.recordings.list", tuple)  # what is shipped changes
+    monkeypatch.setattr("gpulab.recordings.list", tuple)  # shipped recordings may change
 
 
 @pytest.fixture
 def explorer() -> Explorer[CrossoverState]:
-    """Return an explorer of additions that were measured with one thread and with four."""
+    """Return an explorer of additions that were measured with one and with four CPU threads."""
     known = points("add", n_threads=(1, 4))
     return crossover_explorer("add", points=known, n_threads=1, size=1024, **HERE)
 
 
 def options(explorer: Explorer[Any], name: str) -> list[Any]:
-    """Return the values that are offered for a choice."""
+    """Return the values that a choice offers."""
     return next(list(choice.offered) for choice in explorer.choices if choice.name == name)
 
 
@@ -59,7 +59,7 @@ def picture(explorer: Explorer[Any]) -> Any:  # noqa: ANN401  # as above
 
 
 def test_both_sides_at_a_size(explorer: Explorer[CrossoverState]) -> None:
-    """The main line has both times at the slider's size, and how many times faster one is."""
+    """The first sentence has both times at the chosen size, and their ratio."""
     assert explorer.scene.words[0] == (
         "At n = 1,024: CPU 2.31 µs, GPU 10.0 µs; the CPU is 4.34 times as fast."
     )
@@ -71,7 +71,7 @@ def test_both_sides_at_a_size(explorer: Explorer[CrossoverState]) -> None:
 
 
 def test_markers_lie_on_the_curves(explorer: Explorer[CrossoverState]) -> None:
-    """Between two sizes a time lies on a straight line in both logarithms."""
+    """Markers are on the curves; between two sizes a curve is straight on log axes."""
     explorer.choose(size=1024)
     here = [(marker.x, marker.y) for marker in explorer.scene.markers]
     spots = [(spot.x, spot.y) for spot in explorer.scene.spots]
@@ -84,7 +84,7 @@ def test_markers_lie_on_the_curves(explorer: Explorer[CrossoverState]) -> None:
 
 
 def test_threads_of_the_cpu(explorer: Explorer[CrossoverState]) -> None:
-    """More threads are offered than the machine was asked for; without times it says so."""
+    """Powers of two up to the CPU's cores are offered; a number without times says so."""
     assert options(explorer, "n_threads") == [4, 2, 1]
     explorer.choose(n_threads=4, size=2**24)
     assert "CPU 1.26 ms" in explorer.scene.words[0]
@@ -95,8 +95,8 @@ def test_threads_of_the_cpu(explorer: Explorer[CrossoverState]) -> None:
     )
 
 
-def test_link_counts_with_transfers_only(explorer: Explorer[CrossoverState]) -> None:
-    """A link is offered once something is copied; a slower one takes longer."""
+def test_a_link_can_be_chosen_only_with_transfers(explorer: Explorer[CrossoverState]) -> None:
+    """Links are offered once transfers are chosen, and a slower link takes longer."""
     assert options(explorer, "link") == [None]
     explorer.choose(transfers="both", size=2**24)
     assert options(explorer, "link") == [None, "PCIe 3", "PCIe 4", "PCIe 5", "NVLink"]
@@ -109,8 +109,9 @@ def test_link_counts_with_transfers_only(explorer: Explorer[CrossoverState]) -> 
     assert explorer.state.link is None
 
 
+@pytest.mark.slow
 def test_axes_stay_while_link_and_threads_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The axes do not move with a slider, and contain all that it can show."""
+    """The axes have the same limits for every link and number of threads."""
     from matplotlib.figure import Figure
 
     monkeypatch.setattr("os.cpu_count", lambda: 128)
@@ -126,8 +127,8 @@ def test_axes_stay_while_link_and_threads_change(monkeypatch: pytest.MonkeyPatch
     assert len(seen) == 1
 
 
-def test_recording_of_ones_own(tmp_path: Path) -> None:
-    """Both sides of a file, with the threads that it has; it is what is chosen at first."""
+def test_a_learners_own_recording_is_chosen_first(tmp_path: Path) -> None:
+    """A given recording is both GPU and CPU at first, with its own numbers of threads."""
     path = recording(points("add", n_threads=(2, 8)), tmp_path)
     explorer = crossover_explorer("add", recordings=path, size=2**24)
     assert explorer.state.gpu == explorer.state.cpu == f"recorded:{path}"
@@ -137,10 +138,10 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
     assert explorer.scene.words[0].startswith("At n = 16,777,216: CPU 631 µs, GPU 60.3 µs;")
 
 
-def test_recording_of_ones_own_is_read_once_until_it_changes(
+def test_a_learners_own_recording_is_read_once_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both sides and every choice share what was read; a changed file is read again."""
+    """The file is read once for all choices, and again after it has changed."""
     path = recording(points("add"), tmp_path)
     loaded = []
     load = recordings.load
@@ -152,8 +153,9 @@ def test_recording_of_ones_own_is_read_once_until_it_changes(
     assert loaded == [path, path]
 
 
+@pytest.mark.slow
 def test_virtual_gpu_against_a_cpu() -> None:
-    """A data sheet gives the GPU's side; its title says so, and the words that it is mixed."""
+    """A GPU computed from its data sheet is labelled as virtual, and the words warn of the mix."""
     explorer = crossover_explorer("add", gpu="computed:A100", cpu="here", points=points("add"))
     explorer.choose(n_threads=1)
     assert "CPU a CPU, measured; GPU virtual NVIDIA A100" in explorer.scene.title
@@ -162,7 +164,7 @@ def test_virtual_gpu_against_a_cpu() -> None:
 
 
 def test_measured_points_over_other_curves() -> None:
-    """What was measured here is drawn over a virtual GPU's curve, and has hints."""
+    """Points measured here are drawn over the curve of a virtual GPU, with hints."""
     here = points("add")
     explorer = crossover_explorer("add", gpu="computed:A100", cpu="here", points=here)
     explorer.choose(n_threads=1)
@@ -174,7 +176,7 @@ def test_measured_points_over_other_curves() -> None:
 
 
 def test_nothing_measured_says_what_to_do() -> None:
-    """Without any time there is no picture, but a sentence in its place."""
+    """Without any time the explorer shows a sentence instead of a picture."""
     explorer = crossover_explorer("add", **HERE)
     text = (
         "No times of add float32 on this machine's CPU yet. Press “Measure here”, or choose "
@@ -192,7 +194,7 @@ def test_nothing_measured_says_what_to_do() -> None:
 
 
 def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None:
-    """The message names what there is; nothing has changed then."""
+    """The message for an unknown choice lists the known ones, and the state does not change."""
     before = explorer.state
     with pytest.raises(UnknownNameError) as unknown:
         explorer.choose(sise=4)
@@ -205,8 +207,8 @@ def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None
     assert explorer.state == before
 
 
-def test_a_choice_settles_the_others(explorer: Explorer[CrossoverState]) -> None:
-    """What another operation does not offer moves to the nearest that it does."""
+def test_a_choice_adjusts_the_others(explorer: Explorer[CrossoverState]) -> None:
+    """Values that the new operation does not offer are replaced by the nearest ones."""
     explorer.choose(dtype="float64", size=2**20)
     explorer.choose(workload="attention")
     assert (explorer.state.dtype, explorer.state.size) == ("float32", 1024)  # in the middle
@@ -216,7 +218,7 @@ def test_a_choice_settles_the_others(explorer: Explorer[CrossoverState]) -> None
 
 
 def test_measure_takes_both_sides() -> None:
-    """Both sides at each size, smallest first; the curves are there afterwards."""
+    """``measure`` times both sides at each size, smallest first, and shows the curves."""
     explorer = crossover_explorer("add", n_threads=1, transfers="in", size=1024, **HERE)
     found = explorer.measure()
     assert [(p.task.on, p.task.transfers) for p in found[:3]] == [
@@ -230,7 +232,7 @@ def test_measure_takes_both_sides() -> None:
 
 
 def test_slow_sizes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a size that takes long no larger one keeps the kernel."""
+    """After a size that takes long, larger sizes of that side are skipped."""
 
     def slow(step: Task) -> Point:
         time_s = 1.0 if step.on == "cpu" and step.size >= 2**14 else 1e-5
@@ -243,7 +245,7 @@ def test_slow_sizes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends the measuring, and the next press continues with the rest."""
+    """Ctrl-C ends the measurement with its points, and the next one measures the rest."""
     n_calls = 0
 
     def interrupted(step: Task) -> Point:
@@ -265,11 +267,11 @@ def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A point that says why it has no time is no time."""
+    """Failed points are counted separately, and the words say that nothing could be timed."""
     monkeypatch.setattr(_open, "measure_step", lambda step: Point(step, error="no room"))
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     explorer.measure()
-    # after the first size of each side fails, no larger one is tried
+    # if the first size of a side fails, its larger ones are not tried
     assert str(explorer._job) == "0 points measured, 2 failed."
     assert explorer.scene.empty.startswith("no size of add float32 on the CPU could be timed")
 
@@ -277,7 +279,7 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.pixels
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
-    """Picture or table, as the name says; anything else is refused."""
+    """The suffix chooses a picture or a table, and an unknown suffix is refused."""
     with Image.open(explorer.save(tmp_path / "a.png")) as image:
         assert image.size == (1800, 1040)
     assert "</svg>" in explorer.save(tmp_path / "a.svg").read_text("utf-8")
@@ -290,6 +292,7 @@ def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_page_without_widgets_has_picture_and_table(
     explorer: Explorer[CrossoverState],
 ) -> None:
@@ -301,18 +304,20 @@ def test_page_without_widgets_has_picture_and_table(
     assert "<details><summary>Data</summary><table" in shown["text/html"]
 
 
-def test_widget_where_somebody_looks(
+@pytest.mark.slow
+def test_a_front_end_gets_the_widget(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A front end gets the widget in addition to the figure."""
+    """A notebook with a front end gets the widget in addition to the figure."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
     shown = explorer._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html", WIDGET}
     explorer.close()
 
 
+@pytest.mark.slow
 def test_controls_and_state_are_one(explorer: Explorer[CrossoverState]) -> None:
-    """Moving a control sets the state, and setting the state moves the control."""
+    """Moving a control changes the state, and changing the state moves the control."""
     widget(explorer, "size").index = 8
     assert explorer.state.size == options(explorer, "size")[8] == 4096
     explorer.choose(size=2**20, transfers="out")
@@ -322,8 +327,9 @@ def test_controls_and_state_are_one(explorer: Explorer[CrossoverState]) -> None:
     explorer.close()
 
 
+@pytest.mark.slow
 def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
-    """Picture, marks, words and text alternative are those of the state."""
+    """Picture, marks, words and text alternative follow each change of the state."""
     shown = picture(explorer)
     first, markers = shown.png, shown.markers
     assert Image.open(BytesIO(first)).size == (840, 460)
@@ -341,8 +347,9 @@ def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
     explorer.close()
 
 
+@pytest.mark.slow
 def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> None:
-    """The page says how many device pixels it has for each of its own."""
+    """The picture has as many pixels as the page's device pixel ratio needs, at most two times."""
     shown = picture(explorer)
     shown._handle_custom_msg({"ratio": 3.0, "dark": False}, [])
     assert Image.open(BytesIO(shown.png)).size == (1680, 920)
@@ -355,7 +362,7 @@ def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> No
 def test_table_and_files_are_made_when_asked_for(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slider does not wait for parts that are not shown."""
+    """Table and files are made only when the page asks for them."""
     shown = picture(explorer)
     assert shown.table == ""
     shown._handle_custom_msg({"is_open": True}, [])
@@ -374,13 +381,14 @@ def test_table_and_files_are_made_when_asked_for(
 
 
 async def until(is_done: Callable[[], bool]) -> None:
-    """Let the loop run until something is so."""
+    """Run the event loop until a condition is true."""
     while not is_done():  # noqa: ASYNC110 # what it waits for sets no event
         await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the steps others have their turn, and the picture has what is there so far."""
+    """The event loop runs between two steps, and the picture shows the points so far."""
     monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
     turns: list[int] = []
 
@@ -405,7 +413,7 @@ def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The running step is the last one; the same button continues later."""
+    """Stop ends the measurement after the running step, and Start continues with the rest."""
     monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
 
     async def session() -> None:
@@ -430,8 +438,9 @@ def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_driven_faster_than_it_draws() -> None:
-    """What was replaced while a picture was on its way is not drawn; the last one always is."""
+    """While the page has not shown a picture, only the last of many choices is kept."""
 
     async def session() -> None:
         explorer = crossover_explorer("add", points=points("add"), n_threads=1, **HERE)
@@ -452,8 +461,9 @@ def test_driven_faster_than_it_draws() -> None:
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_close_leaves_nothing(explorer: Explorer[CrossoverState]) -> None:
-    """No widget stays registered, and points and state are kept."""
+    """After ``close`` no widget is registered, and points and state remain."""
     from ipywidgets import Widget
 
     before = len(Widget._instances) if hasattr(Widget, "_instances") else None
@@ -468,7 +478,7 @@ def test_close_leaves_nothing(explorer: Explorer[CrossoverState]) -> None:
 
 @pytest.mark.slow
 def test_importing_loads_no_widgets() -> None:
-    """Only who sees an explorer waits for ipywidgets and pyplot."""
+    """Importing the explorers does not import ipywidgets, anywidget or pyplot."""
     import subprocess
 
     code = (
@@ -480,7 +490,7 @@ def test_importing_loads_no_widgets() -> None:
 
 
 def test_other_thread_waits_for_its_turn() -> None:
-    """A message on another thread is answered on the kernel's own, where the GPU belongs."""
+    """An action asked for on another thread runs on the event loop's thread, which has the GPU."""
     import threading
 
     from gpulab.widgets import JupyterLoop
@@ -500,8 +510,9 @@ def test_other_thread_waits_for_its_turn() -> None:
     assert set(threads) == {threading.get_ident()}
 
 
+@pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverState]) -> None:
-    """Its curve has a sign of its own, and the words say where it crosses and who is faster."""
+    """The second GPU has its own marker, and the words have its crossing and its speed."""
     assert len(explorer.scene.words) == 3
     explorer.choose(beside="computed:T4", size=2**20)
     scene = explorer.scene
@@ -530,7 +541,7 @@ def test_a_slower_second_gpu_is_inside_the_axes() -> None:
 
 
 def test_the_code_shows_the_same_view_again(explorer: Explorer[CrossoverState]) -> None:
-    """Run as Python it gives an explorer of the same state; only what was chosen is in it."""
+    """The code gives an explorer of the same state, and contains only choices that were made."""
     explorer.choose(workload="exp", gpu="computed:A100", size=4096, transfers="out")
     names: dict[str, Any] = {"gpulab": gpulab}
     again = eval(explorer.code, names)  # our own code

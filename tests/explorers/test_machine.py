@@ -1,4 +1,4 @@
-"""The machine in Python: messages from the page, undo, challenges, saving and display."""
+"""The machine explorer without a browser: messages, undo, challenges, saving and display."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def kinds(explorer: MachineExplorer) -> list[str]:
 
 
 def test_a_message_changes_the_program_and_is_answered() -> None:
-    """The next view has the message's number, the new picture, readings, words, code and link."""
+    """The answer to a message has its number, the changed program, readings, words and code."""
     explorer = machine_explorer("stopwatch")
     widget = explorer.widget
     explorer._receive(longer(300.0, number=7))
@@ -37,11 +37,11 @@ def test_a_message_changes_the_program_and_is_answered() -> None:
     assert view["words"] == list(explorer.words)
     assert view["source"] == "computed: virtual NVIDIA H200"
     assert "torch.cuda" in view["code"]
-    assert json.loads(json.dumps(view)) == view  # it travels as JSON
+    assert json.loads(json.dumps(view)) == view  # it is sent as JSON
 
 
 def test_each_message_is_an_edit_of_the_program() -> None:
-    """Dropping in, moving, tuning, removing; what is dropped in gets its event and buffer."""
+    """Messages add, move, set, tune and remove; an added operation gets its event and buffer."""
     explorer = machine_explorer("empty")
     for place, kind in enumerate(("kernel", "record", "wait", "copy in")):
         message = {**SYNCHRONIZE, "kind": kind, "place": place, "stream": int(kind == "wait")}
@@ -75,10 +75,8 @@ def test_each_message_is_an_edit_of_the_program() -> None:
         ),
     ],
 )
-def test_a_mistake_is_said_at_its_place_and_nothing_is_lost(
-    message: dict[str, Any], text: str
-) -> None:
-    """The program stays as it was; the message names the field and what it may be."""
+def test_a_wrong_value_is_named_and_nothing_is_lost(message: dict[str, Any], text: str) -> None:
+    """The program does not change, and the message names the field and its allowed values."""
     explorer = machine_explorer("stopwatch")
     widget = explorer.widget
     explorer._receive(message)
@@ -89,8 +87,8 @@ def test_a_mistake_is_said_at_its_place_and_nothing_is_lost(
     assert widget.view["problem"] == {}
 
 
-def test_undo_takes_a_whole_gesture_back() -> None:
-    """The steps of one drag are one change; redo makes it again, and reset is a change, too."""
+def test_undo_reverts_a_whole_gesture() -> None:
+    """Undo reverts all steps of a drag at once, redo repeats them, and reset can be undone."""
     explorer = machine_explorer("stopwatch")
     for value in (210.0, 220.0, 230.0):
         explorer._receive(longer(value, gesture="1"))
@@ -108,8 +106,8 @@ def test_undo_takes_a_whole_gesture_back() -> None:
     assert explorer.program.operations[1].duration_us == 230.0
 
 
-def test_a_challenge_keeps_what_was_tried() -> None:
-    """Each changed program is judged once, a drag by where it ends."""
+def test_a_challenge_remembers_the_attempts() -> None:
+    """Each changed program is one attempt, and a drag counts as one, by its end."""
     explorer = machine_explorer(challenge="right stopwatch")
     widget = explorer.widget
     assert widget.view["said"] == "The stopwatch reads 5.05 µs and the work takes 200 µs."
@@ -126,8 +124,8 @@ def test_a_challenge_keeps_what_was_tried() -> None:
     assert (widget.view["goal"], len(explorer.tried)) == ("", 2)
 
 
-def test_the_state_goes_to_a_file_and_back(tmp_path: Path) -> None:
-    """The text of the file gives program, challenge and attempts; the link gives the program."""
+def test_the_state_is_saved_and_restored(tmp_path: Path) -> None:
+    """The file restores program, challenge and attempts, and the link restores the program."""
     explorer = machine_explorer(challenge="right stopwatch")
     explorer._receive(SYNCHRONIZE)
     path = explorer.save(tmp_path / "machine.json")
@@ -147,17 +145,17 @@ def test_the_state_goes_to_a_file_and_back(tmp_path: Path) -> None:
         ((3,), InvalidOptionError, "program=3; it must be the name of a program to begin with"),
     ],
 )
-def test_what_is_no_program_is_refused(
+def test_an_unusable_program_is_refused(
     arguments: tuple[Any, ...], error: type[Exception], text: str
 ) -> None:
-    """A name that is not known and a value of another type."""
+    """An unknown name and a value of another type each get a message."""
     with pytest.raises(error) as caught:
         machine_explorer(*arguments)
     assert str(caught.value).startswith(text)
 
 
 def test_settings_are_those_of_the_program() -> None:
-    """A setting of the program can be given; another name is refused."""
+    """Settings of the program can be given; an unknown name and a long program are refused."""
     assert machine_explorer("queue", repetitions=7, queue_depth=8).program.repetitions == 7
     with pytest.raises(
         UnknownNameError, match=r"^unknown setting of the machine 'turns'; Known: "
@@ -167,8 +165,8 @@ def test_settings_are_those_of_the_program() -> None:
         machine_explorer(MachineProgram((ProgramOperation("kernel"),) * 10_000))
 
 
-def test_without_a_page_the_picture_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook without a front end gets one output: the picture with its text."""
+def test_without_a_front_end_a_still_picture_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook without a front end gets one output: a picture with its text alternative."""
     shown: list[dict[str, str]] = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     explorer = machine_explorer("streams")

@@ -1,4 +1,4 @@
-"""The parts of explorers: the saved figure, the pace, the legend, controls and the table."""
+"""The parts of explorers: renderer, legend, pace, controls and table."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -29,7 +29,7 @@ P = ParamSpec("P")
 
 
 def line(to: float, *, label: str = "rises", end: float = 10) -> "Callable[[Axes], object]":
-    """Return a plot of a line from the origin, on axes from 0 to an end."""
+    """Return a plotting function for a line from the origin, on axes from 0 to ``end``."""
 
     def plot(ax: "Axes") -> None:
         ax.plot([0, 10], [0, to], label=label)
@@ -39,20 +39,22 @@ def line(to: float, *, label: str = "rises", end: float = 10) -> "Callable[[Axes
 
 
 def pixels(png: bytes) -> Any:  # noqa: ANN401  # numpy's own
-    """Return a picture as numbers."""
+    """Return a picture as an array."""
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), dtype=int)
 
 
-def test_kept_frame_gives_the_same_picture() -> None:
-    """Drawing on kept pixels and drawing afresh give the same to the pixel."""
+@pytest.mark.slow
+def test_a_reused_frame_gives_the_same_picture() -> None:
+    """Drawing on the saved pixels of the axes gives the same picture as drawing everything."""
     kept, fresh = Renderer(), Renderer()
     for to in (2.0, 8.0):
         png = kept.draw(Scene(plot=line(to), title="T", key=to)).png
     assert np.array_equal(pixels(png), pixels(fresh.draw(Scene(plot=line(8.0), title="T")).png))
 
 
-def test_frame_is_drawn_again_when_it_differs() -> None:
-    """Limits, labels and title are part of it."""
+@pytest.mark.slow
+def test_the_frame_is_drawn_again_when_it_differs() -> None:
+    """Other limits or another title lead to a new frame."""
     frame = Renderer()
     first = frame.draw(Scene(plot=line(2.0), title="T")).png
     for scene in (
@@ -65,7 +67,7 @@ def test_frame_is_drawn_again_when_it_differs() -> None:
 
 
 def test_scene_of_a_known_key_is_not_drawn() -> None:
-    """The picture is there already; a scene without a key is always drawn."""
+    """A scene with a known key is not drawn again, and a scene without a key always is."""
     n_drawn = 0
 
     def plot(ax: "Axes") -> None:
@@ -79,8 +81,9 @@ def test_scene_of_a_known_key_is_not_drawn() -> None:
     assert n_drawn == 4
 
 
-def test_no_more_pictures_are_kept_than_there_is_room_for() -> None:
-    """The oldest ones go."""
+@pytest.mark.slow
+def test_only_the_newest_pictures_are_kept() -> None:
+    """The renderer keeps the 64 newest pictures, and none after ``close``."""
     frame = Renderer(width_px=100, height_px=100)
     for key in range(70):
         frame.draw(Scene(plot=line(3.0), key=key))
@@ -90,7 +93,7 @@ def test_no_more_pictures_are_kept_than_there_is_room_for() -> None:
 
 
 def test_places_are_shares_of_the_picture() -> None:
-    """Spots and markers lie where their points are; a line goes through the whole of the axes."""
+    """Spots and markers have the relative places of their points; a line spans the axes."""
     frame = Renderer()
     scene = Scene(
         plot=line(10.0), title="T", spots=(Spot(5, 5, "here"),), markers=(Marker(5), Marker(5, 5))
@@ -106,7 +109,7 @@ def test_places_are_shares_of_the_picture() -> None:
 
 @pytest.mark.parametrize(("asked", "had"), [(0.5, 1.0), (1.5, 1.5), (4.0, 2.0)])
 def test_sharpness(asked: float, had: float) -> None:
-    """A picture has up to two device pixels for each CSS pixel; a change draws it again."""
+    """A picture has one to two device pixels for each CSS pixel, and a change draws it again."""
     frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)
@@ -116,7 +119,7 @@ def test_sharpness(asked: float, had: float) -> None:
 
 
 def test_dark_pages_get_dark_paper() -> None:
-    """Paper and colours are those of the palette, and the legend has what is seen."""
+    """Background, curves and legend have the palette's colours for the theme."""
 
     def plot(ax: "Axes") -> None:
         ax.plot([0, 10], [0, 10], color=palette.ROLES["GPU"].colour.light, label="a")
@@ -133,8 +136,8 @@ def test_dark_pages_get_dark_paper() -> None:
     assert legend == list(palette.ROLES["GPU"].colour)
 
 
-def test_legend_as_values() -> None:
-    """Lines, points and areas; it is off the axes afterwards."""
+def test_the_legend_becomes_values() -> None:
+    """Lines, points and areas become legend entries, and the axes lose their legend."""
     from matplotlib.figure import Figure
 
     ax = Figure().add_subplot()
@@ -153,19 +156,19 @@ def test_legend_as_values() -> None:
 
 
 class Clock:
-    """A kernel whose later actions wait to be told."""
+    """An event loop whose delayed actions run when the test calls them."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], object]] = []
 
     def later(self, _delay_s: float, action: Callable[[], object]) -> bool:
-        """Keep the action."""
+        """Store the action."""
         self.waiting.append(action)
         return True
 
 
 def paced() -> tuple[Pace, list[int], Clock]:
-    """Return a pace, the numbers that it draws, and what waits."""
+    """Return a pace, the list of its pictures' numbers, and its event loop."""
     drawn: list[int] = []
     clock = Clock()
 
@@ -173,11 +176,11 @@ def paced() -> tuple[Pace, list[int], Clock]:
         drawn.append(len(drawn) + 1)
         return len(drawn)
 
-    return Pace(draw, clock), drawn, clock  # type: ignore[arg-type]  # it has all that is used
+    return Pace(draw, clock), drawn, clock  # type: ignore[arg-type]  # it has the only method that is used
 
 
 def test_pace_draws_the_first_and_the_last() -> None:
-    """The first at once, the last when the first was seen, and none between."""
+    """The first request is drawn at once; after it was seen, only the last one is drawn."""
     pace, drawn, _ = paced()
     for _ in range(5):
         pace.ask()
@@ -190,23 +193,23 @@ def test_pace_draws_the_first_and_the_last() -> None:
     assert drawn == [1, 2, 3]
 
 
-def test_pace_loses_patience_with_a_page_that_is_gone() -> None:
-    """The last picture is drawn without an answer; a late answer changes nothing."""
+def test_pace_stops_waiting_for_a_page_that_does_not_answer() -> None:
+    """After the delay the last request is drawn without an answer; late answers change nothing."""
     pace, drawn, clock = paced()
     pace.ask()
     pace.ask()
     clock.waiting[0]()
     assert drawn == [1, 2]
     pace.ask()
-    clock.waiting[0]()  # of the first picture, which is long gone
+    clock.waiting[0]()  # the delay of the first picture, which was replaced
     pace.seen(1)
     assert drawn == [1, 2]
     pace.seen(2)
     assert drawn == [1, 2, 3]
 
 
-def test_pace_after_an_error() -> None:
-    """A picture that failed does not keep the next one from being drawn."""
+def test_pace_continues_after_an_error() -> None:
+    """A picture whose drawing failed does not block the next one."""
     pace, drawn, _ = paced()
     pace._draw = lambda: 1 // 0
     with pytest.raises(ZeroDivisionError):
@@ -216,8 +219,8 @@ def test_pace_after_an_error() -> None:
     assert drawn == [1]
 
 
-def test_closed_pace_draws_nothing() -> None:
-    """What was asked for and not drawn is forgotten."""
+def test_a_closed_pace_draws_nothing() -> None:
+    """Requests that were not drawn before ``close`` are dropped."""
     pace, drawn, clock = paced()
     pace.ask()
     pace.ask()
@@ -237,12 +240,12 @@ def test_closed_pace_draws_nothing() -> None:
     ],
 )
 def test_nearest(offered: tuple[object, ...], value: object, expected: object) -> None:
-    """The value itself, or the nearest number, or the first one."""
+    """``nearest`` returns the value if it is offered, else the nearest number or the first."""
     assert nearest(offered, value) == expected
 
 
 def test_value_given_by_hand() -> None:
-    """A slider takes the nearest number; of several one may stand alone; others are refused."""
+    """A slider takes the nearest number, several values may be one name; others are refused."""
     slider = Selector("size", "Size", "slider", (("1", 1), ("4", 4)))
     several = Selector("names", "Names", "several", (("a", "a"), ("b", "b")))
     assert (slider.read(3), several.read("b"), several.read(["a", "b"])) == (4, ("b",), ("a", "b"))
@@ -251,8 +254,8 @@ def test_value_given_by_hand() -> None:
     assert str(refused.value) == "names='c'; choose one of 'a', 'b'"
 
 
-def test_controls_tell_of_the_reader_alone() -> None:
-    """Values go by place, None and several among them; what the program sets is no choice."""
+def test_controls_report_only_what_the_reader_chose() -> None:
+    """A control's change is reported with its value; a change by the program is not reported."""
     chosen: list[tuple[str, object]] = []
     choices = (
         Selector("link", "Link", "slider", (("own", None), ("PCIe", "PCIe"))),
@@ -275,27 +278,27 @@ def test_controls_tell_of_the_reader_alone() -> None:
 
 
 class TurnsByHand(JupyterLoop):
-    """An event loop whose turns come when the test says so, as while a cell runs."""
+    """An event loop whose turns come when the test runs them, as while a cell is running."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], object]] = []
 
     def in_turn(self, action: Callable[P, object]) -> Callable[P, None]:
-        """Let the action wait."""
+        """Return a function that stores the action."""
         return lambda *args, **options: self.waiting.append(lambda: action(*args, **options))
 
 
 SIZES = Selector("size", "Size", "slider", tuple((str(n), n) for n in range(5)))
 
 
-def test_a_control_is_not_pushed_back_to_what_was_chosen_before() -> None:
-    """The page moves a slider on while the choice before is drawn: it stays where it is."""
+def test_a_control_is_not_set_back_to_an_earlier_choice() -> None:
+    """A slider that moves while an earlier choice is drawn keeps its new place."""
     turns, chosen = TurnsByHand(), list[object]()
 
     def draw(_name: str, value: Hashable) -> None:
         chosen.append(value)
         if value == 1:
-            # ipywidgets sets what came from the page, and then says that it has changed.
+            # ipywidgets does the same: it sets the value from the page, then notifies.
             with slider.hold_trait_notifications():
                 slider.index = 2
                 controls.tell((SIZES,), SimpleNamespace(size=1))
@@ -312,8 +315,8 @@ def test_a_control_is_not_pushed_back_to_what_was_chosen_before() -> None:
     controls.close()
 
 
-def test_of_many_choices_in_a_row_the_last_is_taken() -> None:
-    """A thread that was busy with a cell does not catch up with each step of a slider."""
+def test_only_the_last_of_many_choices_is_taken() -> None:
+    """After a busy moment, only the slider's last place is drawn and not each step."""
     turns, chosen = TurnsByHand(), list[object]()
     controls = Controls(
         (SIZES,), SimpleNamespace(size=0), lambda _, value: chosen.append(value), turns
@@ -326,8 +329,8 @@ def test_of_many_choices_in_a_row_the_last_is_taken() -> None:
     controls.close()
 
 
-def test_a_choice_that_comes_while_controls_are_told_is_kept() -> None:
-    """JupyterLab sends choices on a thread of their own: at any moment."""
+def test_a_choice_made_while_controls_are_set_is_kept() -> None:
+    """A choice from another thread, which may come at any moment, is not overwritten."""
     other = replace(SIZES, name="other")
     turns, chosen = TurnsByHand(), list[tuple[str, object]]()
 
@@ -350,7 +353,7 @@ def test_a_choice_that_comes_while_controls_are_told_is_kept() -> None:
 
 
 def test_table_for_reading() -> None:
-    """Times with units, sizes with commas, nothing that is the same in every row, all escaped."""
+    """Times have units, sizes commas; constant columns are left out, and text is escaped."""
     frame = pd.DataFrame(
         {
             "name": ["<b>", "add"],
@@ -369,15 +372,15 @@ def test_table_for_reading() -> None:
     )
 
 
-def test_long_table_says_that_it_is_cut() -> None:
-    """The first 300 rows are enough to read."""
+def test_a_long_table_says_that_it_is_cut() -> None:
+    """A table shows 300 rows, and its caption says of how many."""
     text = table_html(pd.DataFrame({"size": range(301)}), "T.")
     assert "<caption>T. The first 300 of 301 rows.</caption>" in text
     assert text.count("<tr>") == 301
 
 
 def test_every_trait_is_read_by_the_script() -> None:
-    """No name is written differently on the two sides."""
+    """The script uses every trait of the Python widget by the same name."""
     script = Path(_picture.__file__).with_name("picture.js").read_text("utf-8")
     widget: Any = _picture.picture_class()
     for name in widget.class_own_traits():

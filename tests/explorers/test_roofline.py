@@ -1,4 +1,4 @@
-"""The roofline explorer without a browser: filters, views, roofs, and measuring."""
+"""The roofline explorer without a browser: filters, views, roofs and measurements."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ KNOWN = tuple(
 @pytest.fixture(autouse=True)
 def _formula_in_place_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_open, "measure_step", take)
-    monkeypatch.setattr("gpulab.recordings.list", tuple)  # what is shipped changes
+    monkeypatch.setattr("gpulab.recordings.list", tuple)  # shipped recordings may change
 
 
 @pytest.fixture
@@ -38,8 +38,9 @@ def explorer() -> Any:  # noqa: ANN401  # the state's type is private
     return roofline_explorer(gpu="here", found=KNOWN)
 
 
+@pytest.mark.slow
 def test_points_are_predicted_against_measured(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Each point has the prediction across and the measurement up, in the unit of the axes."""
+    """A point's x is its prediction and y its measurement, in the unit of the axes."""
     explorer.choose(operations="add", span=2**24)
     (ring,) = explorer.scene.markers
     row = explorer.to_frame().iloc[0]
@@ -50,8 +51,8 @@ def test_points_are_predicted_against_measured(explorer: Any) -> None:  # noqa: 
     assert explorer.scene.markers[0].x == pytest.approx(row["plain_s"] * 1e6)
 
 
-def test_hint_has_all_of_a_point(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Name, size, type, both predictions with their ratios, the measurement and the bound."""
+def test_a_hint_describes_its_point(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """A hint has name, size, type, both predictions with ratios, measurement and bound."""
     explorer.choose(operations="add")
     hint = explorer.scene.spots[-1].hint.splitlines()
     assert hint[0] == "add, n = 268,435,456, float32, cold"
@@ -61,8 +62,8 @@ def test_hint_has_all_of_a_point(explorer: Any) -> None:  # noqa: ANN401  # as a
     assert hint[3:] == ["measured: 815 µs", "bound by memory"]
 
 
-def test_recording_of_ones_own(tmp_path: Path) -> None:
-    """Its points against the data sheet, as it has no roofs; it is what is chosen at first."""
+def test_a_learners_own_recording_is_chosen_first(tmp_path: Path) -> None:
+    """A given recording is chosen first; without roofs of its own it gets the data sheet's."""
     assert roofline_explorer().state.gpu == "here"
     path = recording(KNOWN, tmp_path)
     explorer = roofline_explorer(recordings=path, view=ROOFLINE)
@@ -72,7 +73,7 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Operations, cache and bytes moved choose what is seen and what is in the table."""
+    """Operations, cache and bytes moved filter the picture and the table."""
     assert len(explorer.to_frame()) == 8 + 10 + 7 + 10
     explorer.choose(operations=("softmax", "copy"))
     assert set(explorer.to_frame()["workload"]) == {"softmax", "copy"}
@@ -87,8 +88,9 @@ def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
     assert explorer.scene.words[0] == "No operation moves about 16.0 KiB at any of its sizes."
 
 
+@pytest.mark.slow
 def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """The roofline has the data sheet's roof, and the measured one once it is measured."""
+    """The roofline shows the data sheet's roof, and the measured one after a measurement."""
     explorer.choose(view=ROOFLINE)
     assert "copy" not in {spot.hint.partition(",")[0] for spot in explorer.scene.spots}
     assert explorer.widget is not None
@@ -103,14 +105,15 @@ def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # 
 
 
 def test_table_begins_with_the_farthest(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """What is off most is read first."""
+    """Rows are sorted by how far they are off, and the words name the first one."""
     off = (explorer.to_frame()["refined_ratio"].map(lambda ratio: max(ratio, 1 / ratio))).tolist()
     assert off == sorted(off, reverse=True)
     assert explorer.scene.words[1].startswith(f"Farthest: {explorer.to_frame()['workload'][0]} n")
 
 
+@pytest.mark.slow
 def test_gpu_without_measurements() -> None:
-    """Its roofline has predictions only, and says so; there is nothing to compare."""
+    """A GPU without measurements has a roofline of predictions, and nothing to compare."""
     explorer = roofline_explorer(gpu="computed:A100")
     assert explorer.scene.empty == (
         "Of this GPU there are predictions only, nothing measured. Choose the picture "
@@ -124,7 +127,7 @@ def test_gpu_without_measurements() -> None:
 
 
 def test_nothing_to_see_says_what_to_do(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """No operation chosen, and nothing measured of the type that is."""
+    """Without a chosen operation, or without measured points, a sentence says what to do."""
     explorer.choose(operations=())
     assert explorer.scene.empty == (
         "No operation is chosen. Press one or more names, or the name of a family."
@@ -137,14 +140,14 @@ def test_nothing_to_see_says_what_to_do(explorer: Any) -> None:  # noqa: ANN401 
 
 
 def test_operations_stay_chosen_over_types(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """What has no kernel for a type is back with the type that it has one for."""
+    """Operations hidden by a type that they lack are chosen again with another type."""
     explorer.choose(dtype="float64")
     explorer.choose(dtype="float32")
     assert explorer.state.operations == names()
 
 
 def test_steps_are_the_roofs_and_what_is_shown(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """The button measures what is chosen: these operations, at these sizes, in this way."""
+    """The button measures the ceilings and the chosen operations at the chosen sizes."""
     explorer.choose(operations=("add", "linear"), dtype="float16", cache="hot", span=2**22)
     assert explorer._model.steps(explorer.state) == (
         CeilingsStep(),
@@ -157,7 +160,7 @@ def test_steps_are_the_roofs_and_what_is_shown(explorer: Any) -> None:  # noqa: 
 
 
 def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """The description says what the axes show, with units."""
+    """The description of each view names its axes with units."""
     assert explorer.state.view == PREDICTION
     text = explorer.figure().description
     assert "The x axis shows predicted (µs), from " in text
@@ -169,13 +172,14 @@ def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as abo
 
 
 def test_families_have_every_operation_once() -> None:
-    """What is missing in them could not be chosen."""
+    """Each operation is in exactly one family, so that all can be chosen."""
     listed = [name for _, family in FAMILIES for name in family]
     assert sorted(listed) == sorted(names())
 
 
+@pytest.mark.slow
 def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """The widget has the names by families, and what is pressed in it is chosen."""
+    """The widget groups names by family, and pressing names chooses them."""
     assert explorer.widget is not None
     chips = explorer._panel._controls.widgets["operations"]
     assert [family for family, _ in chips.families] == [family for family, _ in FAMILIES]
@@ -186,8 +190,9 @@ def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN4
     explorer.close()
 
 
+@pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Its roofs are broken lines, its points have a sign of their own, and the words compare."""
+    """The second GPU has dash-dotted roofs and its own marker, and the words compare both."""
     explorer.choose(view=ROOFLINE, operations=("add", "matmul"), beside="computed:T4", span=2**24)
     scene = explorer.scene
     frame = explorer.to_frame()
@@ -217,7 +222,7 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa:
 
 
 def test_second_gpu_measured_too(explorer: Any, tmp_path: Path) -> None:  # noqa: ANN401  # as above
-    """Two GPUs that were measured are compared by their times, on the axes of the first."""
+    """Two measured GPUs are compared by their measured times, on the first one's axes."""
     slower = [replace(p, median_s=2 * p.median_s, high_s=3 * p.median_s) for p in KNOWN]
     path = recording(tuple(slower), tmp_path)
     explorer = roofline_explorer(gpu="here", found=KNOWN, recordings=path, operations="add")
@@ -231,8 +236,9 @@ def test_second_gpu_measured_too(explorer: Any, tmp_path: Path) -> None:  # noqa
     assert explorer.scene.words == before.words
 
 
-def test_second_gpu_without_points_is_said_and_the_first_stays(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Predictions alone have no place against measurements; nothing of the first is lost."""
+@pytest.mark.slow
+def test_a_second_gpu_without_points_is_not_drawn(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """The words say why the second GPU is not drawn, and the first one's points stay."""
     before = explorer.scene
     explorer.choose(beside="computed:T4")
     assert explorer.scene.spots == before.spots

@@ -1,8 +1,8 @@
-"""Figures on a page: shapes in the colours of the page's theme, as wide as the page."""
+"""Figures as SVG: colours of both themes, the width of the page, and readable labels."""
 
 import base64
 import re
-import xml.etree.ElementTree as ET  # of pictures that these tests draw
+import xml.etree.ElementTree as ET  # it parses only pictures that these tests draw
 
 import pandas as pd
 import pytest
@@ -23,9 +23,9 @@ def drawn() -> figures.Figure:
 
 
 def test_the_picture_has_both_themes() -> None:
-    """Each colour of the palette is a variable, which the dark theme sets to its other shade."""
+    """Each colour of the palette is a CSS variable that the dark theme sets to its dark shade."""
     svg = drawn().svg
-    ET.fromstring(svg)  # our own
+    ET.fromstring(svg)  # our own picture
     light, dark = palette.ROLES["cold"].colour
     style = re.search("<style>(.*?)</style>", svg)
     assert style is not None
@@ -50,7 +50,7 @@ def test_the_page_shows_it_as_wide_as_the_cell() -> None:
 
 
 def test_series_are_named_where_their_lines_end() -> None:
-    """In the colour of the line, and without a legend; names that would collide move apart."""
+    """Names stand at the ends of their lines in the same colour, and near names move apart."""
     with figures.style():
         ax = Canvas().add_subplot()
         for name, end in (("cold", 1.0), ("hot", 1.001)):
@@ -69,13 +69,13 @@ def test_series_are_named_where_their_lines_end() -> None:
     ("heights", "placed"),
     [([], []), ([0.2, 0.8], [0.2, 0.8]), ([0.5, 0.5], [0.5, 0.6]), ([0.95, 1.0], [0.9, 1.0])],
 )
-def test_names_keep_their_order_and_a_distance(heights: list[float], placed: list[float]) -> None:
-    """None leaves the axes."""
+def test_near_names_move_apart_inside_the_axes(heights: list[float], placed: list[float]) -> None:
+    """Names keep their order and a distance, and none leaves the axes."""
     assert _style._apart(heights, 0.1) == pytest.approx(placed)
 
 
-def test_a_legend_stands_below_where_names_do_not_fit() -> None:
-    """Points have no end, and a long name no room."""
+def test_a_legend_is_used_where_names_do_not_fit() -> None:
+    """A name that is too long for the end of its line leads to a legend."""
     ax = Canvas().add_subplot()
     for name in ("a", "b" * 60):
         ax.plot([1, 2], [1, 2], label=name)
@@ -88,8 +88,8 @@ def test_a_legend_stands_below_where_names_do_not_fit() -> None:
     ("source", "is_filled", "dashes"),
     [("measured", True, "-"), ("recorded", False, "-"), ("virtual", True, "--")],
 )
-def test_sources_are_told_apart_everywhere(source: str, is_filled: bool, dashes: str) -> None:  # noqa: FBT001  # a case
-    """Measured filled, recorded outlined, virtual dashed; bars alike, with a hatch."""
+def test_sources_differ_in_fill_and_dashes(source: str, is_filled: bool, dashes: str) -> None:  # noqa: FBT001  # a case
+    """Measured is filled, recorded outlined, and virtual dashed, or hatched for bars."""
     look = figures.look_of("GPU")
     line, bar = figures.marks(look, source), figures.bar_marks(look, source)
     assert (line["markerfacecolor"] == look.colour) == is_filled
@@ -98,8 +98,8 @@ def test_sources_are_told_apart_everywhere(source: str, is_filled: bool, dashes:
     assert bool(bar.get("hatch")) == (source == "virtual")
 
 
-def test_a_source_given_to_the_figure_marks_what_says_none() -> None:
-    """Numbers of a frame without a source are those of the device that is named."""
+def test_a_given_source_marks_numbers_without_one() -> None:
+    """Numbers of a frame without a source get the marks of the given device."""
     frame = pd.DataFrame({"size": [1, 2], "duration_s": [1.0, 2.0], "series": "a"})
     device = type("Device", (), {"source": "virtual", "name": "T4"})()
     canvas = plots.draw(plots.scaling, frame, title="A", alt="B", source=device).canvas
@@ -107,8 +107,9 @@ def test_a_source_given_to_the_figure_marks_what_says_none() -> None:
     assert figures.source_of(frame) == "measured"
 
 
-def test_many_marks_are_pixels() -> None:
-    """Two thousand shapes and more make a page slow."""
+@pytest.mark.slow
+def test_many_marks_become_pixels() -> None:
+    """A plot with thousands of marks has them as an image, so that the page stays small."""
     times_s = [1e-6] * 2_500
     few, many = (
         plots.draw(plots.call_times, times_s[:n], title="A", alt="B", source="a T4").svg
@@ -121,7 +122,7 @@ def test_many_marks_are_pixels() -> None:
 
 @pytest.mark.pixels
 def test_no_text_is_smaller_than_can_be_read() -> None:
-    """In a cell of 820 pixels, what a window of 1,280 leaves, all text has 12 pixels or more."""
+    """In a cell 820 pixels wide, as in a window of 1,280, all text has at least 12 pixels."""
     shown = drawn()
     texts = [text for ax in shown.canvas.axes for text in ax.findobj(match=_is_text)]
     scale = 100 / 72 * 820 / shown.width_px

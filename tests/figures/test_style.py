@@ -1,4 +1,4 @@
-"""The style of figures: what its axes show."""
+"""The style of figures: ticks of logarithmic axes."""
 
 from matplotlib.figure import Figure
 
@@ -6,7 +6,7 @@ from gpulab.figures import log_axis
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:
-    """From 10.1 to 12.7, among 1, 2 and 5 there is the 10 alone."""
+    """An axis that contains no power of ten and few multiples still gets ticks."""
     ax = Figure().add_subplot()
     ax.plot([10.1, 12.7], [0, 1], "o")
     log_axis(ax, "x")

@@ -1,5 +1,6 @@
-"""Faults that do not harm the hardware, each in its own process, which they end.
+"""A device-side assert raises an error that says that the process's CUDA context is lost.
 
+The faults do not harm the hardware. Each runs in its own process, which it ends.
 Run it alone by ``python -m pytest -n0 -q -m gpu tests/gpu/test_faults.py``.
 """
 
@@ -42,8 +43,8 @@ CALLS = {
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("name", CALLS)
 def test_an_index_out_of_range_says_that_the_context_is_lost(name: str) -> None:
-    """The device stops at an assert; the error says what was kept, and to restart."""
-    # A calibrated measurement may need few calls; the others keep samples from before.
+    """After a device-side assert the error says which samples are kept, and to restart."""
+    # A calibrated measurement may need few calls. The others must have samples before the fault.
     at = "20" if name == "calibrated" else "300"
     program = OUT_OF_RANGE.replace("{call}", CALLS[name]).replace("{at}", at)
     ran = subprocess.run(

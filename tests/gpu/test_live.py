@@ -1,4 +1,4 @@
-"""Stopping a load, on a real GPU and on the virtual one: what must be true on both."""
+"""An interrupted ``live.load`` ends cleanly, on a real GPU and on the virtual one."""
 
 import signal
 import threading
@@ -25,9 +25,10 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watched", [False, True])
 def test_an_interrupted_load(gpu: str, *, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part there is stays, the queue is empty, and the thread has ended."""
+    """An interrupted load returns its readings, with an empty queue and an ended thread."""
     shown = shown_in(monkeypatch, watched=watched)
     a = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
     out = torch.empty_like(a)

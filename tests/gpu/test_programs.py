@@ -1,6 +1,6 @@
-"""The same program on a real GPU and on the virtual one: what the lessons teach must hold on both.
+"""What the lessons teach is true on a real GPU and on the virtual one.
 
-Relations only; how fast either is belongs to ``benchmarks/``.
+The tests compare relations of times only; absolute times belong to ``benchmarks/``.
 """
 
 import gc
@@ -30,7 +30,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_a_launch_is_shorter_than_its_work(gpu: str) -> None:
-    """The naive reading of a large product is a small part of what the device needs."""
+    """The naive time of a large matmul is less than a tenth of its time by events."""
     a = torch.randn(4096, 4096, device="cuda")
     naive, events = (
         gpulab.measure(lambda: a @ a, method=method, n_samples=11)
@@ -42,7 +42,7 @@ def test_a_launch_is_shorter_than_its_work(gpu: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_events_and_waiting_agree_on_long_work() -> None:
-    """For milliseconds of work, launch and wake-up no longer matter."""
+    """Events and a stopwatch with a wait agree within 10 % for milliseconds of work."""
     a = torch.randn(4096, 4096, device="cuda")
     waited, events = (
         gpulab.measure(lambda: a @ a, method=method, n_samples=11)
@@ -53,7 +53,7 @@ def test_events_and_waiting_agree_on_long_work() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_interval_that_has_not_ended_is_refused_in_the_same_words() -> None:
-    """The virtual GPU uses PyTorch's own sentence."""
+    """An interval that has not ended raises the same message on both GPUs."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     torch.cuda._sleep(100_000_000)
@@ -66,7 +66,7 @@ def test_an_interval_that_has_not_ended_is_refused_in_the_same_words() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_launch_queue_holds_about_a_thousand() -> None:
-    """After a kernel of half a second, the first call that waits comes after 900 to 1,100."""
+    """After a kernel of half a second the first launch that waits is one after 900 to 1,100."""
     x = torch.zeros(1024, device="cuda")
     x.add_(1)
     torch.cuda.synchronize()
@@ -83,7 +83,7 @@ def test_the_launch_queue_holds_about_a_thousand() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_side_streams_are_not_fenced_by_the_default_stream() -> None:
-    """Three long kernels, on two side streams and the default one, overlap."""
+    """Long kernels on two side streams and the default stream overlap."""
     streams = [torch.cuda.Stream(), torch.cuda.default_stream(), torch.cuda.Stream()]
     torch.cuda._sleep(1_000)
     torch.cuda.synchronize()
@@ -94,13 +94,14 @@ def test_side_streams_are_not_fenced_by_the_default_stream() -> None:
             torch.cuda._sleep(200_000_000)
             end.record()
     torch.cuda.synchronize()
-    # by the device's clock: how busy the host is does not matter
+    # These are times of the device, so a busy host does not matter.
     assert all(start.elapsed_time(end) > 0 for start, end in product(*events))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_the_magic_times_on_the_gpu_in_use() -> None:
-    """One line through IPython, with the source of its number."""
+    """``%cudatime`` times one line on the GPU in use."""
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell()
@@ -111,9 +112,10 @@ def test_the_magic_times_on_the_gpu_in_use() -> None:
     assert measurement.median_s > 5e-6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
-def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
-    """PyTorch ends the process where a graph's pool is given back twice; the next graph works."""
+def test_a_failed_capture_leaves_the_process_working() -> None:
+    """After a capture that failed in Python the next graph works."""
     x = torch.ones(1 << 20, device="cuda")
 
     def refuses() -> None:
@@ -122,20 +124,25 @@ def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
 
     with pytest.raises(NotCapturableError, match="not in a graph"):
         take_samples("graph", refuses, n_samples=2)
+    # PyTorch ends the process if the pool of the failed graph is released twice.
     gc.collect()
     assert len(take_samples("graph", lambda: x.add_(1), n_samples=2)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
-def test_records_of_the_work_leave_the_process_whole() -> None:
-    """Graphs, captures, PyTorch's own profiler and the next answers are as they were."""
+def test_records_of_the_work_leave_the_process_working() -> None:
+    """After measurements with activity records, graphs and PyTorch's profiler still work."""
     x = torch.ones(1 << 16, device="cuda")
     made = torch.cuda.CUDAGraph()
     with torch.cuda.graph(made):
         x.mul_(1)
     for _ in range(5):
         found = gpulab.measure(lambda: x.mul_(1), progress=False)
-        assert found.floor_method in ("work", "records")  # a real GPU's, or the virtual one's
+        assert found.floor_method in (
+            "work",
+            "records",
+        )  # "work" on a real GPU, "records" on the virtual one
         assert 0.5e-6 < found.median_s < 20e-6
         made.replay()
         assert len(take_samples("graph", lambda: x.mul_(1), n_samples=2)) == 2
@@ -143,7 +150,7 @@ def test_records_of_the_work_leave_the_process_whole() -> None:
         with torch.profiler.profile(acc_events=True) as profile:
             x.mul_(1)
             inside = gpulab.measure(lambda: x.mul_(1), progress=False)
-        assert inside.floor_method == "timer"  # the profiler is somebody's, and kept its records
+        assert inside.floor_method == "timer"  # the program's own profiler is in use
         assert sum("elementwise" in event.name for event in profile.events()) > 20
         warming = torch.profiler.schedule(wait=0, warmup=1, active=1)
         with torch.profiler.profile(schedule=warming, acc_events=True) as scheduled:

@@ -1,4 +1,4 @@
-"""Timelines of the same programs on a real GPU and on the virtual one: what is true on both."""
+"""Timelines of a program show the same on a real GPU and on the virtual one."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -10,7 +10,7 @@ import gpulab
 from gpulab.tracing import Timeline, flows, timeline
 
 pytestmark = pytest.mark.gpu
-LONG = 20_000_000  # cycles: some ten milliseconds
+LONG = 20_000_000  # cycles; about ten milliseconds
 
 
 @pytest.fixture(params=["real", "virtual"])
@@ -23,13 +23,13 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def lane_of(shown: Timeline, kind: str) -> str:
-    """Return the lane of the only span of a kind on a device."""
+    """Return the lane of the device's only span of a kind."""
     (span,) = [span for span in shown.spans if span.kind == kind and not span.is_on_host]
     return span.lane
 
 
-def test_events_and_waits_stand_in_their_streams(gpu: str) -> None:
-    """The wait of the side stream ends with the event of the other, and its copy comes after."""
+def test_events_and_waits_are_on_the_lanes_of_their_streams(gpu: str) -> None:
+    """An event and a wait are on their streams' lanes, and the wait ends with the event."""
     side, done = torch.cuda.Stream(), torch.cuda.Event()
     host, target = torch.empty(1 << 20).pin_memory(), torch.empty(1 << 20, device="cuda")
 
@@ -53,7 +53,7 @@ def test_events_and_waits_stand_in_their_streams(gpu: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_streams_that_do_not_wait_overlap() -> None:
-    """Two sleeps on two streams take as long as one."""
+    """Sleeps on two streams that do not wait overlap by more than 90 %."""
     streams = [torch.cuda.Stream(), torch.cuda.Stream()]
 
     def work() -> None:
@@ -68,7 +68,7 @@ def test_streams_that_do_not_wait_overlap() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_nodes_of_a_graph_belong_to_its_launch() -> None:
-    """One launch, all of its kernels."""
+    """All kernels of a graph's replay have the correlation of its one launch."""
     graph, x = torch.cuda.CUDAGraph(), torch.ones(1024, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.graph(graph):
@@ -82,7 +82,7 @@ def test_nodes_of_a_graph_belong_to_its_launch() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_memory_rises_and_falls() -> None:
-    """By the blocks that the work takes and gives back."""
+    """The timeline's memory rises and falls by the block that the work allocates and frees."""
 
     def work() -> None:
         torch.empty(1 << 20, device="cuda").fill_(1)

@@ -1,4 +1,4 @@
-"""The table of GPUs."""
+"""The table of GPUs is complete, consistent, and names the source of each figure."""
 
 import re
 
@@ -23,20 +23,20 @@ FIGURES = {
     ),
     *("tdp_w", "idle_w", "peak_clock_mhz"),
 }
-# Its data sheet rounds the peak, and no document names the clock at which it holds.
+# The B200's data sheet rounds the peak, and no document names the clock at which it was stated.
 ROUNDED = {"B200"}
-HALF_RATE = {"A10G", "RTX3090", "RTX4090", "RTX5090"}  # when they sum in float32
+HALF_RATE = {"A10G", "RTX3090", "RTX4090", "RTX5090"}  # half the rate when sums are in float32
 
 
 @pytest.mark.parametrize("name", ["h200", "H 200", "h-200", "H_200"])
 def test_names_are_found_however_they_are_typed(name: str) -> None:
-    """Case, spaces, dashes and underscores do not matter."""
+    """A name is found regardless of case, spaces, dashes and underscores."""
     assert is_known(name)
     assert gpu(name) is gpu("H200")
 
 
 def test_variants_of_a_gpu_are_told_apart() -> None:
-    """The short name is the SXM board with most memory."""
+    """A short name means the SXM board with most memory; longer ones mean their variant."""
     assert gpu("A100").driver_name == "NVIDIA A100-SXM4-80GB"
     assert gpu("a100 40gb").driver_name == "NVIDIA A100-SXM4-40GB"
     assert gpu("a100-pcie").driver_name == "NVIDIA A100 80GB PCIe"
@@ -44,7 +44,7 @@ def test_variants_of_a_gpu_are_told_apart() -> None:
 
 
 def test_the_table_has_the_gpus_that_people_use() -> None:
-    """Those of data centres, of workstations and of players, from Volta on."""
+    """The table lists GPUs of data centres, workstations and gamers, from Volta on."""
     assert names() == (
         *("A10", "A100", "A100-40GB", "A100-PCIE", "A10G", "A40", "B200", "GH200", "H100"),
         *("H100-PCIE", "H200", "L4", "L40S", "RTX3090", "RTX4090", "RTX5090", "RTXA6000"),
@@ -54,7 +54,7 @@ def test_the_table_has_the_gpus_that_people_use() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_gpu_is_complete(name: str) -> None:
-    """Every figure is positive and names where it comes from."""
+    """Every figure of a GPU is positive and has a reference."""
     spec = gpu(name)
     assert spec.name == name
     figures = (spec.n_sms, spec.memory_bytes, spec.l2_bytes, spec.copy_engines)
@@ -67,7 +67,7 @@ def test_every_gpu_is_complete(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_bandwidth_and_power_come_from_a_data_sheet_with_its_year(name: str) -> None:
-    """The vendor states them; the rest is in the data sheet, read on a GPU, or computed."""
+    """Bandwidth, power and half-precision peak have a vendor's document with its year."""
     spec = gpu(name)
     for figure in ("bandwidth_bytes_per_s", "tdp_w", "peak_flops_per_s.float16"):
         assert re.search(
@@ -76,8 +76,8 @@ def test_bandwidth_and_power_come_from_a_data_sheet_with_its_year(name: str) -> 
     assert spec.reference == spec.references["bandwidth_bytes_per_s"]
 
 
-def test_what_nobody_confirms_is_said() -> None:
-    """An H200 was at hand; of the A10G there is no public data sheet."""
+def test_unconfirmed_figures_are_listed() -> None:
+    """The H200 has no unconfirmed figures; other GPUs list theirs."""
     assert gpu("H200").unconfirmed == ()
     assert gpu("T4").unconfirmed == ("copy_engines", "idle_w")
     assert "peak_flops_per_s.float16" in gpu("A10G").unconfirmed
@@ -86,7 +86,7 @@ def test_what_nobody_confirms_is_said() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_figures_of_a_gpu_agree_with_each_other(name: str) -> None:
-    """The float32 peak is that of its units at the boost clock, and the bus is a whole one."""
+    """The float32 peak follows from units and clock, and the bus has a whole width."""
     spec = gpu(name)
     n_units = {(7, 0): 64, (7, 5): 64, (8, 0): 64}.get(spec.compute_capability, 128)
     peak = spec.n_sms * n_units * 2 * spec.boost_clock_mhz * 1e6
@@ -98,7 +98,7 @@ def test_figures_of_a_gpu_agree_with_each_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if name not in ROUNDED])
 def test_the_peak_of_half_precision_is_that_of_the_tensor_cores(name: str) -> None:
-    """Dense, summed in float32: a multiprocessor does so many operations a clock."""
+    """The half-precision peak is that of the tensor cores: dense, with sums in float32."""
     spec = gpu(name)
     per_clock = {(8, 0): 2048, (9, 0): 4096}.get(spec.compute_capability, 1024)
     if name in HALF_RATE:
@@ -109,7 +109,7 @@ def test_the_peak_of_half_precision_is_that_of_the_tensor_cores(name: str) -> No
 
 @pytest.mark.parametrize("name", names())
 def test_half_precision_is_twice_as_fast_as_tf32(name: str) -> None:
-    """From compute capability 8.0 on; bfloat16 is as fast as float16."""
+    """From capability 8.0 on float16 is twice as fast as tf32, and bfloat16 as float16."""
     peaks = gpu(name).peak_flops_per_s
     if gpu(name).compute_capability >= (8, 0):
         assert peaks["float16"] == pytest.approx(2 * peaks["tf32"], rel=0.015)
@@ -118,16 +118,17 @@ def test_half_precision_is_twice_as_fast_as_tf32(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_driver_name_leads_back_to_its_gpu(name: str) -> None:
-    """As it is, and as drivers before 2021 put it."""
+    """A driver name is found, with and without the vendor's name in front."""
     spec = gpu(name)
     assert by_driver_name(spec.driver_name) is spec
+    # Drivers before 2021 leave the vendor's name out.
     assert by_driver_name(spec.driver_name.removeprefix("NVIDIA ")) is spec
     assert is_extrapolated(spec.driver_name) is not spec.recorded
     assert why_unknown(spec.driver_name) == ""
 
 
 def test_boards_that_differ_little_take_the_figures_of_their_kind() -> None:
-    """The same chip with less memory or power."""
+    """A board with less memory or power takes the other figures of its kind."""
     board = by_driver_name("NVIDIA A100-PCIE-40GB")
     assert board is not None
     assert (board.name, board.driver_name, board.tdp_w) == (
@@ -155,8 +156,8 @@ WHY = {
 
 
 @pytest.mark.parametrize("driver_name", WHY)
-def test_what_has_no_data_sheet_is_unknown_and_it_is_said_why(driver_name: str) -> None:
-    """The numbers of a whole GPU do not hold for its parts, shares or relatives."""
+def test_a_gpu_without_a_data_sheet_is_unknown_with_a_reason(driver_name: str) -> None:
+    """Parts, shares and relatives of a known GPU are unknown, with the reason."""
     assert by_driver_name(driver_name) is None
     assert not is_extrapolated(driver_name)
     assert why_unknown(driver_name) == f"{driver_name} {WHY[driver_name]}: {ONLY_MEASURED}"
@@ -164,7 +165,7 @@ def test_what_has_no_data_sheet_is_unknown_and_it_is_said_why(driver_name: str) 
 
 @pytest.mark.parametrize("name", names())
 def test_every_gpu_can_be_a_virtual_one(name: str) -> None:
-    """It computes, says what it is, and takes some time for it."""
+    """Every GPU of the table runs as a virtual one with its name and size."""
     with gpulab.virtual_gpu(name):
         x = torch.ones(64, 64, device="cuda")
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -179,14 +180,14 @@ def test_every_gpu_can_be_a_virtual_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["T4", "V100", "V100-PCIE"])
-def test_types_without_units_take_those_of_float32(name: str) -> None:
-    """Before compute capability 8.0 there is neither TF32 nor bfloat16."""
+def test_types_without_units_have_the_peak_of_float32(name: str) -> None:
+    """Before capability 8.0 TF32 and bfloat16 have the peak of float32."""
     peaks = gpu(name).peak_flops_per_s
     assert peaks["tf32"] == peaks["bfloat16"] == peaks["float32"]
 
 
-def test_what_figures_rest_on_is_said() -> None:
-    """One GPU was recorded; what is computed for another is an extrapolation and says so."""
+def test_a_gpu_says_whether_it_was_recorded() -> None:
+    """Only the H200 was recorded; every other GPU says that it is extrapolated."""
     assert gpu("H200").basis == "recorded on one"
     assert len(UNRECORDED) == len(names()) - 1
     assert {gpu(name).basis for name in UNRECORDED} == {"extrapolated from its data sheet"}
@@ -194,12 +195,12 @@ def test_what_figures_rest_on_is_said() -> None:
 
 @pytest.mark.parametrize("name", UNRECORDED)
 def test_power_at_rest_is_the_share_of_the_recorded_gpu(name: str) -> None:
-    """No data sheet states it, so it is the H200's 125 of 700 W scaled to the power limit."""
+    """Idle power is the H200's 125 of 700 W, scaled to the power limit."""
     assert gpu(name).idle_w == pytest.approx(gpu(name).tdp_w * 125 / 700, abs=0.6)
 
 
 def test_the_nearest_name_is_proposed() -> None:
-    """The message contains the given name, the nearest name and all names."""
+    """An unknown name raises an error with the nearest name and all names."""
     with pytest.raises(UnknownNameError) as error:
         gpu("H20")
     assert str(error.value) == (
@@ -207,8 +208,8 @@ def test_the_nearest_name_is_proposed() -> None:
     )
 
 
-def test_what_is_no_text_is_no_name() -> None:
-    """A number, for instance, is refused like an unknown name."""
+def test_a_number_is_not_a_name() -> None:
+    """A number is refused like an unknown name."""
     assert not is_known(4090)
     with pytest.raises(UnknownNameError):
         gpu(4090)  # type: ignore[arg-type] # a mistake on purpose
@@ -216,7 +217,7 @@ def test_what_is_no_text_is_no_name() -> None:
 
 @pytest.mark.parametrize(("name", "bytes_per_s"), [("H200", 450e9), ("A100-PCIE", 31.5e9)])
 def test_copies_between_gpus_take_their_links(name: str, bytes_per_s: float) -> None:
-    """NVLink where the module has it, otherwise PCIe; 17 µs and 0.885 of the rate, as recorded."""
+    """A copy between GPUs takes 17 µs and its bytes at 0.885 of NVLink's or PCIe's rate."""
     size = 1 << 28
     with gpulab.virtual_gpu(name, count=2, first_use=False):
         source = torch.empty(size, dtype=torch.uint8, device="cuda:0")

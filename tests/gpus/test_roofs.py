@@ -1,4 +1,4 @@
-"""A roof has two slopes and a peak; the least time of work follows from them."""
+"""A roof gives ridge, attainable rate and least time from its peaks and bandwidth."""
 
 import pytest
 
@@ -10,7 +10,7 @@ A100 = Roof("data sheet", {"float16": 312e12, "float32": 19.5e12}, 2e12)
 
 
 def test_the_exercise_of_the_a100() -> None:
-    """312 TFLOP/s and 2 TB/s give a ridge of 156; at d=4096 they give 0.44 and 0.05 ms."""
+    """The A100's roof gives the ridge and the times of a lesson's exercise."""
     d = 4096
     assert A100.ridge("float16") == 156
     assert A100.compute_s(2 * d**3, "float16") == 137_438_953_472 / 312e12
@@ -18,13 +18,13 @@ def test_the_exercise_of_the_a100() -> None:
 
 
 @pytest.mark.parametrize(("intensity", "expected"), [(1, 2e12), (156, 312e12), (1_000, 312e12)])
-def test_what_is_attainable_is_the_lower_of_both_limits(intensity: float, expected: float) -> None:
-    """Left of the ridge the bandwidth is the limit, right of it the peak."""
+def test_the_attainable_rate_is_the_lower_limit(intensity: float, expected: float) -> None:
+    """The attainable rate is limited by bandwidth left of the ridge, and by the peak after it."""
     assert A100.attainable(intensity, "float16") == expected
 
 
 def test_an_unknown_type_is_refused() -> None:
-    """A type without a peak is refused with the types that have one."""
+    """An unknown type raises an error that lists the types with a peak."""
     with pytest.raises(UnknownNameError) as error:
         A100.ridge("float17")
     assert str(error.value) == (
@@ -33,12 +33,12 @@ def test_an_unknown_type_is_refused() -> None:
 
 
 def test_the_fastest_type_has_the_highest_peak() -> None:
-    """It replaces a type that is not known."""
+    """``fastest`` is the type with the highest peak."""
     assert A100.fastest == "float16"
 
 
 def test_a_data_sheet_is_the_table_of_gpus() -> None:
-    """The figures are those of the table, and the document is named."""
+    """``data_sheet`` returns the figures of the table and names the document."""
     spec = gpus.gpu("H200")
     roof = data_sheet(spec)
     assert roof.basis == "data sheet"
@@ -49,7 +49,7 @@ def test_a_data_sheet_is_the_table_of_gpus() -> None:
 
 
 def test_clocks_scale_arithmetic_and_memory_apart() -> None:
-    """Half of the one clock halves the peaks, half of the other the bandwidth."""
+    """The core clock scales the peaks, and the memory clock scales the bandwidth."""
     spec = gpus.gpu("H200")
     roof = at_clocks(spec, spec.boost_clock_mhz / 2, spec.memory_clock_mhz / 4)
     assert roof.basis == "live clocks"
@@ -59,8 +59,9 @@ def test_clocks_scale_arithmetic_and_memory_apart() -> None:
 
 
 def test_a_peak_is_scaled_from_the_clock_at_which_it_is_stated() -> None:
-    """An H200's tensor cores do 4,096 operations a clock each, so 1,070 TFLOP/s at 1,980 MHz."""
+    """A peak is scaled from the clock at which the data sheet states it to the live clock."""
     live = at_clocks(gpus.gpu("H200"), 1980, 3201)
+    # The tensor cores of a multiprocessor do 4,096 operations a clock.
     assert live.peak("float16") == pytest.approx(132 * 4096 * 1980e6, rel=1e-3)
     assert live.peak("tf32") == live.peak("float16") / 2
     assert live.peak("float32") == gpus.gpu("H200").peak_flops_per_s["float32"]

@@ -1,4 +1,4 @@
-"""Lessons for readers who do not see them, see no colours, or read them as a web page.
+"""Lessons are readable with a screen reader, without colours, and as a web page.
 
 The rules are those of ``@jupyterlab-a11y-checker/cli`` that a notebook's text can break; the order
 of headings is checked when a notebook is built.
@@ -21,7 +21,7 @@ VAGUE = {"", "here", "click here", "link", "this", "this link", "more", "read mo
 
 
 def images_without_words(markdown: str) -> Iterator[str]:
-    """Yield each image that says nothing to those who cannot see it."""
+    """Yield each image without a text alternative."""
     for found in re.finditer(r"!\[\s*\]\([^)]*\)|<img\b[^>]*>", markdown):
         if not re.search(r"""\balt=(["']).+?\1""", found[0]):
             yield found[0]
@@ -45,7 +45,7 @@ def vague_links(markdown: str) -> Iterator[str]:
 
 
 def own_colours(markdown: str) -> Iterator[str]:
-    """Yield each colour that a text sets: in the other theme nobody could read it."""
+    """Yield each element that sets a colour, which may be unreadable in the other theme."""
     yield from re.findall(r"<[^>]*(?:color|background)\s*[=:][^>]*>", markdown)
 
 
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem[:3].rstrip("_"))
 def test_lessons_are_accessible(source: Path) -> None:
-    """Every text cell keeps every rule."""
+    """Every text cell of every lesson follows every rule."""
     wrong = [
         f"{rule.__name__}: {found}"
         for cell in build.clear_solutions(build.read_source(source)).cells
@@ -81,14 +81,14 @@ def test_lessons_are_accessible(source: Path) -> None:
         (own_colours, '<b style="color: red">x</b>', "<b>x</b>"),
     ],
 )
-def test_each_rule_finds_what_it_is_there_for(rule: Rule, bad: str, good: str) -> None:
-    """And leaves alone what is right."""
+def test_each_rule_finds_a_violation(rule: Rule, bad: str, good: str) -> None:
+    """Each rule finds its bad example and accepts the good one."""
     assert list(rule(bad))
     assert list(rule(good)) == []
 
 
 class Elements(HTMLParser):
-    """Images with their words, headings, and cells of tables."""
+    """The text alternatives, heading levels and table headings of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Elements(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a screen reader would say of the element."""
+        """Collect the element's text alternative, its level, or count it."""
         given = dict(attrs)
         if tag == "img":
             self.images.append(given.get("alt") or "")
@@ -109,7 +109,7 @@ class Elements(HTMLParser):
 
 
 def with_outputs() -> NotebookNode:
-    """Return a notebook with what a lesson shows: a figure and a table, as a kernel sends them."""
+    """Return a notebook with a figure and its table, as a kernel sends them."""
     import pandas as pd
 
     from gpulab import plots
@@ -127,7 +127,7 @@ def with_outputs() -> NotebookNode:
 
 @pytest.mark.slow
 def test_alternatives_survive_nbconvert() -> None:
-    """A web page of a lesson says the same of its pictures, in headings of the same order."""
+    """The page of nbconvert has the text alternatives, heading levels and table headings."""
     from nbconvert import HTMLExporter
 
     page = Elements(HTMLExporter().from_notebook_node(with_outputs())[0])

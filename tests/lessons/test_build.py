@@ -1,4 +1,4 @@
-"""A notebook follows from its source alone, and the build refuses a lesson that breaks a rule."""
+"""A build depends only on the source, and refuses a lesson that breaks a rule."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from gpulab.lessons import _build as build
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-# nbformat takes seconds to import
+# importing nbformat takes seconds
 pytestmark = pytest.mark.slow
 
 SAMPLE = """\
@@ -62,7 +62,7 @@ def _sources(notebook: "NotebookNode") -> list[str]:
 
 
 def test_learners_version(source: Path) -> None:
-    """The learner's notebook has no solution and no output, and says where the answer goes."""
+    """The learner's notebook has stubs instead of solutions, stable ids and no output."""
     import nbformat
 
     notebook = nbformat.reads(build.build(source).decode(), as_version=4)
@@ -80,12 +80,12 @@ def test_learners_version(source: Path) -> None:
 
 
 def test_solved_version(source: Path) -> None:
-    """The solved notebook has the solutions in place, and no marker."""
+    """The solved notebook has the solutions without their markers."""
     assert _sources(build.solved(source))[-1] == "answer = ...\nanswer = 3\nanswer"
 
 
 def test_indented_solutions(tmp_path: Path) -> None:
-    """A solution inside a function is replaced at its own depth, each of several on its own."""
+    """Each solution is replaced by a stub with the solution's indentation."""
     body = (
         "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n"
         "### BEGIN SOLUTION\nf()\n### END SOLUTION"
@@ -97,13 +97,13 @@ def test_indented_solutions(tmp_path: Path) -> None:
 
 
 def test_same_text_gives_same_bytes(source: Path) -> None:
-    """A build depends on its source alone, so that a comparison of bytes means something."""
+    """Building the same source twice gives the same bytes."""
     assert build.build(source) == build.build(source)
     assert build.build(source).endswith(b"}\n")
 
 
-def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
-    """Ids come from the words of a cell; equal ones are counted, wordless ones are hashed."""
+def test_ids_come_from_the_text_of_a_cell(tmp_path: Path) -> None:
+    """A cell's id comes from its words, with a number if it repeats, or from its hash."""
     cells = ["x = 1", "...", "x = 1"]
     text = "# %% [markdown]\n# # T\n\n" + "".join(f"# %%\n{cell}\n\n" for cell in cells)
     ids = [cell.id for cell in build.read_source(_write(tmp_path, text)).cells]
@@ -139,8 +139,8 @@ def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_rules_of_form(cells: str, message: str, tmp_path: Path) -> None:
-    """A lesson that breaks a rule is refused with its name, its cell and the cure."""
+def test_a_lesson_that_breaks_a_rule_is_refused(cells: str, message: str, tmp_path: Path) -> None:
+    """The message names the lesson, the cell, the broken rule and the cure."""
     with pytest.raises(NotebookError) as error:
         build.build(_write(tmp_path, f"# %% [markdown]\n# # A\n\n{cells}"))
     assert str(error.value) == message
@@ -150,19 +150,19 @@ def test_rules_of_form(cells: str, message: str, tmp_path: Path) -> None:
     "text", ["# %% [markdown]\n# ## Sub\n# # Late\n", "# %% [markdown]\n# Words\n"]
 )
 def test_title_comes_first(text: str, tmp_path: Path) -> None:
-    """A notebook without a title on top is refused."""
+    """A notebook whose first heading is not a title is refused."""
     with pytest.raises(NotebookError, match="headings of level 1; begin with one '# Title'"):
         build.build(_write(tmp_path, text))
 
 
-def test_extras_have_a_heading_of_their_own(tmp_path: Path) -> None:
-    """After the core of a lesson a second heading of level 1 opens the extras."""
+def test_extras_may_have_a_heading_of_level_1(tmp_path: Path) -> None:
+    """A second heading of level 1 is allowed if it begins the extras."""
     text = "# %% [markdown]\n# # A\n\n# %% [markdown]\n# # Going further\n# ## More\n"
     assert b"Going further" in build.build(_write(tmp_path, text))
 
 
-def test_what_the_rules_leave_free(tmp_path: Path) -> None:
-    """Exercises may be long and silent, and a comment in a listing is no heading."""
+def test_exercises_and_listings_are_exempt(tmp_path: Path) -> None:
+    """Exercises may be long and show nothing, and comments in listings are not headings."""
     listing = "# ```\n# # not a heading\n# ```\n"
     exercise = '# %% tags=["exercise"]\n' + "x = 1\n" * 20
     text = f"# %% [markdown]\n# # A\n#\n{listing}\n{exercise}\n# %%\nx\n"

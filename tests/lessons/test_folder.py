@@ -1,4 +1,4 @@
-"""The learner's folder is never damaged, and every lesson runs as shipped and as solved."""
+"""Copying never damages the learner's folder, and every lesson runs, shipped and solved."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of two shipped lessons and a page, in place of the real ones."""
+    """Replace the shipped lessons by a folder with two lessons and a page."""
     folder = tmp_path / "shipped"
     folder.mkdir()
     for name in ("00_a.ipynb", "01_b.ipynb", "page.md"):
@@ -41,7 +41,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_first_copy(shipped: Path, tmp_path: Path) -> None:
-    """A new folder gets every lesson; a second run finds nothing to do."""
+    """A new folder gets every lesson, and a second copy changes nothing."""
     mine = tmp_path / "deep" / "mine"
     assert _folder.copy_lessons(mine) == _folder.CopiedLessons(
         written=("00_a.ipynb", "01_b.ipynb", "page.md")
@@ -55,7 +55,7 @@ def test_first_copy(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
-    """The cases keep their folder, with the same care for changed files; hidden copies stay."""
+    """The folder of cases is copied with the same rules, and checkpoints are not copied."""
     for name in ("cases/01_c.ipynb", ".ipynb_checkpoints/00_a-checkpoint.ipynb"):
         (shipped / name).parent.mkdir()
         (shipped / name).write_text("v1")
@@ -71,7 +71,7 @@ def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
-    """A new version replaces what the learner did not change, and brings back what is missing."""
+    """A new version replaces unchanged lessons, and missing ones are copied again."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "01_b.ipynb").unlink()
@@ -81,7 +81,7 @@ def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
-    """The learner's changes stay; each new version is written beside them once."""
+    """A changed lesson stays, and each new version is written beside it once."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
@@ -96,7 +96,7 @@ def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> None:
-    """A learner may work in the new file; that one is not overwritten either."""
+    """A changed copy of a new version is not overwritten either."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
@@ -114,7 +114,7 @@ def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> N
 def test_without_its_record_nothing_is_overwritten(
     record: str | None, shipped: Path, tmp_path: Path
 ) -> None:
-    """If the record of copies is lost or broken, every differing file counts as the learner's."""
+    """If the record of copies is lost or damaged, every file that differs is kept."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
@@ -132,7 +132,7 @@ def test_without_its_record_nothing_is_overwritten(
 def test_a_full_disk_keeps_the_lessons(
     shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lesson that cannot be refreshed is as it was, and the reason is named."""
+    """If the disk is full, no lesson changes, and the message says why."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     before = {path: path.read_bytes() for path in mine.iterdir()}
@@ -149,7 +149,7 @@ def test_a_full_disk_keeps_the_lessons(
 
 
 def test_folder_that_cannot_be_written(shipped: Path, tmp_path: Path) -> None:
-    """A folder that cannot be made or filled is named, with the reason and the cure."""
+    """The message names a folder that cannot be written, the reason and the cure."""
     assert shipped.is_dir()
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "sub"
@@ -162,7 +162,7 @@ def test_folder_that_cannot_be_written(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An incomplete installation says so, and how to mend it."""
+    """The message for an installation without lessons says how to repair it."""
     monkeypatch.setattr(_folder, "files", lambda _package: tmp_path / "gpulab")
     with pytest.raises(NotebookError) as error:
         _folder.notebooks_folder()
@@ -176,7 +176,7 @@ def test_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_lessons_of_wheel_and_clone(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wheel contains the lessons in the package; a clone has them beside it."""
+    """The lessons are found inside the package of a wheel and beside the package of a clone."""
     expected = tmp_path / place
     expected.mkdir(parents=True)
     (expected / "00_a.ipynb").touch()
@@ -196,8 +196,9 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_build_all_writes_once(source: Path) -> None:
-    """A build names what it changed; the next one has nothing to do."""
+    """A build returns the names of changed files, and a second build changes none."""
     notebooks = source.parents[1]
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb", "glossary.md")
     assert not (notebooks / "00_sample.ipynb").exists()
@@ -207,8 +208,9 @@ def test_build_all_writes_once(source: Path) -> None:
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
 
 
-def test_build_all_keeps_subfolders(source: Path) -> None:
-    """A case is built into the folder of cases, and an orphan there is refused too."""
+@pytest.mark.slow
+def test_build_all_handles_subfolders(source: Path) -> None:
+    """A case is built into its subfolder, and a case without a source is refused."""
     case = source.parent / "cases" / "01_case.py"
     case.parent.mkdir()
     case.write_text("# %% [markdown]\n# # A case\n#\n# It uses a GPU.\n")
@@ -223,7 +225,7 @@ def test_build_all_keeps_subfolders(source: Path) -> None:
 
 
 def test_build_all_without_sources(tmp_path: Path) -> None:
-    """Outside a clone there is nothing to build, and the message says where there is."""
+    """The message for a folder without sources says how to get them."""
     with pytest.raises(NotebookError) as error:
         build.build_all(tmp_path)
     assert str(error.value) == (
@@ -232,8 +234,9 @@ def test_build_all_without_sources(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_notebook_without_a_source(source: Path) -> None:
-    """A notebook that nothing builds would be shipped unchecked, so it is refused."""
+    """A notebook without a source is refused, because it would be shipped unchecked."""
     (source.parents[1] / "09_old.ipynb").touch()
     with pytest.raises(NotebookError) as error:
         build.build_all(source.parents[1])
@@ -244,7 +247,7 @@ def test_notebook_without_a_source(source: Path) -> None:
 
 
 def test_ports() -> None:
-    """A port that was asked for is taken or refused; without one the first free one is found."""
+    """A given port is used or refused; without one, the first free port is used."""
     with PORTS:
         first = _server.usable_port()
         assert _server.usable_port(first) == first
@@ -256,7 +259,7 @@ def test_ports() -> None:
 
 
 def test_command_keeps_to_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JupyterLab listens on loopback only, and runs as root only where the user is."""
+    """JupyterLab listens on loopback only, and may run as root only if the user is root."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     command = _server.lab_command(tmp_path, port=9000, browser=False)
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
@@ -275,7 +278,7 @@ def test_command_keeps_to_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_environment_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JupyterLab fetches no news; the user's own configuration stays in force."""
+    """JupyterLab fetches no news, and the user's own configuration still applies."""
     ours = str(ROOT / "gpulab" / "data" / "jupyter")
     monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
     assert _server._lab_environment("t")["JUPYTER_CONFIG_PATH"] == ours
@@ -291,7 +294,7 @@ def test_environment_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _signals() -> Iterator[None]:
-    """Put back the handlers that serving replaces."""
+    """Restore the signal handlers that serving replaces."""
     before = {number: signal.getsignal(number) for number in _server.STOP_SIGNALS}
     yield
     for number, handler in before.items():
@@ -299,7 +302,7 @@ def _signals() -> Iterator[None]:
 
 
 def test_missing_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without JupyterLab the message is the line that installs it."""
+    """The message without JupyterLab has the command that installs it."""
     monkeypatch.setattr(_server, "find_spec", lambda _name: None)
     with pytest.raises(NoJupyterLabError) as error:
         _server.serve(tmp_path, port=1, browser=False, say=print)
@@ -320,7 +323,7 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("_signals")
 def test_ctrl_c_does_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a session of its own, and a group of its own where the system is Windows."""
+    """The server has its own session, and on Windows its own process group."""
     options: dict[str, object] = {}
 
     def refuse(_command: object, **given: object) -> None:
@@ -335,7 +338,7 @@ def test_ctrl_c_does_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that ignores the request to stop is ended all the same."""
+    """A server that ignores SIGTERM is killed after the time limit."""
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "
     code += "signal.pause()"
     monkeypatch.setattr(_server, "STOP_TIMEOUT_S", 0.1)
@@ -351,7 +354,7 @@ def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("source", [*SOURCES, *CASES], ids=lambda path: path.stem)
 def test_notebook_is_as_built(source: Path) -> None:
-    """The notebook that is checked in is what its source gives, byte for byte."""
+    """The notebook in the repository is what its source builds, byte for byte."""
     name = source.relative_to(ROOT / "notebooks" / "source").with_suffix(".ipynb")
     assert (ROOT / "notebooks" / name).read_bytes() == build.build(source)
 
@@ -360,7 +363,7 @@ def test_notebook_is_as_built(source: Path) -> None:
 @pytest.mark.skipif(CHROMIUM is not None, reason="the browser runs the lessons as shipped")
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """As shipped, a lesson runs without GPU and network."""
+    """A shipped lesson runs without a GPU and without a network."""
     import nbformat
 
     notebook = nbformat.reads(build.build(source).decode(), as_version=4)
@@ -370,7 +373,7 @@ def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """With its solutions a lesson runs too, and every exercise is found right; the book has it."""
+    """A solved lesson runs, and every exercise is right; the book reuses the run."""
     notebook = checked(build.solved(source), "right")
     _execute(notebook, tmp_path, warm_kernel)
     notebook.cells = notebook.cells[1:-1]
@@ -379,7 +382,7 @@ def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> 
 
 @pytest.mark.slow
 def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
-    """One after another, as shipped and then solved: no error, and every exercise is right."""
+    """All cases run in one kernel, as shipped and then solved, and every exercise is right."""
     notebooks = [build.clear_solutions(build.read_source(source)) for source in CASES]
     solved = [build.solved(source) for source in CASES]
     notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
@@ -389,7 +392,7 @@ def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
 
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
-    """Run a notebook in a kernel of its own, however long it takes."""
+    """Run a notebook in a new kernel, without a time limit."""
     from nbclient import NotebookClient
 
     resources = {"metadata": {"path": str(folder)}}

@@ -1,4 +1,4 @@
-"""The lessons link each term where they first use it, and every link leads somewhere."""
+"""A lesson links each term to the glossary at its first use, and no link is dead."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PAGES = sorted(path.relative_to(NOTEBOOKS).as_posix() for path in NOTEBOOKS.rglo
 
 @cache
 def addresses_in(page: Path) -> set[str]:
-    """Return the places in a page that JupyterLab finds: ids, and headings with their capitals."""
+    """Return a page's anchors as JupyterLab forms them: ids, and headings with capitals."""
     text = page.read_text("utf-8")
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {heading.replace(" ", "-") for heading in headings} | set(
@@ -28,7 +28,7 @@ def addresses_in(page: Path) -> set[str]:
 
 
 def texts_of(name: str) -> list[str]:
-    """Return the text cells of a notebook, or the one text of a page."""
+    """Return the text cells of a notebook, or the text of a page."""
     text = (NOTEBOOKS / name).read_text("utf-8")
     if not name.endswith(".ipynb"):
         return [text]
@@ -36,14 +36,15 @@ def texts_of(name: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
+@pytest.mark.slow
 def test_the_page_is_as_built() -> None:
-    """The page that is checked in is what the entries give."""
+    """The glossary in the repository is what the entries give."""
     assert (NOTEBOOKS / _glossary.GLOSSARY).read_text("utf-8") == _glossary.glossary_page()
 
 
 @pytest.mark.parametrize("name", [*PAGES, _glossary.GLOSSARY])
 def test_links_lead_somewhere(name: str) -> None:
-    """Each names a file by the way from the lesson's folder, and a place in it."""
+    """Each link of a lesson leads to an existing file and an existing anchor."""
     links = [link for text in texts_of(name) for link in LINK.findall(text)]
     assert sum(file.endswith(_glossary.GLOSSARY) for file, _ in links) >= 3
     folder = (NOTEBOOKS / name).parent
@@ -56,7 +57,7 @@ def test_links_lead_somewhere(name: str) -> None:
 
 
 def test_first_uses_are_linked() -> None:
-    """Once in a lesson, across its cells; never in the table of sections at the top."""
+    """A term is linked once in a lesson, and never in the table of sections."""
     cells = [
         "# T\n\nA warp.\n\n| section | minutes |\n| warps and waves | 3 |",
         "A wave, another warp, a\nwave.",
@@ -74,7 +75,7 @@ def test_first_uses_are_linked() -> None:
 
 
 def test_each_entry_has_its_place_on_the_page() -> None:
-    """Each has a heading; one with capitals has an address without them as well."""
+    """Each entry's anchor exists on the page, also for headings with capitals."""
     assert {entry.anchor for entry in terms.entries()} <= addresses_in(
         NOTEBOOKS / _glossary.GLOSSARY
     )

@@ -1,7 +1,8 @@
-"""Each lesson fits a class hour, shows ordinary code, and names the sources of its numbers."""
+"""Each lesson fits a class hour, shows ordinary code, and names its numbers' sources."""
 
 import importlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from tests.support.lessons import CASES, SOURCES
 MOST_CELLS, MOST_MINUTES, LEAST_SHARE = 60, 45, 0.5
 
 Rule = Callable[[LessonText], list[str]]
+text_of = cache(LessonText)  # read once for all rules
 
 
 def form(lesson: LessonText) -> list[str]:
-    """Expect cells of at most twelve lines, four in the middle, that show something."""
+    """Expect cells of at most twelve lines, with a median of four, that show something."""
     try:
         check_form(lesson.source.stem, type("Notebook", (), {"cells": lesson.cells}))
     except NotebookError as error:
@@ -26,13 +28,13 @@ def form(lesson: LessonText) -> list[str]:
 
 
 def a_core_of_sixty_cells(lesson: LessonText) -> list[str]:
-    """Expect what comes before the extras to fit a class hour."""
+    """Expect at most 60 cells before the extras, so that they fit a class hour."""
     n_cells = len(lesson.core)
     return [f"{n_cells} cells in the core"] if n_cells > MOST_CELLS else []
 
 
 def a_table_with_minutes(lesson: LessonText) -> list[str]:
-    """Expect a table at the top, with 45 minutes in the core at most, and extras marked."""
+    """Expect a table of minutes, with at most 45 in the core, and a row for the extras."""
     wrong = []
     if not lesson.minutes or lesson.core_minutes > MOST_MINUTES:
         wrong.append(f"{lesson.core_minutes} minutes in the core")
@@ -45,7 +47,7 @@ def a_table_with_minutes(lesson: LessonText) -> list[str]:
 def torch_in_the_cells(lesson: LessonText) -> list[str]:
     """Expect half of the visible code to touch torch, a clock or an explorer.
 
-    Questions and imports are not counted; what a learner writes counts.
+    Questions and imports are not counted; lines that a learner writes are.
     """
     touched, seen = lesson.code_lines()
     return [] if touched >= LEAST_SHARE * seen else [f"{touched} of {seen} lines"]
@@ -57,7 +59,7 @@ def numbers_with_a_source(lesson: LessonText) -> list[str]:
 
 
 def plain_words(lesson: LessonText) -> list[str]:
-    """Expect the usual words in what a learner reads."""
+    """Expect only usual words in the texts that a learner reads."""
     return [
         f"{word} in: {' '.join(text.split())}"
         for text in lesson.strings
@@ -66,13 +68,13 @@ def plain_words(lesson: LessonText) -> list[str]:
 
 
 def outcomes_that_came_out(lesson: LessonText) -> list[str]:
-    """Expect predictions to be compared with what a cell computed."""
+    """Expect predictions to be compared with computed values, not with literals."""
     code = (cell.source for cell in lesson.cells if cell.cell_type == "code")
     return [found for source in code for found in literal_outcomes(source)]
 
 
 def computed_alternatives(lesson: LessonText) -> list[str]:
-    """Expect no cell to write by hand what its figure shows."""
+    """Expect no text alternative written by hand, because it may not fit the data."""
     return [
         line
         for cell in lesson.cells
@@ -83,7 +85,7 @@ def computed_alternatives(lesson: LessonText) -> list[str]:
 
 
 def keys_out_of_sight(lesson: LessonText) -> list[str]:
-    """Expect that the door of a lesson offers no exercise with its key."""
+    """Expect that a lesson's package offers no exercise together with its key."""
     room = importlib.import_module(f"gpulab.exercises.{lesson.room}")
     return ["EXERCISES"] if "EXERCISES" in dir(room) else []
 
@@ -102,7 +104,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def a_case_of_fifteen_minutes(lesson: LessonText) -> list[str]:
-    """Expect few cells, the minutes in the first one, a post by somebody, and two exercises."""
+    """Expect 10 to 18 cells, the minutes and a quoted post in the first, and two exercises."""
     text = lesson.cells[0].source
     wrong = [what for what in ("15 minutes", "> **", "(") if what not in text]
     n_cells = len(lesson.cells)
@@ -127,16 +129,16 @@ CASE_RULES: tuple[Rule, ...] = (
 @pytest.mark.parametrize("source", CASES, ids=lambda source: source.stem[:2])
 @pytest.mark.parametrize("rule", CASE_RULES, ids=lambda rule: rule.__name__)
 def test_cases_are_plain(rule: Rule, source: Path) -> None:
-    """Every case keeps the rules of lessons, and is short."""
-    wrong = rule(LessonText(source))
+    """Every case follows the rules of lessons and is short."""
+    wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem[:3].rstrip("_"))
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_lessons_are_plain(rule: Rule, source: Path) -> None:
-    """Every lesson keeps every rule."""
-    wrong = rule(LessonText(source))
+    """Every lesson follows every rule."""
+    wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 
 
@@ -178,8 +180,8 @@ guess.compare("more")
         (computed_alternatives, ['draw(rows, alt="It rises.")']),
     ],
 )
-def test_a_bad_lesson_is_found_out(rule: Rule, wrong: list[str], tmp_path: Path) -> None:
-    """Each rule says what is wrong, and where."""
+def test_each_rule_finds_a_bad_lesson(rule: Rule, wrong: list[str], tmp_path: Path) -> None:
+    """Each rule says what is wrong in a bad lesson."""
     source = tmp_path / "99_bad.py"
     source.write_text(BAD + "\n# %%\nrows\n" * 56)
     assert rule(LessonText(source)) == wrong
@@ -197,7 +199,7 @@ def test_a_bad_lesson_is_found_out(rule: Rule, wrong: list[str], tmp_path: Path)
     ],
 )
 def test_numbers_that_name_their_source_are_left_alone(prose: str, tmp_path: Path) -> None:
-    """A recording, a limit that is chosen, the name of an interval, or code."""
+    """Recordings, chosen limits, the name of an interval and code need no other source."""
     source = tmp_path / "99_good.py"
     source.write_text(f"# %% [markdown]\n# # A lesson\n#\n# {prose}\n")
     assert LessonText(source).unsourced == []

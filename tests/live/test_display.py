@@ -1,4 +1,4 @@
-"""Where a live picture is shown: a front end, an exported notebook, a console, or nowhere."""
+"""A live picture is shown in a front end, an exported notebook or a console, or not at all."""
 
 import sys
 import threading
@@ -17,7 +17,7 @@ NOTE = "Interrupt the kernel to stop; what there is by then is kept."
 
 
 def picture(record: object) -> Figure:
-    """Return an empty figure."""
+    """Return an empty figure with the record as its title, or fail for "too little"."""
     import pandas as pd
     from matplotlib.figure import Figure as Canvas
 
@@ -27,7 +27,7 @@ def picture(record: object) -> Figure:
 
 
 def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:
-    """Return the screen of this place."""
+    """Return the screen for the place that the test pretends to be in."""
     return screen_for(
         picture,
         stop or Stop(),
@@ -41,7 +41,7 @@ def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Replace the real clock by one that does not move: its only item is the time."""
+    """Replace the clock by one that stands still; the list's only item is the time."""
     now = [100.0]
     monkeypatch.setattr(_display, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_watched_picture_is_replaced_in_its_place(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At first a note, then frames with a note, at the end the figure itself."""
+    """One output shows a note first, then frames with a note, and at the end the figure."""
     shown = shown_in(monkeypatch, watched=True)
     screen = opened()
     screen.show("one", 1)
@@ -67,7 +67,7 @@ def test_a_watched_picture_is_replaced_in_its_place(
 def test_frames_are_drawn_at_most_five_times_a_second(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes between is skipped, and the last one is always drawn."""
+    """Frames that come sooner are skipped, and the finished picture is always drawn."""
     shown = shown_in(monkeypatch, watched=True)
     screen = opened()
     for number in range(11):
@@ -78,10 +78,10 @@ def test_frames_are_drawn_at_most_five_times_a_second(
     assert words == ["0", "2", "4", "6", "8", "10"]
 
 
-def test_a_slow_picture_leaves_as_much_time_to_the_work(
+def test_drawing_takes_at_most_half_of_the_time(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drawing takes half of the time at most."""
+    """After a slow frame, frames are skipped for as long as the drawing took."""
 
     def slow(record: object) -> Figure:
         clock[0] += 1.0
@@ -101,7 +101,7 @@ def test_a_slow_picture_leaves_as_much_time_to_the_work(
 
 
 def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One result may be too few for a plot; if all results fail, the error is shown."""
+    """A frame that fails is skipped, but an error of the finished picture is raised."""
     shown = shown_in(monkeypatch, watched=True)
     screen = opened()
     screen.show("too little", 1)
@@ -111,7 +111,7 @@ def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch
 
 
 def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output then contains a note."""
+    """If there is nothing to show, the output is a note."""
     for watched in (True, False):
         shown = shown_in(monkeypatch, watched=watched)
         opened().close(None, "nothing <yet>")
@@ -125,7 +125,7 @@ def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_exported_picture_is_shown_once(
     *, watched: bool, progress: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A notebook without a front end, or without progress, shows the finished picture."""
+    """Without a front end, or without progress, only the finished picture is shown."""
     shown = shown_in(monkeypatch, watched=watched)
     screen = opened(progress=progress, threaded=True)
     screen.show("one", 1)
@@ -137,7 +137,7 @@ def test_an_exported_picture_is_shown_once(
 def test_a_console_gets_a_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On the standard error stream, and only if progress is wanted."""
+    """A console gets a progress bar on stderr if progress is on, and nothing otherwise."""
     shown = shown_in(monkeypatch, watched=False, kernel=None)
     for progress in (True, False):
         screen = opened(progress=progress)
@@ -153,7 +153,7 @@ def test_a_console_gets_a_bar(
 
 
 def test_without_ipython_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script never loads IPython for the question."""
+    """A program without IPython gets a progress bar, and IPython is not imported."""
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert isinstance(opened(), _display.TextScreen)
 
@@ -162,7 +162,7 @@ def test_without_ipython_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class _Slow(Screen):
-    """A screen that takes its time, and remembers what it was shown and by which thread."""
+    """A screen that blocks until told, and records what was shown and on which thread."""
 
     def __init__(self) -> None:
         self.shown: list[object] = []
@@ -181,7 +181,7 @@ class _Slow(Screen):
 
 
 def test_the_thread_draws_the_newest_and_ends() -> None:
-    """What came while it drew is skipped but for the last; the whole is drawn by the caller."""
+    """The thread skips to the newest record, and the caller draws the finished picture."""
     screen: Any = _Slow()
     painter = Painter(screen)
     painter.show("first", 1)
@@ -202,14 +202,14 @@ def test_the_thread_draws_the_newest_and_ends() -> None:
 
 
 def kernel(*subshells: str) -> Any:  # noqa: ANN401  # a kernel has no types
-    """Return a kernel with channels for widgets."""
+    """Return a kernel with these subshells, on which messages of widgets arrive."""
     manager = SimpleNamespace(list_subshell=lambda: list(subshells))
     thread = SimpleNamespace(manager=manager)
     return SimpleNamespace(_supports_kernel_subshells=True, shell_channel_thread=thread)
 
 
 def test_the_button_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands below the picture, a click is heard, and in the end it is gone."""
+    """A click on the button stops the work, and the button disappears at the end."""
     shown = shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
     stop = Stop()
     screen = opened(stop)
@@ -228,7 +228,7 @@ def test_the_button_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_button_where_a_click_would_not_arrive(
     kernel: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel without subshells, or a front end that has opened none."""
+    """Without subshells, or if the front end opened none, no button is shown."""
     shown = shown_in(monkeypatch, watched=True, kernel=kernel)
     screen = opened()
     screen.show("one", 1)
@@ -237,7 +237,7 @@ def test_no_button_where_a_click_would_not_arrive(
 
 
 def test_a_click_goes_where_the_front_end_sends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not to the cell that made the button, which is busy."""
+    """The button's comm is not bound to the subshell of the busy cell, so clicks arrive."""
     shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
     comm = SimpleNamespace(_reply_subshell_id=None)
     widget = SimpleNamespace(comm=comm, close=lambda: None)
@@ -249,8 +249,8 @@ def test_a_click_goes_where_the_front_end_sends_it(monkeypatch: pytest.MonkeyPat
     assert not hasattr(comm, "_reply_subshell_id")
 
 
-def test_the_first_to_ask_is_named() -> None:
-    """Later ones change nothing."""
+def test_the_first_reason_to_stop_counts() -> None:
+    """``by`` names the first reason to stop; later ones change nothing."""
     stop = Stop()
     assert not stop.wait(0)
     stop.ask("stop")
@@ -258,8 +258,8 @@ def test_the_first_to_ask_is_named() -> None:
     assert stop.by == "stop"
 
 
-def test_on_another_thread_nothing_is_listened_to() -> None:
-    """Python sends Ctrl-C to the main thread alone."""
+def test_no_handler_is_installed_on_another_thread() -> None:
+    """Off the main thread, which alone gets Ctrl-C, no signal handler is replaced."""
     seen: list[object] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The picture of a load: four panels with units, explained gaps, and a text alternative."""
+"""The picture of a load has four panels with units, names gaps, and has a text alternative."""
 
 from dataclasses import replace
 
@@ -36,8 +36,9 @@ def panels(record: live.Trace) -> list[Axes]:
     return canvas.axes
 
 
+@pytest.mark.slow
 def test_panels() -> None:
-    """Clock, power, temperature and use stand over one axis of time, each with its unit."""
+    """Clock, power, temperature and utilization share one axis of time, each with its unit."""
     axes = panels(TRACE)
     assert [ax.get_ylabel() for ax in axes] == [
         *["clock (MHz)", "power (W)", "temperature (°C)", "utilization (%)"]
@@ -49,8 +50,9 @@ def test_panels() -> None:
     assert {ax.get_xlabel() for ax in axes} == {"time since the first reading (s)"}
 
 
+@pytest.mark.slow
 def test_limits_and_reasons() -> None:
-    """The highest clock and the power limit are lines, and the driver's reasons are shaded."""
+    """The highest clock and the power limit are lines; times with a reason are shaded."""
     clock, power, temperature, _ = panels(TRACE)
     assert [set(ax.lines[1].get_ydata()) for ax in (clock, power)] == [{1980.0}, {700.0}]
     assert len(temperature.lines) == 1
@@ -59,14 +61,16 @@ def test_limits_and_reasons() -> None:
     assert shade.get_label() == "the driver names: power cap"
 
 
+@pytest.mark.slow
 def test_nothing_is_shaded_without_a_reason() -> None:
     """Nothing is shaded if the driver gives no reason, or no answer."""
     for record in (replace(TRACE, readings=TRACE.readings[:1]), BLIND):
         assert not panels(record)[0].collections
 
 
-def test_what_is_missing_is_said_in_its_place() -> None:
-    """A part that the driver does not give, and all parts without a driver."""
+@pytest.mark.slow
+def test_a_panel_without_readings_says_why() -> None:
+    """A panel without readings says so, for one missing part or for all of them."""
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
     said = [[text.get_text() for text in ax.texts] for ax in panels(mute)]
     assert said == [["highest"], ["this GPU or its driver does not tell"], [], []]
@@ -75,7 +79,7 @@ def test_what_is_missing_is_said_in_its_place() -> None:
 
 @pytest.mark.usefixtures("no_pixels")
 def test_words() -> None:
-    """Title, axis and a sentence about every panel."""
+    """The description has the title, the axes, and the range of every panel."""
     figure = live.draw(TRACE, title="Products")
     assert figure.description == (
         "Line charts: Products (measured on NVIDIA H200). The x axis shows time since the first "
@@ -90,7 +94,7 @@ def test_words() -> None:
 
 @pytest.mark.usefixtures("no_pixels")
 def test_words_for_a_part() -> None:
-    """The title says that it was stopped, by what and when."""
+    """The title of a stopped load says by what and when it was stopped."""
     stopped = replace(TRACE, stopped_by="stop")
     assert live.draw(stopped).title == (
         "The GPU under load, stopped by the Stop button after 0.2 of 2 s (measured on NVIDIA H200)"
@@ -99,8 +103,8 @@ def test_words_for_a_part() -> None:
     assert "power not told, " in live.draw(mute).caption
 
 
-def test_axes_without_room_to_share() -> None:
-    """Free axes have no place in a grid; the message says which axes have."""
+def test_axes_outside_a_grid_are_refused() -> None:
+    """Axes outside a grid cannot be split into panels, and the message says what to use."""
     with pytest.raises(InvalidOptionError) as error:
         _figure.live(TRACE, Canvas().add_axes((0, 0, 1, 1)))
     assert str(error.value) == (
@@ -109,14 +113,14 @@ def test_axes_without_room_to_share() -> None:
 
 
 def test_a_trace_is_saved_and_read_back() -> None:
-    """Not a digit is lost, and another schema is refused."""
+    """A trace is read back unchanged from JSON, and JSON without its schema is refused."""
     assert live.Trace.from_json(TRACE.to_json()) == TRACE
     with pytest.raises(SchemaVersionError):
         live.Trace.from_json("{}")
 
 
-def test_a_trace_that_says_nothing_is_refused() -> None:
-    """It must contain a reading, and a reason for ending."""
+def test_an_empty_trace_and_an_unknown_reason_are_refused() -> None:
+    """A trace needs at least one reading, and ``stopped_by`` must be a known reason."""
     with pytest.raises(InvalidOptionError) as empty:
         replace(TRACE, readings=())
     assert str(empty.value) == "readings=(); a trace must hold at least one"
@@ -143,13 +147,13 @@ def test_a_trace_that_says_nothing_is_refused() -> None:
 def test_a_trace_of_impossible_numbers_is_refused(
     changed: dict[str, object], message: str
 ) -> None:
-    """The message names the number."""
+    """The message names the impossible number."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TRACE, **changed)  # type: ignore[arg-type] # of several types
     assert str(error.value) == message
 
 
 def test_a_trace_has_one_of_the_three_sources() -> None:
-    """A name that is one letter off would let a model's numbers pass for a GPU's."""
+    """A misspelt source is refused, because it would hide that numbers are virtual."""
     with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
         replace(TRACE, source="virtuam")

@@ -1,4 +1,4 @@
-"""A load or a series is shown while it runs; however it ends, its results stay."""
+"""Loads and series are shown while they run, and keep their results however they end."""
 
 import signal
 import threading
@@ -23,13 +23,13 @@ from tests.support.notebook_display import shown_in
 
 pytestmark = pytest.mark.usefixtures("no_pixels")
 
-CYCLES = 20_000_000  # some ten milliseconds
+CYCLES = 20_000_000  # about ten milliseconds
 WATCHED = pytest.mark.parametrize("watched", [False, True])
 
 
 @pytest.fixture(autouse=True)
 def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs; in the end nothing of a picture is left."""
+    """Enter a virtual H200, and check that the test leaves no work, handler or thread."""
     handler = signal.getsignal(signal.SIGINT)
     with gpulab.virtual_gpu("H200", first_use=False):
         yield
@@ -39,12 +39,12 @@ def gpu() -> Iterator[None]:
 
 
 def sleep() -> None:
-    """Enqueue work of a constant length."""
+    """Enqueue a kernel of constant length."""
     torch.cuda._sleep(CYCLES)
 
 
 def at_call(number: int, event: Callable[[], object]) -> Callable[[], None]:
-    """Return work during whose so-many-th call something happens, once it is enqueued."""
+    """Return work that calls ``event`` at the end of its call with this number."""
     calls: list[None] = []
 
     def work() -> None:
@@ -62,18 +62,18 @@ def interrupt() -> None:
 
 
 def fail() -> None:
-    """Raise an error as work may."""
+    """Raise an error, as a user's work may."""
     raise ValueError("the work is wrong")
 
 
 def rising(n: int) -> Iterator[dict[str, object]]:
-    """Yield rows as a sweep does."""
+    """Yield n rows with rising times, like a sweep."""
     for number in range(1, n + 1):
         yield {"size": number, "duration_s": number * 1e-6, "series": "a"}
 
 
 def draw_rising(results: Iterable[object], **options: Any) -> _live.Series:  # noqa: ANN401  # passed on
-    """Show rows."""
+    """Show rows as a live series."""
     return _live.series(results, plots.scaling, title="Rising", alt="It rises.", **options)
 
 
@@ -81,7 +81,7 @@ def draw_rising(results: Iterable[object], **options: Any) -> _live.Series:  # n
 
 
 def test_a_load_is_read_to_its_end() -> None:
-    """The first reading is taken at rest, the others every tenth of a second."""
+    """The first reading is taken before the load, the others every 0.1 s until its end."""
     trace = _live.load(sleep, duration_s=0.5, progress=False)
     frame = trace.to_frame()
     assert frame["time_s"].tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5], abs=0.02)
@@ -97,11 +97,12 @@ def test_a_load_is_read_to_its_end() -> None:
     assert repr(trace) == str(trace)
 
 
+@pytest.mark.slow
 @WATCHED
-def test_an_interrupt_keeps_the_part_there_is(
+def test_an_interrupt_keeps_the_readings_so_far(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C ends the load; the trace and its picture say so."""
+    """Ctrl-C ends the load, and trace and picture say that it was interrupted."""
     shown = shown_in(monkeypatch, watched=watched)
     trace = _live.load(at_call(40, interrupt), duration_s=2)
     assert trace.stopped_by == "interrupt"
@@ -113,11 +114,12 @@ def test_an_interrupt_keeps_the_part_there_is(
     assert outputs[-1].title == f"The GPU under load, {words} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupt_that_the_work_swallows_ends_the_load(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Work that keeps what it has on Ctrl-C, as measure() does, cannot keep the load alive."""
+    """Ctrl-C ends the load even if the work catches it, as measure() does."""
 
     def swallowed() -> None:
         with pytest.raises(KeyboardInterrupt):
@@ -129,8 +131,8 @@ def test_an_interrupt_that_the_work_swallows_ends_the_load(
     assert trace.duration_s < 0.5
 
 
-def test_an_interrupt_with_nothing_to_keep_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first reading Ctrl-C is raised to the caller."""
+def test_an_interrupt_before_the_first_reading_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C before the first reading is raised to the caller, and a note is shown."""
 
     def look(_device: object, parts: tuple[str, ...] = ()) -> _read.Reading:
         if parts:
@@ -145,9 +147,10 @@ def test_an_interrupt_with_nothing_to_keep_goes_on(monkeypatch: pytest.MonkeyPat
     assert shown.outputs == [[{"text/plain": note, "text/html": f"<p>{note}</p>"}]]
 
 
+@pytest.mark.slow
 @WATCHED
 def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error comes through, with the readings before; the picture of them stays."""
+    """An error of the work is raised with the readings so far, and their picture stays."""
     shown = shown_in(monkeypatch, watched=watched)
     with pytest.raises(ValueError, match="the work is wrong") as error:
         _live.load(at_call(40, fail), duration_s=2)
@@ -159,14 +162,14 @@ def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_load_that_raises_at_once() -> None:
-    """The reading at rest is there all the same."""
+    """Even if the first call fails, the error has the reading from before the load."""
     with pytest.raises(ValueError, match="the work is wrong") as error:
         _live.load(fail, progress=False)
     assert len(error.value.partial.readings) == 1  # type: ignore[attr-defined]  # as above
 
 
-def test_settings_that_the_load_changes_are_put_back() -> None:
-    """An error inside a stream block cannot leave its stream current."""
+def test_settings_that_the_work_changes_are_restored() -> None:
+    """If the work changes the current stream and fails, the old stream is current again."""
     before = torch.cuda.current_stream()
 
     def work() -> None:
@@ -178,11 +181,12 @@ def test_settings_that_the_load_changes_are_put_back() -> None:
     assert torch.cuda.current_stream() == before
 
 
+@pytest.mark.slow
 @WATCHED
 def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readings then contain only the time."""
+    """Without NVML the readings have only times, and trace and picture say why."""
 
     def refuse(*_: object) -> _read.Reading:
         raise ClocksUnavailableError("the clocks cannot be read: no NVML here")
@@ -201,32 +205,33 @@ def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
 
 
 def test_a_load_that_ends_at_once() -> None:
-    """Work that enqueues nothing is called to the end, and the GPU is seen to be idle."""
+    """Work that enqueues nothing is called until the end, and the GPU is shown as idle."""
     trace = _live.load(lambda: None, duration_s=0.02, period_s=0.01, progress=False)
     assert len(trace.readings) == 3
     assert trace.readings[-1].utilization == 0
 
 
 def test_a_load_shorter_than_its_period() -> None:
-    """There is one reading, and it can be drawn."""
+    """A load shorter than its period has one reading, which can be drawn."""
     trace = _live.load(sleep, duration_s=1e-6, progress=False)
     assert str(trace).startswith("0.0 s under load, 1 reading; ")
     assert _live.draw(trace).title == "The GPU under load (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_drawing_costs_no_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The readings are the same to the nanosecond, whether somebody watches or not."""
+    """The readings have the same times to the nanosecond with and without a picture."""
     times = []
     for watched in (False, True):
-        with monkeypatch.context() as patch, gpulab_anew():
+        with monkeypatch.context() as patch, another_virtual_gpu():
             shown_in(patch, watched=watched)
             readings = _live.load(sleep, duration_s=0.3).readings
             times.append([reading.at_s for reading in readings])
     assert times[0] == times[1]
 
 
-class gpulab_anew:  # noqa: N801  # reads as a context
-    """Leave the virtual GPU that is entered for a new one."""
+class another_virtual_gpu:  # noqa: N801  # reads as a context
+    """Replace the virtual GPU in use by a new one inside the context."""
 
     def __enter__(self) -> None:
         self.before = gpulab.device.current().virtual
@@ -241,10 +246,10 @@ class gpulab_anew:  # noqa: N801  # reads as a context
 
 
 @WATCHED
-def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
+def test_a_virtual_load_runs_in_real_time_if_watched(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a front end, seconds take seconds; without one, nothing waits."""
+    """With a front end a virtual load lasts as long as it says; without one nothing waits."""
     waited: list[float] = []
     monkeypatch.setattr(Stop, "wait", lambda _, duration_s: bool(waited.append(duration_s)))
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
@@ -253,8 +258,9 @@ def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
     assert waited == pytest.approx([0, 0.1, 0.2] if watched else [0, 0, 0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host launches meanwhile; the caller draws the finished picture."""
+    """A thread draws the frames while the host launches; the caller draws the last picture."""
     drawn: list[str] = []
     draw = _live.draw
 
@@ -275,7 +281,7 @@ def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_bad_options_of_a_load() -> None:
-    """What cannot be called, and times that are not above zero, are refused before anything."""
+    """Work that cannot be called and times that are not positive are refused."""
     with pytest.raises(NotCallableError) as not_callable:
         _live.load(torch.ones(1))  # type: ignore[arg-type]  # the mistake
     assert str(not_callable.value) == (
@@ -290,15 +296,16 @@ def test_bad_options_of_a_load() -> None:
 
 
 def test_results_are_drawn_and_returned() -> None:
-    """Rows become one frame, in the order in which they came."""
+    """Rows become one frame, in their order of arrival."""
     shown = draw_rising(rising(4), n_expected=4)
     assert [row["size"] for row in shown.results] == [1, 2, 3, 4]  # type: ignore[index]  # rows
     pd.testing.assert_frame_equal(shown.to_frame(), pd.DataFrame(rising(4)))
     assert (str(shown), repr(shown)) == ("4 of 4 results", "4 of 4 results")
 
 
+@pytest.mark.slow
 def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They say themselves where they come from, and a list says how many are to come."""
+    """Measurements stay a list, whose length and source the picture uses."""
     shown = shown_in(monkeypatch, watched=False)
     found = [gpulab.measure(sleep, n_samples=6, label=name) for name in ("a", "b")]
     made = _live.series(found, plots.compare_methods, title="Two", alt="Two dots.")
@@ -307,8 +314,8 @@ def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.outputs[0][-1].title == "Two (virtual NVIDIA H200)"
 
 
-def test_the_record_is_gathered_as_asked() -> None:
-    """For example, each result may contain all results before it."""
+def test_the_record_is_made_by_gather() -> None:
+    """``gather`` decides what is drawn, for example only the last result."""
     made = draw_rising(
         (pd.DataFrame(rising(n)) for n in (1, 2, 3)), gather=lambda found: found[-1]
     )
@@ -316,11 +323,12 @@ def test_the_record_is_gathered_as_asked() -> None:
     assert str(made) == "3 results"
 
 
+@pytest.mark.slow
 @WATCHED
 def test_an_interrupted_series_keeps_what_came(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C ends it, the generator cleans up, and title and description say it is a part."""
+    """Ctrl-C ends a series, closes the generator, and title and caption say it is partial."""
     cleaned = []
 
     def results() -> Iterator[dict[str, object]]:
@@ -341,8 +349,8 @@ def test_an_interrupted_series_keeps_what_came(
     assert figure.caption == "It rises. Stopped by an interrupt after 2 of 9 results."
 
 
-def test_a_result_that_swallowed_the_interrupt_is_left_out() -> None:
-    """It may be of too few samples, and what comes next was not asked for any more."""
+def test_a_result_that_caught_the_interrupt_is_left_out() -> None:
+    """The result during which Ctrl-C came may have too few samples, so it is left out."""
     cleaned = []
 
     def results() -> Iterator[dict[str, object]]:
@@ -362,8 +370,8 @@ def test_a_result_that_swallowed_the_interrupt_is_left_out() -> None:
     assert next(rows, None) is None
 
 
-def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
-    """The result in progress is completed and kept."""
+def test_the_button_ends_a_series_after_the_running_result() -> None:
+    """The Stop button lets the running result finish, and keeps it."""
     stop_of = Stop.__enter__
     pressed: list[Stop] = []
 
@@ -379,8 +387,9 @@ def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
     assert str(made) == "stopped by the Stop button after 3 results"
 
 
+@pytest.mark.slow
 def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error comes through with what came before, and the picture of that stays."""
+    """An error is raised with the results so far, and their picture stays."""
     shown = shown_in(monkeypatch, watched=True)
 
     def results() -> Iterator[dict[str, object]]:
@@ -396,7 +405,7 @@ def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_series_without_results() -> None:
-    """Nothing is drawn, the frame is refused, and an interrupt reaches the caller."""
+    """A series without results has no record and no frame, and raises an interrupt."""
     made = draw_rising(iter(()))
     assert (str(made), made.record) == ("0 results", None)
     with pytest.raises(InvalidOptionError) as error:
@@ -407,14 +416,14 @@ def test_a_series_without_results() -> None:
 
 
 def test_a_failure_before_the_first_result() -> None:
-    """The note does not promise what is not there."""
+    """If the first result fails, the note says that nothing was kept."""
     with pytest.raises(ValueError, match="the work is wrong") as error:
         draw_rising(fail() for _ in range(2))
     assert error.value.__notes__ == ["gpulab: raised by what gives the results; nothing was kept"]
 
 
 def test_a_series_must_be_described() -> None:
-    """A figure that does not read as text is refused before anything is measured."""
+    """An empty text alternative is refused before anything is measured."""
     with pytest.raises(InvalidOptionError) as error:
         _live.series(rising(2), plots.scaling, title="Rising", alt=" ")
     assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
@@ -423,8 +432,9 @@ def test_a_series_must_be_described() -> None:
 # A ladder
 
 
+@pytest.mark.slow
 def test_a_ladder_that_is_stopped_keeps_its_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rung is shown when it is there, and those there are are returned."""
+    """An interrupted ladder returns the finished rungs and shows them."""
     shown = shown_in(monkeypatch, watched=True)
     took: list[object] = []
 

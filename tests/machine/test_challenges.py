@@ -1,4 +1,4 @@
-"""Challenges: none is solved at the start, each has a solution, and attempts are counted."""
+"""No challenge is solved at its start, each has a solution, and attempts count."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from gpulab.machine import (
     start,
 )
 
-O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 KERNEL = O("kernel", duration_us=40.0)
 RACING = MachineProgram((KERNEL, replace(KERNEL, stream=1)), n_streams=2)
 MENDED = MachineProgram(
@@ -36,14 +36,14 @@ HIDDEN = MachineProgram(
 
 
 def judged(name: str, program: MachineProgram, *before: MachineProgram) -> str:
-    """Return what is missing after some other attempts."""
+    """Return what the check says is missing, after some earlier attempts."""
     attempts = [Attempt(name, each, "?") for each in before]
     return attempt(name, play(program), attempts).said
 
 
 @pytest.mark.parametrize("name", CHALLENGES)
 def test_no_challenge_is_solved_at_its_start(name: str) -> None:
-    """The program to begin with does not reach the goal, and the check says what is missing."""
+    """The first program of a challenge does not pass its check."""
     assert judged(name, challenge(name).program)
 
 
@@ -60,7 +60,7 @@ def test_no_challenge_is_solved_at_its_start(name: str) -> None:
 def test_each_challenge_has_a_solution(
     name: str, program: MachineProgram, before: tuple[MachineProgram, ...]
 ) -> None:
-    """Nothing is missing any more."""
+    """A correct program passes the check."""
     assert not judged(name, program, *before)
 
 
@@ -127,12 +127,12 @@ def test_each_challenge_has_a_solution(
 def test_what_is_missing_is_said(
     name: str, program: MachineProgram, before: tuple[MachineProgram, ...], said: str
 ) -> None:
-    """Each way to fall short has its own sentence."""
+    """Each way to fail has its own sentence."""
     assert judged(name, program, *before) == said
 
 
 def test_the_state_is_saved_with_what_was_tried() -> None:
-    """The text gives program, challenge and attempts back; another version is refused."""
+    """A state with its attempts survives JSON, and another version is refused."""
     state = MachineState(MENDED, "race", (Attempt("race", RACING, "They race."),))
     assert MachineState.from_json(state.to_json()) == state
     with pytest.raises(SchemaVersionError, match=r"have the schema 'gpulab.machine/0'"):
@@ -142,7 +142,7 @@ def test_the_state_is_saved_with_what_was_tried() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    """A name that is not known is answered with the nearest."""
+    """The error for an unknown name suggests the nearest."""
     with pytest.raises(UnknownNameError, match=r"^unknown challenge 'rase'; did you mean 'race'"):
         challenge("rase")
     with pytest.raises(

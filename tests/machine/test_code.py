@@ -1,4 +1,4 @@
-"""A program of the machine as PyTorch code: it runs in the same order, with the same races."""
+"""A machine program as PyTorch code runs in the same order and has the same races."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from gpulab.machine import STARTS, MachineProgram, ProgramOperation, code, start
 from gpulab.machine._runner import Runner
 from gpulab.virtual import TaskRecord
 
-O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 MIXED = MachineProgram(
     (
         O("record", event="start"),
@@ -32,15 +32,15 @@ PROGRAMS = {name: program for name, program in STARTS.items() if program.work} |
 
 
 def halves(text: str) -> tuple[str, str]:
-    """Return the set-up and the rest, which begins after the first synchronize."""
+    """Return the code up to the first synchronize, and the rest."""
     head, wait, rest = text.partition("torch.cuda.synchronize()\n")
     return head + wait, rest
 
 
 def order_of(records: Iterable[TaskRecord], n_streams: int) -> list[tuple[str, int]]:
-    """Return kind and stream of all that ran, in the order of the starts.
+    """Return kind and stream of all that ran, in order of the starts.
 
-    A graph runs on streams of its own, which stand as -1 here, and begins and ends with marks.
+    A graph's own streams are -1 here; the marks at its start and end are left out.
     """
     found = sorted(records, key=lambda record: (record.start_ns, record.visible_ns))
     return [
@@ -52,7 +52,7 @@ def order_of(records: Iterable[TaskRecord], n_streams: int) -> list[tuple[str, i
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_code_runs_in_the_same_order(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the virtual GPU its kernels, copies, events and waits start in the machine's order."""
+    """On the virtual GPU, the code starts its work in the order of the machine."""
     program = PROGRAMS[name]
     before, timed = halves(code(program))
     names: dict[str, object] = {}
@@ -72,7 +72,7 @@ def test_the_code_runs_in_the_same_order(name: str, capsys: pytest.CaptureFixtur
 
 
 def test_the_code_races_where_the_program_does() -> None:
-    """Two kernels on two streams that write one buffer are a race to ``hazards``, too."""
+    """`hazards` finds a race in the code exactly if the program has one."""
     one = O("kernel")
     racing = MachineProgram((one, O("kernel", stream=1)), n_streams=2)
     wait = (O("record", event="a"), O("wait", stream=1, event="a"))
@@ -87,7 +87,7 @@ def _n_hazards(program: MachineProgram) -> int:
 
 
 def test_the_code_is_what_one_would_write() -> None:
-    """The whole text of one program, as it stands below the picture."""
+    """The code of a program is plain PyTorch, word for word as here."""
     assert code(start("synchronize")).splitlines() == [
         "import time",
         "",

@@ -1,4 +1,4 @@
-"""Playing a program on the machine: exact times, and messages about mistakes."""
+"""Playing a program gives exact times, and remarks about mistakes."""
 
 import pytest
 
@@ -13,22 +13,22 @@ from gpulab.machine import (
 )
 from gpulab.virtual import Machine, SimulatedStream, StreamTask
 
-O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 
 
 def spans(playback: Playback, kind: str) -> list[tuple[int, float, float]]:
-    """Return stream, start and end of the tasks of a kind."""
+    """Return stream, start and end of the tasks of this kind."""
     found = playback.tasks_of(kind)
     return [(task.stream, round(task.start_us, 3), round(task.end_us, 3)) for task in found]
 
 
 def texts(program: MachineProgram, kind: str) -> list[str]:
-    """Return the remarks of a kind."""
+    """Return the texts of the remarks of this kind."""
     return [remark.text for remark in play(program).remarks if remark.kind == kind]
 
 
 def test_the_stopwatch_reads_the_launch() -> None:
-    """The call takes the host 5 µs; the kernel starts 2.8 µs after it and runs its length."""
+    """The stopwatch reads the call of 5 µs, and the kernel starts 2.8 µs after it."""
     playback = play(start("stopwatch"))
     assert spans(playback, "kernel") == [(0, 7.85, 207.85)]
     assert playback.stopwatch_us == pytest.approx(5.05)
@@ -36,7 +36,7 @@ def test_the_stopwatch_reads_the_launch() -> None:
 
 
 def test_the_machine_is_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every launch and mark of a program goes through the virtual GPU's own machine."""
+    """Every launch and record goes through the virtual GPU's `Machine`."""
     launched: list[str] = []
     launch = Machine.launch
 
@@ -51,7 +51,7 @@ def test_the_machine_is_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pinned_copies_run_beside_a_kernel_and_pageable_ones_stop_the_host() -> None:
-    """A pageable copy blocks the host until it is done; a pinned one does not."""
+    """A pageable copy blocks the host, and a pinned one overlaps with a kernel."""
     pinned = MachineProgram((O("copy in", stream=1, buffer="y"), O("kernel")), n_streams=2)
     copy, kernel = play(pinned).tasks
     assert kernel.start_us < copy.end_us
@@ -65,7 +65,7 @@ def test_pinned_copies_run_beside_a_kernel_and_pageable_ones_stop_the_host() -> 
 
 
 def test_a_full_queue_makes_the_host_wait() -> None:
-    """Launches beyond the queue's depth wait for room, and the picture says so."""
+    """Launches beyond the queue's depth wait for room and are marked."""
     program = MachineProgram((O("kernel"),), queue_depth=4, repetitions=20)
     rooms = [call.for_room for call in play(program).calls]
     assert rooms.index(True) == 4
@@ -73,7 +73,7 @@ def test_a_full_queue_makes_the_host_wait() -> None:
 
 
 def test_a_graph_runs_its_kernels_with_shorter_gaps() -> None:
-    """One call launches all kernels, which follow one another after 0.1 µs."""
+    """A graph's kernels come from one call and are 0.1 µs apart."""
     playback = play(MachineProgram((O("graph", n_kernels=3, duration_us=2.0),)))
     (first, second, third) = spans(playback, "kernel")
     assert second[1] - first[2] == pytest.approx(0.1)
@@ -81,8 +81,8 @@ def test_a_graph_runs_its_kernels_with_shorter_gaps() -> None:
     assert len(playback.calls) == 1
 
 
-def test_nothing_to_time_is_said() -> None:
-    """A program without work has no readings, and says what is missing."""
+def test_a_program_without_work_has_a_remark() -> None:
+    """A program without work has no readings, and a remark about it."""
     program = MachineProgram((O("clock"), O("synchronize"), O("clock")))
     assert texts(program, "empty") == [
         "There is no kernel, copy or graph: nothing to time. Drop one in."
@@ -91,8 +91,8 @@ def test_nothing_to_time_is_said() -> None:
     assert play(MachineProgram()).end_us == 0
 
 
-def test_an_idle_stream_is_said() -> None:
-    """A stream without work is named."""
+def test_an_idle_stream_has_a_remark() -> None:
+    """A stream without work is named in a remark."""
     assert texts(MachineProgram((O("kernel"),), n_streams=2), "stream") == [
         "Stream 1 has no work."
     ]
@@ -106,7 +106,7 @@ def test_an_idle_stream_is_said() -> None:
     ],
 )
 def test_a_wait_without_a_record_passes(operations: tuple[O, ...], when: str) -> None:
-    """CUDA lets it pass; the place and the cure are said, and the work runs."""
+    """A wait for an unrecorded event passes, as in CUDA, with a remark about the cure."""
     program = MachineProgram(operations, n_streams=2)
     assert texts(program, "wait") == [
         (
@@ -132,7 +132,7 @@ CIRCLE = MachineProgram(
 
 
 def test_a_circle_of_waits_is_shown_as_a_deadlock() -> None:
-    """The waits are named, nothing in the circle runs, and the host never comes back."""
+    """Circular waits are reported as a deadlock, and none of their work runs."""
     playback = play(CIRCLE)
     assert texts(CIRCLE, "deadlock") == [
         (
@@ -151,7 +151,7 @@ def test_a_circle_of_waits_is_shown_as_a_deadlock() -> None:
 
 
 def test_a_host_that_waits_for_its_own_later_record_is_a_deadlock() -> None:
-    """A synchronize that is drawn before its record blocks for ever."""
+    """A synchronize drawn before the record it depends on is a deadlock."""
     program = MachineProgram(
         (O("wait", stream=1, event="a"), O("synchronize"), O("record", event="a"), O("kernel")),
         n_streams=2,
@@ -161,7 +161,7 @@ def test_a_host_that_waits_for_its_own_later_record_is_a_deadlock() -> None:
 
 
 def test_a_race_names_both_operations_and_one_wait_mends_it() -> None:
-    """Two kernels on one buffer in two streams race; an event and a wait order them."""
+    """A race names both operations, and one event with a wait removes it."""
     first, second = O("kernel"), O("kernel", stream=1)
     assert texts(MachineProgram((first, second), n_streams=2), "race") == [
         (
@@ -177,7 +177,7 @@ def test_a_race_names_both_operations_and_one_wait_mends_it() -> None:
 
 
 def test_words_say_what_the_picture_shows() -> None:
-    """One line for each call, with where it ran and for what the host waited."""
+    """The text has one line per call: where it ran and what the host waited for."""
     words = playback_words(play(start("synchronize")))
     assert words[2:] == (
         "3. kernel on x on stream 0, 40.0 µs: called at 4.05 µs; runs from 11.8 µs to 51.9 µs.",

@@ -29,7 +29,7 @@ CLOCK = ProgramOperation("clock")
     ],
 )
 def test_an_operation_is_refused(changed: dict[str, object], message: str) -> None:
-    """Every field is checked, and the message has its name, its value and what it may be."""
+    """Each field of an operation is checked, and the error gives its limits."""
     with pytest.raises((InvalidOptionError, UnknownNameError)) as error:
         replace(KERNEL, **changed)  # type: ignore[arg-type]  # wrong on purpose
     assert str(error.value).startswith(message)
@@ -66,14 +66,14 @@ def test_an_operation_is_refused(changed: dict[str, object], message: str) -> No
     ],
 )
 def test_a_program_is_refused(fields: dict[str, object], message: str) -> None:
-    """Limits are said with the number that is too large and what to do."""
+    """A program beyond a limit is refused with the number and the cure."""
     with pytest.raises(InvalidOptionError) as error:
         MachineProgram(**fields)  # type: ignore[arg-type]  # wrong on purpose
     assert str(error.value) == message
 
 
 def test_what_is_repeated_and_what_is_timed() -> None:
-    """From the first work to the last is repeated; clocks and unawaited events are not timed."""
+    """All from the first work to the last is repeated; clocks and lone events are not timed."""
     program = MachineProgram(
         (
             CLOCK,
@@ -97,7 +97,7 @@ def test_what_is_repeated_and_what_is_timed() -> None:
 
 
 def test_changes_leave_the_first_program_alone() -> None:
-    """An operation is replaced, inserted, moved and removed in a new record."""
+    """Replacing, inserting, moving and removing return a new program."""
     program = start("stopwatch")
     longer = replace(program.operations[1], duration_us=300.0, stream=1)
     changed = program.replaced(1, longer)
@@ -113,7 +113,7 @@ def test_changes_leave_the_first_program_alone() -> None:
 
 
 def test_pageable_memory_takes_longer_for_the_same_bytes() -> None:
-    """Turning a copy from pinned to pageable and back changes its time, and not what it moves."""
+    """Switching between pinned and pageable changes the time but not the bytes."""
     pinned = ProgramOperation("copy in", duration_us=60.0)
     pageable = pinned.with_pinned(is_pinned=False, spec=MachineProgram().spec)
     assert pageable.duration_us > 2 * pinned.duration_us
@@ -121,7 +121,7 @@ def test_pageable_memory_takes_longer_for_the_same_bytes() -> None:
 
 
 def test_a_program_is_saved_and_another_version_is_refused() -> None:
-    """The text gives the same program, and one of another version says what to do."""
+    """A program survives JSON, and another version of the schema is refused."""
     program = start("streams")
     assert MachineProgram.from_json(program.to_json()) == program
     with pytest.raises(SchemaVersionError) as error:

@@ -1,4 +1,4 @@
-"""The reading of each timing method for a program, the true time, and the reason."""
+"""What each timing method reads for a program, the true time, and why they differ."""
 
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ from gpulab.machine import (
 )
 from gpulab.machine._runner import Runner
 
-O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 
-# The second stream joins the capture and does not come back.
+# Stream 1 joins the capture through the event and is never joined back, which CUDA refuses.
 FORKED = MachineProgram(
     (
         O("record", event="a"),
@@ -30,7 +30,7 @@ FORKED = MachineProgram(
 
 
 def said(program: MachineProgram) -> dict[str, tuple[float | None, str]]:
-    """Return value and reason by the method's name."""
+    """Return value and reason of each method."""
     return {
         reading.name: (reading.value_us and round(reading.value_us, 3), reading.reason)
         for reading in readings(program)
@@ -38,7 +38,7 @@ def said(program: MachineProgram) -> dict[str, tuple[float | None, str]]:
 
 
 def test_readings_of_one_short_kernel() -> None:
-    """Each method is off by what it includes, and says it; two are right."""
+    """For a short kernel, each method has the reason for its error, and two are right."""
     assert said(start("small kernels")) == {
         "naive": (5.05, "includes the launches"),
         "synchronized": (13.05, "launch, wake-up included"),
@@ -79,12 +79,12 @@ def test_readings_of_one_short_kernel() -> None:
     ],
 )
 def test_the_reason_fits_the_cause(program: MachineProgram, name: str, reason: str) -> None:
-    """Missed streams, a queue that is too small, and calls that no graph can contain."""
+    """The reason names the actual cause: a missed stream, a small queue or no capture."""
     assert said(program)[name][1] == reason
 
 
 def test_no_method_is_right_without_being_near() -> None:
-    """Every method called right is within a tenth of the truth; the others have a reason."""
+    """A method counts as right exactly if it is within 10 % of the truth."""
     for name in ("stopwatch", "streams", "queue", "two kernels"):
         for reading in readings(start(name)):
             off = abs((reading.value_us or 0.0) - reading.truth_us)
@@ -93,7 +93,7 @@ def test_no_method_is_right_without_being_near() -> None:
 
 
 def test_the_programs_own_stopwatch_and_events_are_read_for_one_repetition() -> None:
-    """They are divided by the repetitions, and judged as the methods are."""
+    """The program's own readings are divided by its repetitions and judged like methods."""
     (events,) = own_readings(play(start("small kernels")))
     assert events.name == "your events"
     assert events.value_us == pytest.approx(5.335, abs=0.01)
@@ -103,19 +103,19 @@ def test_the_programs_own_stopwatch_and_events_are_read_for_one_repetition() -> 
 
 
 def test_no_run_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Methods that need the same run share it, and so do the program's own readings."""
+    """Methods that need the same run share it, also with the program's own readings."""
     runs: list[MachineProgram] = []
 
     class Counted(Runner):
-        """A runner that is counted."""
+        """A runner that counts its instances."""
 
         def __init__(self, program: MachineProgram) -> None:
             super().__init__(program)
             runs.append(program)
 
     monkeypatch.setattr(_readings, "Runner", Counted)
-    program = replace(start("stopwatch"), launch_us=3.25)  # nobody has asked for it before
+    program = replace(start("stopwatch"), launch_us=3.25)  # a program that is not in the cache
     found = (*own_readings(play(program)), *readings(program))
-    # The truth, naive, synchronized (batch of one too), events, behind a sleep (calibrated too),
-    # graph; and how long the host needs for the work, with room for all launches and without.
+    # Runs: the truth, naive, synchronized (also batch of one), events, behind a sleep (also
+    # calibrated), graph, and the host's time for the launches with a large queue and a small one.
     assert (len(found), len(runs)) == (8, 8)

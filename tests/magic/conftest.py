@@ -1,4 +1,4 @@
-"""One IPython for all tests of a worker; every test starts a new session in it."""
+"""One IPython process for all tests of a pytest worker; every test begins a new session."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,6 @@ from tests.support.ipython import Notebook
 def notebook(
     warm_python: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Notebook]:
-    """Give a real IPython in a process of its own."""
+    """Yield a real IPython in its own process."""
     with Notebook(tmp_path_factory.mktemp("notebook"), warm_python) as process:
         yield process

@@ -1,4 +1,4 @@
-"""The timed cell is the user's own code: parsed as the shell does, compiled once, isolated."""
+"""The magic runs the user's code as IPython would, compiles it once, and isolates its names."""
 
 import pytest
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_braces_are_not_expanded(notebook: Notebook) -> None:
-    """Braces are the user's: ``{n}`` is a set, not the value of n."""
+    """IPython does not expand braces: ``{n}`` stays a set and is not replaced by n's value."""
     ran = notebook.last(
         "n, seen = 3, set()", "%cudatime -q -r 1 seen.add(str({n}))", "print(seen)"
     )
@@ -16,7 +16,7 @@ def test_braces_are_not_expanded(notebook: Notebook) -> None:
 
 
 def test_code_reaches_the_compiler_byte_for_byte(notebook: Notebook) -> None:
-    """Blanks inside strings survive, on a line and in a cell, with lines of any indentation."""
+    """Spaces and line breaks inside strings are unchanged, in a line and in a cell."""
     ran = notebook.last(
         "seen = set()",
         '%cudatime -q -r 1 seen.add("a  b")',
@@ -27,14 +27,14 @@ def test_code_reaches_the_compiler_byte_for_byte(notebook: Notebook) -> None:
 
 
 def test_code_may_begin_with_a_minus(notebook: Notebook) -> None:
-    """A line like ``-a + 2`` is an expression, not an unknown option."""
+    """A line like ``-a + 2`` is timed as an expression, not refused as an unknown option."""
     ran = notebook.last("a = torch.ones(3, device='cuda')", "%cudatime -a + 2")
     assert ran.error is None
     assert "per call" in ran.out
 
 
 def test_setup_runs_once_and_is_seen_by_the_body(notebook: Notebook) -> None:
-    """The line of the magic prepares; the body reads and writes what it bound."""
+    """The magic's line runs once, and the body reads and changes its variables."""
     ran = notebook.last(
         "log = []",
         "%%cudatime -q -r 4 --warmup 0 q = 5; log.append('setup')\nq += 1\nlog.append(q)",
@@ -68,14 +68,14 @@ def test_setup_runs_once_and_is_seen_by_the_body(notebook: Notebook) -> None:
         ("", "# a comment alone, and a value\nlog.append(2)"),
     ],
 )
-def test_names_of_setup_and_body_are_one_scope(notebook: Notebook, setup: str, body: str) -> None:
-    """Names bound in setup or body, in any form, are visible in both, as in one function."""
+def test_setup_and_body_share_one_scope(notebook: Notebook, setup: str, body: str) -> None:
+    """Names bound in setup or body, by any statement, are visible in both."""
     ran = notebook.last("log = []", f"%%cudatime -q -r 1 --warmup 0 {setup}\n{body}", "print(log)")
     assert ran.out == "[2]\n"
 
 
 def test_long_chains_of_operators_are_timed(notebook: Notebook) -> None:
-    """As deep as Python itself compiles them, and no error of recursion is ours."""
+    """An expression as deep as Python can compile is timed without a RecursionError."""
     chain = " + ".join(["a"] * 450)
     ran = notebook.last(
         "a, log = 1, []",
@@ -85,13 +85,13 @@ def test_long_chains_of_operators_are_timed(notebook: Notebook) -> None:
     assert ran.out == "900\n"
 
 
-def test_comment_alone_is_an_empty_body(notebook: Notebook) -> None:
-    """A cell without a statement times the empty call."""
+def test_a_comment_alone_is_an_empty_body(notebook: Notebook) -> None:
+    """A cell without a statement times an empty call."""
     assert notebook.last("%%cudatime -o -q -r 1\n# nothing").result == "Measurement"
 
 
 def test_names_do_not_leak(notebook: Notebook) -> None:
-    """Nothing that a timed cell binds is found in the notebook afterwards, nor our own names."""
+    """Neither names that a timed cell binds nor the magic's own appear in the notebook."""
     ran = notebook.last(
         "before = None; before = set(globals())",
         "%%cudatime -q -r 1 s = 1\nb = s",
@@ -101,8 +101,8 @@ def test_names_do_not_leak(notebook: Notebook) -> None:
     assert ran.out == "[]\n"
 
 
-def test_line_sees_the_scope_of_its_function(notebook: Notebook) -> None:
-    """Inside a function the line reads and writes local variables, of which none changes."""
+def test_a_line_sees_the_scope_of_its_function(notebook: Notebook) -> None:
+    """A line inside a function reads its local variables, and does not change them."""
     ran = notebook.last(
         "log = []\n"
         "def f():\n"
@@ -114,8 +114,8 @@ def test_line_sees_the_scope_of_its_function(notebook: Notebook) -> None:
     assert ran.out == "1 [2, 3, 4] False\n"
 
 
-def test_name_bound_in_the_body_alone_is_its_own(notebook: Notebook) -> None:
-    """As in %timeit, ``a += 1`` does not reach the notebook's a; a note says what to do."""
+def test_a_name_bound_only_in_the_body_is_local(notebook: Notebook) -> None:
+    """As in %timeit, ``a += 1`` fails because a is local to the cell; a note says what to do."""
     ran = notebook.last("a = 1", "%%cudatime\na += 1")
     assert ran.error == "UnboundLocalError"
     assert ran.notes[-1] == (
@@ -124,8 +124,8 @@ def test_name_bound_in_the_body_alone_is_its_own(notebook: Notebook) -> None:
     )
 
 
-def test_note_on_names_is_for_the_cell_alone(notebook: Notebook) -> None:
-    """The same error inside a function that the cell calls is none of the magic's."""
+def test_the_note_on_local_names_is_only_for_the_cell(notebook: Notebook) -> None:
+    """An UnboundLocalError of a function that the cell calls gets no note."""
     ran = notebook.last("def f():\n    a += 1", "%cudatime f()")
     assert ran.error == "UnboundLocalError"
     assert not any("timed cell" in note for note in ran.notes)
@@ -140,7 +140,7 @@ def test_cell_may_use_the_shells_syntax(notebook: Notebook) -> None:
 
 
 def test_syntax_tree_transformers_apply(notebook: Notebook) -> None:
-    """What the user's shell does to other cells it does to timed ones."""
+    """The user's AST transformers also change timed cells."""
     ran = notebook.last(
         "import ast\n"
         "class Double(ast.NodeTransformer):\n"
@@ -156,7 +156,7 @@ def test_syntax_tree_transformers_apply(notebook: Notebook) -> None:
 
 
 def test_cell_is_compiled_before_it_is_timed(notebook: Notebook) -> None:
-    """Every call runs the same code object, and the compiler rests from the first call on."""
+    """All calls run the same code object, and nothing is compiled after the first call."""
     ran = notebook.last(
         "import sys\n"
         "log, codes = [], set()\n"
@@ -174,7 +174,7 @@ def test_cell_is_compiled_before_it_is_timed(notebook: Notebook) -> None:
 
 @pytest.mark.parametrize("method", ["naive", "synchronized", "events"])
 def test_empty_body_reads_the_call_alone(notebook: Notebook, method: str) -> None:
-    """The magic adds nothing: an empty body reads what the plain function reads of nothing."""
+    """An empty cell takes exactly as long as an empty function, so the magic adds nothing."""
     ran = notebook.last(
         f"gpulab.use('H200')\n%cudatime -v magic --method {method} pass",
         # The magic waits for earlier work first, and the event clock ticks in 32 ns.
@@ -213,8 +213,10 @@ def test_empty_body_reads_the_call_alone(notebook: Notebook, method: str) -> Non
         ),
     ],
 )
-def test_what_cannot_be_timed_is_refused(notebook: Notebook, code: str, message: str) -> None:
-    """One sentence says what to do, in line and cell and setup, before anything runs."""
+def test_statements_that_cannot_be_timed_are_refused(
+    notebook: Notebook, code: str, message: str
+) -> None:
+    """Statements that cannot be timed are refused in line, cell and setup, with their place."""
     line = notebook.last(f"%cudatime {code}")
     cell = notebook.last(f"%%cudatime\nx = 1\nif x:\n    {code}")
     setup = notebook.last(f"%%cudatime {code}\n1")
@@ -225,8 +227,8 @@ def test_what_cannot_be_timed_is_refused(notebook: Notebook, code: str, message:
         assert not shows_our_frames(ran.out)
 
 
-def test_functions_of_the_users_own_may_return_and_await(notebook: Notebook) -> None:
-    """What belongs to a function inside the cell is not the cell's."""
+def test_functions_inside_the_cell_may_return_and_await(notebook: Notebook) -> None:
+    """return, yield and await are allowed in functions that the cell defines."""
     ran = notebook.last(
         "%%cudatime -o -q -r 1\n"
         "def f():\n    yield 1\n    return 2\n"
@@ -238,29 +240,29 @@ def test_functions_of_the_users_own_may_return_and_await(notebook: Notebook) -> 
 
 
 def test_stray_break_is_refused(notebook: Notebook) -> None:
-    """What only the loop of a timer would make legal is a SyntaxError, as elsewhere."""
+    """A break outside a loop is a SyntaxError, although the magic calls the code in a loop."""
     ran = notebook.last("%cudatime break")
     assert ran.error == "SyntaxError"
     assert "'break' outside loop" in str(ran.message)
     assert not shows_our_frames(ran.out)
 
 
-def test_traceback_shows_the_users_lines_alone(notebook: Notebook) -> None:
-    """An error names cell and line as the notebook numbers them, and none of our files."""
+def test_a_traceback_shows_only_the_users_lines(notebook: Notebook) -> None:
+    """A traceback has the notebook's cell and line numbers, and no file of gpulab."""
     ran = notebook.last("%%cudatime x = 1\n\n\ny = 2\ny / (x - 1)")
     assert "Cell In[2], line 5, in <timed>()" in ran.out
     assert "----> 5 y / (x - 1)" in ran.out
     assert not shows_our_frames(ran.out)
 
 
-def test_traceback_of_a_line_names_its_place_in_the_cell(notebook: Notebook) -> None:
-    """A line magic in the middle of a cell is found where it stands."""
+def test_the_traceback_of_a_line_has_its_line_in_the_cell(notebook: Notebook) -> None:
+    """The traceback of a line magic inside a cell has its line number in that cell."""
     ran = notebook.last("x = 1\n\n%cudatime 1 / (x - 1)")
     assert "Cell In[2], line 3, in <timed>()" in ran.out
 
 
-def test_magic_called_from_no_cell(notebook: Notebook) -> None:
-    """A program that runs the magic from a thread of its own gets the user's error as well."""
+def test_the_magic_works_outside_a_cell(notebook: Notebook) -> None:
+    """The magic called by a module on another thread raises the error of the timed code."""
     source = (
         "def f(shell, errors):\n"
         "    try:\n"
@@ -272,7 +274,7 @@ def test_magic_called_from_no_cell(notebook: Notebook) -> None:
         "import threading, types\n"
         "module, errors = types.ModuleType('module'), []\n"
         f"exec({source!r}, module.__dict__)",
-        # The virtual GPU belongs to one thread, so the cell's own must be without it.
+        # The virtual GPU belongs to one thread, so the main thread must release it first.
         "gpulab.device._notebook_session.session.release()\n"
         "thread = threading.Thread(target=module.f, args=(get_ipython(), errors))\n"
         "thread.start(); thread.join(); print(errors)",

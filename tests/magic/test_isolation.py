@@ -1,4 +1,4 @@
-"""A timed cell restores shell and torch, and its errors show only the user's code."""
+"""A timed cell restores shell and torch, and its errors have notes that help."""
 
 import re
 
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.slow
     [("1 / 0", "ZeroDivisionError"), ("raise KeyboardInterrupt", "KeyboardInterrupt")],
 )
 @pytest.mark.parametrize("place", ["setup", "body"])
-def test_everything_is_as_before_after_an_error(
+def test_everything_is_restored_after_an_error(
     notebook: Notebook, raised: str, name: str, place: str
 ) -> None:
-    """An error reaches the cell's runner, and shell and torch are as they were found."""
+    """After an error in setup or body, all settings of shell and torch are restored."""
     spoil = (
         "get_ipython().ast_transformers.append(None); gc.disable(); "
         "torch.set_grad_enabled(False); torch.cuda.set_stream(torch.cuda.Stream()); "
@@ -49,7 +49,7 @@ def test_everything_is_as_before_after_an_error(
 
 
 def test_settings_of_the_user_survive_success(notebook: Notebook) -> None:
-    """What the user has switched off stays off, also when nothing fails."""
+    """Settings that the user chose before a timed cell are the same after it succeeds."""
     ran = notebook.last(
         "gc.disable(); torch.set_grad_enabled(False); "
         "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
@@ -62,7 +62,7 @@ def test_settings_of_the_user_survive_success(notebook: Notebook) -> None:
     assert ran.out == "False False tf32\n"
 
 
-def test_virtual_gpu_is_left_when_nobody_asked_to_keep_it(notebook: Notebook) -> None:
+def test_the_virtual_gpu_is_left_after_the_cell(notebook: Notebook) -> None:
     """Without ``gpulab.use`` the virtual GPU replaces torch.cuda only for the magic."""
     *_, failed, after = notebook.run(
         f"{LOAD}\nimport torch", "%cudatime 1 / 0", "print(torch.cuda.is_available())"
@@ -72,7 +72,7 @@ def test_virtual_gpu_is_left_when_nobody_asked_to_keep_it(notebook: Notebook) ->
 
 
 def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
-    """Ctrl-C after some samples prints them and says so; the cell has succeeded."""
+    """Ctrl-C after some samples prints their result with a note, and the cell succeeds."""
     ran = notebook.last(
         "calls = []",
         "%%cudatime -v m --precision 1e-9 --warmup 0\n"
@@ -87,15 +87,15 @@ def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
     assert ran.out.splitlines()[2] == line
 
 
-def test_cuda_error_comes_with_a_warning(notebook: Notebook) -> None:
-    """An asynchronous error of the body says that the kernel may be an earlier one."""
+def test_a_cuda_error_gets_a_note(notebook: Notebook) -> None:
+    """A CUDA error of the body gets a note that CUDA errors are asynchronous."""
     ran = notebook.last("%cudatime raise torch.AcceleratorError('CUDA error: misaligned')")
     assert ran.error == "AcceleratorError"
     assert any("CUDA errors are asynchronous" in note for note in ran.notes)
 
 
 def test_earlier_cuda_error_is_not_blamed_on_the_cell(notebook: Notebook) -> None:
-    """What fails before the body ran is said to come from before."""
+    """A CUDA error before the body runs gets a note that earlier work caused it."""
     *_, ran, seen = notebook.run(
         f"{LOAD}\nimport torch, gpulab; gpulab.use('H200'); seen = []",
         "def fail(*_): raise torch.AcceleratorError('CUDA error: misaligned')\n"
@@ -111,8 +111,8 @@ def test_earlier_cuda_error_is_not_blamed_on_the_cell(notebook: Notebook) -> Non
     assert seen.out == "[]\n"
 
 
-def test_running_out_of_memory_leaves_a_gpu_that_can_be_used(notebook: Notebook) -> None:
-    """The error is PyTorch's with the place of it, and what the cell held can be freed."""
+def test_the_gpu_is_usable_after_running_out_of_memory(notebook: Notebook) -> None:
+    """The error is PyTorch's with a note on the sample, and the memory can be freed."""
     *_, ran, after = notebook.run(
         f"{LOAD}\nimport gpulab, torch; gpulab.use('T4'); kept = []",
         "%%cudatime -n 300\nkept.append(torch.empty(1 << 28, device='cuda'))",

@@ -28,7 +28,7 @@ LINE = re.compile(
 
 
 def test_loading_is_light_and_importing_registers_nothing(tmp_path: Path) -> None:
-    """``import gpulab`` brings no magic; ``%load_ext gpulab`` does, and no torch."""
+    """``import gpulab`` registers no magic; ``%load_ext`` does, without importing torch."""
     with Notebook(tmp_path) as fresh:
         imported, loaded, torch_seen = fresh.run(
             "import gpulab\n%cudatime", LOAD, "import sys; print('torch' in sys.modules)"
@@ -38,8 +38,8 @@ def test_loading_is_light_and_importing_registers_nothing(tmp_path: Path) -> Non
     assert torch_seen.out == "False\n"
 
 
-def test_name_of_another_package_is_refused(notebook: Notebook) -> None:
-    """A foreign %cudatime is left alone, and the message names its owner and the cure."""
+def test_a_magic_of_another_package_is_not_replaced(notebook: Notebook) -> None:
+    """If another package has %cudatime, loading fails, and the message names its owner."""
     *_, loaded, used = notebook.run(FOREIGN, LOAD, "%cudatime")
     assert loaded.message == (
         "the magic cudatime already belongs to __main__.Foreign; unload that first "
@@ -49,8 +49,8 @@ def test_name_of_another_package_is_refused(notebook: Notebook) -> None:
     assert used.out == "foreign\n"
 
 
-def test_name_of_a_plain_function_is_refused(notebook: Notebook) -> None:
-    """A magic may also be a function without a class."""
+def test_a_magic_that_is_a_plain_function_is_not_replaced(notebook: Notebook) -> None:
+    """Loading also fails if %%cudatime is a function without a class."""
     cell = (
         "from IPython.core.magic import register_cell_magic\n"
         "@register_cell_magic\ndef cudatime(line, cell): pass"
@@ -59,8 +59,8 @@ def test_name_of_a_plain_function_is_refused(notebook: Notebook) -> None:
     assert "belongs to __main__.cudatime;" in str(loaded.message)
 
 
-def test_unloading_takes_ours_back(notebook: Notebook) -> None:
-    """After %unload_ext neither magic exists nor its object, and loading again works."""
+def test_unloading_removes_the_magics(notebook: Notebook) -> None:
+    """After %unload_ext the magics and their object are gone, and can be loaded again."""
     *_, line, cell, registry, again = notebook.run(
         LOAD,
         "%unload_ext gpulab",
@@ -75,20 +75,20 @@ def test_unloading_takes_ours_back(notebook: Notebook) -> None:
     assert again.error is None
 
 
-def test_unloading_leaves_what_others_put_there(notebook: Notebook) -> None:
-    """A magic that took the name over after us is not ours to remove."""
+def test_unloading_leaves_magics_of_others(notebook: Notebook) -> None:
+    """A magic that another package registered later is not removed by %unload_ext."""
     *_, used = notebook.run(LOAD, FOREIGN, "%unload_ext gpulab", "%cudatime")
     assert used.out == "foreign\n"
 
 
 def test_reloading_keeps_the_magics(notebook: Notebook) -> None:
-    """A name that we have taken ourselves is no reason to refuse it."""
+    """Loading the extension twice works."""
     assert notebook.last("%reload_ext gpulab", "%cudatime -o -q 1").result == "Measurement"
     assert notebook.last("gpulab.load_ipython_extension(get_ipython())").error is None
 
 
-def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
-    """A mistake in the options is one line on stderr, and an error of the cell."""
+def test_a_wrong_option_fails_the_cell(notebook: Notebook) -> None:
+    """A wrong option writes one line to stderr and fails the cell."""
     ran = notebook.last("%cudatime --run=1 x")
     assert (ran.error, ran.out) == ("UsageError", "")
     assert ran.err == "UsageError: --run=1; --run takes no value; write --run alone\n"
@@ -117,21 +117,21 @@ def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
         ),
     ],
 )
-def test_unusable_request_is_refused(notebook: Notebook, line: str, message: str) -> None:
-    """A request that only the session can refuse gets as plain a message as a bad option."""
+def test_an_unusable_request_is_refused(notebook: Notebook, line: str, message: str) -> None:
+    """A request that only the session can check gets a message like that of a wrong option."""
     ran = notebook.last(f"%cudatime {line}")
     assert (ran.error, ran.message) == ("UsageError", message)
 
 
-def test_help_shows_options_and_an_example(notebook: Notebook) -> None:
-    """``%cudatime?`` is enough to use it."""
+def test_the_help_shows_options_and_an_example(notebook: Notebook) -> None:
+    """``%cudatime?`` lists every option and has an example."""
     text = notebook.last("%cudatime?").out
     assert "In [3]: %%cudatime a = torch.randn(2048, 2048" in text
     assert [name for name in _OPTIONS if f"\n{name} " not in text] == []
 
 
 def test_options_of_timeit_mean_the_same(notebook: Notebook) -> None:
-    """-n is calls in a sample, -r samples, -o returns, -v stores, -q prints nothing."""
+    """-n sets calls in a sample, -r samples; -o returns, -v stores, -q prints nothing."""
     ran = notebook.last(
         "calls = []",
         "m = %cudatime -o -q -v v -n 3 -r 4 --warmup 0 calls.append(1)",
@@ -143,7 +143,7 @@ def test_options_of_timeit_mean_the_same(notebook: Notebook) -> None:
 
 
 def test_digits_are_those_asked_for(notebook: Notebook) -> None:
-    """-p changes the printed times and nothing else."""
+    """-p changes the digits of the printed times and nothing else."""
     ran = notebook.last("%cudatime -p 5 -v m torch.cuda._sleep(1000000)")
     three = notebook.last("%cudatime -v m torch.cuda._sleep(1000000)")
     assert re.search(r"^\d{3}\.\d\d µs per call \(median of ", ran.out, re.MULTILINE)
@@ -164,7 +164,7 @@ def test_digits_are_those_asked_for(notebook: Notebook) -> None:
 def test_long_options_reach_the_measurement(
     notebook: Notebook, options: str, expression: str, expected: str
 ) -> None:
-    """Each long option does what it says."""
+    """Each long option has its effect on the measurement."""
     work = "torch.cuda._sleep(100000 + 1000 * next(count))"
     ran = notebook.last(
         "import itertools; count = itertools.cycle(range(7))",
@@ -174,8 +174,8 @@ def test_long_options_reach_the_measurement(
     assert ran.out == f"{expected}\n"
 
 
-def test_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
-    """--seed comes before the setup, and again before the extra run."""
+def test_a_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
+    """--seed seeds torch before the setup, and again before the extra run."""
     ran = notebook.last(
         "seen = []",
         "%%cudatime -q -r 1 --warmup 0 --seed 3 --run x = torch.rand(1).item()\nseen.append(x)",
@@ -184,8 +184,8 @@ def test_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
     assert ran.out == "True\n"
 
 
-def test_stream_is_the_users(notebook: Notebook) -> None:
-    """Setup and body run on the user's stream, after its earlier work, and leave it again."""
+def test_the_stream_of_the_user_is_current(notebook: Notebook) -> None:
+    """Setup and body run on the stream of --stream, which is not current afterwards."""
     ran = notebook.last(
         "s = torch.cuda.Stream(); seen = []; before = torch.cuda.Event()",
         "%%cudatime -q -r 1 --warmup 0 --stream s seen.append(torch.cuda.current_stream() == s)\n"
@@ -195,8 +195,8 @@ def test_stream_is_the_users(notebook: Notebook) -> None:
     assert ran.out == "[True, True] False\n"
 
 
-def test_real_gpu_can_be_demanded(notebook: Notebook) -> None:
-    """--backend cuda is an error where the GPU is virtual, and nothing runs."""
+def test_a_real_gpu_can_be_required(notebook: Notebook) -> None:
+    """--backend cuda is an error if the GPU in use is virtual."""
     ran = notebook.last("%cudatime --backend cuda 1")
     assert ran.error == "NoGpuError"
     assert ran.message == (
@@ -207,8 +207,8 @@ def test_real_gpu_can_be_demanded(notebook: Notebook) -> None:
     assert not shows_our_frames(ran.out)
 
 
-def test_virtual_gpu_can_be_asked_for(notebook: Notebook) -> None:
-    """--backend virtual stands one in for a real GPU, for this cell alone."""
+def test_a_virtual_gpu_can_be_chosen_for_one_cell(notebook: Notebook) -> None:
+    """--backend virtual replaces a real GPU by a virtual one, for this cell only."""
     pretend = (
         "from gpulab.device import Device, _notebook_session\n"
         "_notebook_session.session.release()\n"
@@ -226,7 +226,7 @@ def test_virtual_gpu_can_be_asked_for(notebook: Notebook) -> None:
 
 
 def test_run_executes_the_cell_as_an_ordinary_one(notebook: Notebook) -> None:
-    """--run shows the last expression and keeps the names of setup and body."""
+    """--run shows the last expression, and names of setup and body stay in the notebook."""
     *_, shown, kept = notebook.run(
         f"{LOAD}\nimport torch",
         "%%cudatime -q -r 1 --run a = torch.ones(2, device='cuda')\nb = a + 1\nb",
@@ -237,36 +237,36 @@ def test_run_executes_the_cell_as_an_ordinary_one(notebook: Notebook) -> None:
 
 
 def test_run_keeps_the_gpu_that_is_in_use(notebook: Notebook) -> None:
-    """A GPU chosen before stays the one in use, and with it the tensors that live there."""
+    """With --run, the GPU that was chosen before stays in use."""
     ran = notebook.last(
         "gpulab.use('A100');", "%cudatime -q --run 1;", "print(gpulab.device.current())"
     )
     assert ran.out.startswith("NVIDIA A100")
 
 
-def test_functions_kept_by_run_live_in_the_notebook(notebook: Notebook) -> None:
-    """A function that the extra run defines sees the notebook's names, like any other."""
+def test_functions_defined_with_run_see_the_notebook(notebook: Notebook) -> None:
+    """A function defined by a cell with --run sees the notebook's variables."""
     ran = notebook.last("%%cudatime -q -r 1 --run\ndef f(): return k", "k = 3\nprint(f())")
     assert ran.out == "3\n"
 
 
 @pytest.mark.parametrize("body", ["3;", "3; # silent", "x = 3", "!true\n3;"])
-def test_run_shows_nothing_that_is_silenced(notebook: Notebook, body: str) -> None:
-    """A semicolon at the end, or a statement, leaves nothing to show."""
+def test_run_respects_a_semicolon(notebook: Notebook, body: str) -> None:
+    """With --run, a semicolon at the end or a statement shows nothing."""
     ran = notebook.last(f"%%cudatime -q -r 1 --warmup 0 --run\n{body}")
     assert (ran.out, ran.error) == ("", None)
 
 
-def test_run_keeps_names_in_the_function_of_a_line(notebook: Notebook) -> None:
-    """In a line the extra run sees local names and gives the value back."""
+def test_run_in_a_line_sees_local_names(notebook: Notebook) -> None:
+    """In a function, a line with --run uses local variables and returns the value."""
     ran = notebook.last(
         "def f(x):\n    y = %cudatime -q -r 1 --run x + 1\n    return y\nprint(f(2))"
     )
     assert ran.out == "3\n"
 
 
-def test_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
-    """-o returns the package's record; its quantities carry their units in their names."""
+def test_the_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
+    """-o returns a ``Measurement``, which is frozen and can be saved as JSON."""
     ran = notebook.last(
         "m = %cudatime -o -q torch.cuda._sleep(100000)",
         "import dataclasses\n"
@@ -279,14 +279,14 @@ def test_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
     assert ran.out == "True True True calibrated virtual NVIDIA H200 () True True\nfrozen\n"
 
 
-def test_console_without_micro_sign_gets_ascii(notebook: Notebook) -> None:
-    """Where stdout cannot encode µ, the line is written with u."""
+def test_a_console_without_the_micro_sign_gets_ascii(notebook: Notebook) -> None:
+    """If stdout cannot encode µ, the line has u instead."""
     ran = notebook.last("%cudatime torch.cuda._sleep(100000)", encoding="ascii")
     assert re.search(r"^[\d.]+ us per call", ran.out, re.MULTILINE)
 
 
 def test_doubts_follow_the_line(notebook: Notebook) -> None:
-    """Each finding is one line below, with its advice."""
+    """Each finding is one line with its advice, below the result."""
     ran = notebook.last(
         "%cudatime -v m --method naive 1",
     )
@@ -299,7 +299,7 @@ def test_doubts_follow_the_line(notebook: Notebook) -> None:
 
 
 def test_output_is_one_line(notebook: Notebook) -> None:
-    """The line is the record's own, and where nothing is doubtful there is no other."""
+    """The output without findings is one line, the text of the measurement."""
     ran = notebook.last(
         "%cudatime -q -r 1 1\n%cudatime 1;",
         "%cudatime -v m torch.cuda._sleep(1000000)",
@@ -311,7 +311,7 @@ def test_output_is_one_line(notebook: Notebook) -> None:
 
 
 def test_magic_shows_no_bar(notebook: Notebook) -> None:
-    """The plain function's bar is switched off: output that comes and goes is no output."""
+    """The magic measures without a progress bar."""
     ran = notebook.last(
         "from gpulab import timing as measuring\n"
         "real, given = measuring.measure, {}\n"
@@ -322,8 +322,8 @@ def test_magic_shows_no_bar(notebook: Notebook) -> None:
     assert ran.out == "False\n"
 
 
-def test_virtual_gpu_is_explained_once_a_session(notebook: Notebook) -> None:
-    """The first line says why nothing is measured on hardware; -q says nothing at all."""
+def test_the_virtual_gpu_is_explained_once_in_a_session(notebook: Notebook) -> None:
+    """Only the first output says why no CUDA GPU is used, and -q prints nothing."""
     quiet, first, second, reason = notebook.run(
         f"{LOAD}\n%cudatime -q 1",
         "%cudatime 1",
@@ -336,14 +336,14 @@ def test_virtual_gpu_is_explained_once_a_session(notebook: Notebook) -> None:
 
 
 def test_another_gpu_is_explained_again(notebook: Notebook) -> None:
-    """A change of the GPU is worth a line."""
+    """After another GPU was chosen, the next output names it."""
     ran = notebook.last("%cudatime 1", "gpulab.use('A100');", "%cudatime 1")
     assert ran.out.startswith("no CUDA GPU in use: NVIDIA A100")
 
 
 @pytest.mark.parametrize("method", ["naive", "synchronized", "profiler"])
 def test_numbers_are_those_of_the_plain_function(notebook: Notebook, method: str) -> None:
-    """Magic and ``gpulab.measure`` agree in every sample, to the nanosecond."""
+    """The samples of the magic and of ``gpulab.measure`` agree to the nanosecond."""
     ran = notebook.last(
         "def start():\n    gpulab.use('H200')\n    return torch.ones(512, 512, device='cuda')",
         f"a = start()\nmagic = %cudatime -o -q --method {method} a @ a",
@@ -357,7 +357,7 @@ def test_numbers_are_those_of_the_plain_function(notebook: Notebook, method: str
 
 
 def test_ladder_shows_every_rung(notebook: Notebook) -> None:
-    """A table in text with its head, and a figure below it; -o gives the record."""
+    """--ladder prints a table with a row for each rung, and -o returns the ladder."""
     ran = notebook.last(
         "a = torch.ones(64, 64, device='cuda')", "%cudatime -o --ladder --max-time 0.1 a + a"
     )
@@ -369,7 +369,7 @@ def test_ladder_shows_every_rung(notebook: Notebook) -> None:
 
 
 def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
-    """--vs takes what --save kept, and says that it was taken at another time."""
+    """--vs compares with a stored measurement, and says that it was taken at another time."""
     ran = notebook.last(
         "%cudatime -q --save base torch.cuda._sleep(100_000)",
         "%cudatime --vs base torch.cuda._sleep(200_000)",
@@ -379,7 +379,7 @@ def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
 
 
 def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
-    """--vs takes a function of no arguments as well."""
+    """--vs also compares with a function without arguments."""
     ran = notebook.last(
         "def base():\n    torch.cuda._sleep(100_000)",
         "%cudatime -o --vs base torch.cuda._sleep(200_000)",
@@ -410,10 +410,10 @@ def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
         ("--flush wipe 1", "--flush wipe: unknown flush 'wipe'; did you mean 'write'? Known: "),
     ],
 )
-def test_what_cannot_be_compared_or_flushed_is_refused(
+def test_unusable_values_of_vs_and_flush_are_refused(
     notebook: Notebook, line: str, message: str
 ) -> None:
-    """The message says what was given and what to do."""
+    """The message names the given value and what to do."""
     ran = notebook.last("number = 3", f"%cudatime {line}")
     assert ran.error == "UsageError"
     assert ran.message is not None
@@ -421,7 +421,7 @@ def test_what_cannot_be_compared_or_flushed_is_refused(
 
 
 def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
-    """--hot is said in the line; a flush by writing leaves its note."""
+    """The output names the cache state, and a flush that writes gets a note."""
     ran = notebook.last(
         "a = torch.ones(64, 64, device='cuda')",
         "%cudatime --hot a + a\n%cudatime --cold --flush write a + a",
@@ -431,15 +431,17 @@ def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
     assert "note: the flush left up to half of the cache full of zeros" in ran.out
 
 
-def test_magic_can_be_called_by_name(notebook: Notebook) -> None:
-    """``run_cell_magic`` and ``run_line_magic`` return what the magic returns."""
+def test_the_magic_can_be_called_by_name(notebook: Notebook) -> None:
+    """``run_cell_magic`` and ``run_line_magic`` return the measurement."""
     cell = notebook.last("get_ipython().run_cell_magic('cudatime', '-o -q x = 1', 'x')")
     line = notebook.last("get_ipython().run_line_magic('cudatime', '-o -q 1')")
     assert (cell.result, line.result) == ("Measurement", "Measurement")
 
 
-def test_failing_body_fails_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runner stops at the error; what ran before printed text alone, and wrote no file."""
+def test_a_failing_body_fails_the_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run by nbclient stops at the failing cell; cells before it only printed text."""
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -462,14 +464,14 @@ def test_failing_body_fails_the_notebook(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(folder.iterdir()) == []
 
 
-def test_magic_writes_no_file(notebook: Notebook) -> None:
-    """After all the cells of this module the working folder is as empty as at the start."""
+def test_the_magic_writes_no_file(notebook: Notebook) -> None:
+    """After the cells of this module the working folder contains no new file."""
     notebook.last("%cudatime --run 1")
     assert {path.name for path in notebook.folder.iterdir()} <= {".ipython"}
 
 
-def test_the_floor_that_is_taken_off_is_a_choice(notebook: Notebook) -> None:
-    """The floor of the work, unless --floor chooses another; the virtual GPU has records."""
+def test_the_subtracted_floor_can_be_chosen(notebook: Notebook) -> None:
+    """--floor chooses the floor; the default is that of the work."""
     ran = notebook.last(
         "from unittest.mock import patch",
         "with patch('gpulab.timing.calibration.can_record', lambda: True):\n"
@@ -481,7 +483,7 @@ def test_the_floor_that_is_taken_off_is_a_choice(notebook: Notebook) -> None:
 
 
 def test_an_unknown_floor_is_refused(notebook: Notebook) -> None:
-    """As an option that cannot be used, and not from within the measurement."""
+    """An unknown floor is refused as a wrong option, before the measurement."""
     ran = notebook.last("%cudatime --floor works 1")
     assert ran.error == "UsageError"
     assert ran.message == (

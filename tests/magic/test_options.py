@@ -1,4 +1,4 @@
-"""Options are read like those of %timeit, and the code after them is not changed."""
+"""Options are parsed like those of %timeit, and the code after them is not changed."""
 
 from inspect import signature
 from typing import Any
@@ -17,13 +17,13 @@ KNOWN = (
 
 
 def asked(**options: Any) -> CellOptions:  # noqa: ANN401  # fields of two records
-    """Return the options of a cell, those that it shares with ``measure`` among them."""
+    """Return the options of a cell; those of ``measure`` go to the inner record."""
     shared = {name: options.pop(name) for name in MeasurementOptions.names() & options.keys()}
     return CellOptions(measurement=MeasurementOptions(**shared), **options)
 
 
 def test_defaults_are_those_of_the_plain_function() -> None:
-    """A line without options is all code, and asks for nothing special."""
+    """A line without options is only code and has the default options."""
     assert parse_options("a @ b", is_cell=False) == (asked(), "a @ b")
 
 
@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_plain_function() -> None:
         ("  -q   x  ", asked(quiet=True)),
     ],
 )
-def test_options_in_front_are_read(line: str, options: CellOptions) -> None:
+def test_options_before_the_code_are_read(line: str, options: CellOptions) -> None:
     """Each option sets its field; short ones may stand together; the last one wins."""
     assert parse_options(line, is_cell=False) == (options, "x")
 
@@ -72,15 +72,15 @@ def test_options_in_front_are_read(line: str, options: CellOptions) -> None:
         "a  if  b  else  -q",
     ],
 )
-def test_code_is_kept_byte_for_byte(code: str) -> None:
-    """All that is not an option is code with its spaces, even after a minus sign."""
+def test_code_is_not_changed(code: str) -> None:
+    """Text that is not an option is code with all its spaces, even after a minus sign."""
     assert parse_options(code, is_cell=False) == (asked(), code)
     assert parse_options(f"-r 3 {code}", is_cell=False) == (asked(n_samples=3), code)
 
 
 @pytest.mark.parametrize("code", ["-q", "--run", "--a", "-n 3"])
 def test_two_minus_signs_end_the_options(code: str) -> None:
-    """After ``--`` everything is code, even text that looks like an option."""
+    """All text after ``--`` is code, even if it looks like an option."""
     assert parse_options(f"-q -- {code}", is_cell=False) == (asked(quiet=True), code)
 
 
@@ -129,14 +129,14 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
     ],
 )
 def test_bad_options_are_refused(line: str, message: str) -> None:
-    """The message names the value and the cure, or the nearest option."""
+    """The message names the value and what is allowed, or suggests the nearest option."""
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=False)
     assert str(error.value) == message
 
 
-def test_setup_never_begins_with_a_minus() -> None:
-    """On a cell's line an unknown option is a mistake, since such a setup would do nothing."""
+def test_a_setup_cannot_begin_with_a_minus() -> None:
+    """On the line of a cell an unknown option is refused: as setup, -x would do nothing."""
     with pytest.raises(UsageError) as error:
         parse_options("-z", is_cell=True)
     assert str(error.value) == f"unknown option -z; {KNOWN}"
@@ -146,7 +146,7 @@ def test_setup_never_begins_with_a_minus() -> None:
     ("line", "cache"), [("x", None), ("--hot x", "hot"), ("--cold x", "cold")]
 )
 def test_state_of_the_cache(line: str, cache: str | None) -> None:
-    """It is the method's, unless one of the two is asked for."""
+    """The cache state is the method's default unless --hot or --cold is given."""
     assert parse_options(line, is_cell=True)[0].measurement.cache == cache
 
 
@@ -154,7 +154,7 @@ def test_state_of_the_cache(line: str, cache: str | None) -> None:
     "line", ["--hot --cold", "--ladder --timeline", "--ladder --vs a", "--timeline --vs a"]
 )
 def test_options_that_exclude_each_other(line: str) -> None:
-    """The message names both."""
+    """The message names both options."""
     first, second = (word for word in line.split() if word.startswith("--"))
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=True)
@@ -162,6 +162,6 @@ def test_options_that_exclude_each_other(line: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])
-def test_what_is_left_out_is_as_in_measure(option: str) -> None:
-    """The same words mean the same, with and without the magic."""
+def test_defaults_are_those_of_measure(option: str) -> None:
+    """An option that is left out has the default of ``measure``."""
     assert getattr(asked().measurement, option) == signature(measure).parameters[option].default

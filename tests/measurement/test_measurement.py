@@ -1,4 +1,4 @@
-"""The records: what they refuse, their text, and that saving loses nothing."""
+"""The records: what they refuse, how they print, and that saving loses nothing."""
 
 import json
 import math
@@ -67,15 +67,15 @@ TIMELINE = Timeline(
 
 
 def test_one_line_of_a_measured_result() -> None:
-    """The line contains estimate, interval, count, method, cache, device and source."""
+    """The line has estimate, interval, count, method, cache, device and source."""
     assert str(TAKEN) == (
         "24.7 µs [24.6, 24.8] per call "
         "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
     )
 
 
-def test_line_tells_what_was_subtracted_and_the_clock() -> None:
-    """A calibrated reading says which floor it is less, and at which clock it was taken."""
+def test_line_names_floor_and_clock() -> None:
+    """For a calibrated reading, the line gives the floor subtracted and the clock."""
     record = replace(
         TAKEN,
         method="calibrated",
@@ -87,8 +87,8 @@ def test_line_tells_what_was_subtracted_and_the_clock() -> None:
     )
 
 
-def test_interval_holds_the_floors_own_error() -> None:
-    """The half widths of median and floor are independent, so their squares add up."""
+def test_interval_includes_the_floors_error() -> None:
+    """The interval adds the errors of median and floor in squares, since they are independent."""
     low_s, high_s = TAKEN.interval_s
     low_both_s, high_both_s = replace(TAKEN, floor_error_s=0.3e-6).interval_s
     assert TAKEN.median_s - low_both_s == pytest.approx(math.hypot(TAKEN.median_s - low_s, 0.3e-6))
@@ -102,12 +102,12 @@ def test_interval_holds_the_floors_own_error() -> None:
 
 
 def test_interval_reaches_no_time_below_zero() -> None:
-    """A reading smaller than the error of its floor has zero as its lower end."""
+    """The low end of an interval is never negative."""
     assert replace(TAKEN, floor_error_s=1.0).interval_s[0] == 0.0
 
 
-def test_table_tells_floor_power_and_regime() -> None:
-    """What was subtracted, what the GPU drew and what held the clock down stand there."""
+def test_table_lists_floor_power_and_regime() -> None:
+    """The table lists the floor, power, temperature and clock regime."""
     conditions = replace(
         HERE,
         clock_before_mhz=1980,
@@ -143,14 +143,14 @@ def test_table_tells_floor_power_and_regime() -> None:
         ),
     ],
 )
-def test_remark_tells_how_the_number_came_about(change: dict[str, Any], remark: str) -> None:
-    """A virtual GPU is called so before its name; findings have their own lines."""
+def test_remark_says_how_the_time_was_taken(change: dict[str, Any], remark: str) -> None:
+    """The remark gives method, cache, warm-up and source, and no findings."""
     assert str(replace(TAKEN, **change)) == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
 
 
 @pytest.mark.parametrize(("n_samples", "text"), [(1, "range"), (5, "range"), (6, "95 % interval")])
 def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
-    """Below six samples there is no 95 % interval, and the line does not claim one."""
+    """Below six samples the line gives a range instead of a 95 % interval."""
     few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
     assert str(few) == (
         f"3.00 µs per call (median of {n_samples}, {text} within the last digit; events, "
@@ -159,14 +159,14 @@ def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
 
 
 def test_an_interval_that_does_not_show_is_printed_once() -> None:
-    """With more digits the same interval shows again."""
+    """An interval smaller than the last digit is said in words, and shows with more digits."""
     record = replace(TAKEN, samples_s=(3e-6,) * 20 + (3.001e-6,) * 21)
     assert str(record).startswith("3.00 µs per call (median of 41, 95 % interval within the last")
     assert record.line(5).startswith("3.0010 µs [3.0000, 3.0010] per call (median, 95 % interval")
 
 
 def test_the_pace_of_the_host_is_in_the_line() -> None:
-    """It is no doubt about the number, so it is not among the findings."""
+    """A launch-bound call is noted in the line and the table, not among the findings."""
     record = replace(TAKEN, launch_s=24e-6)
     assert str(record) == str(TAKEN).replace(
         "; NVIDIA", "; launch-bound: 24.0 µs of Python per call; NVIDIA"
@@ -176,13 +176,13 @@ def test_the_pace_of_the_host_is_in_the_line() -> None:
 
 
 def test_label_leads_the_line() -> None:
-    """A label of several lines is joined, so that the result stays one line."""
+    """The line starts with the label, joined to one line."""
     assert str(replace(TAKEN, label=" C = A @\n B ")) == f"C = A @ B: {TAKEN}"
     assert str(replace(TAKEN, label=" \n ")) == str(TAKEN)
 
 
 def test_statistics_are_those_of_the_samples() -> None:
-    """Median, interval and spread are computed, in seconds per call."""
+    """Median, interval and spread are computed from the samples, in seconds per call."""
     assert TAKEN.n_samples == 41
     assert TAKEN.median_s == SAMPLES_S[20]
     assert TAKEN.interval_s == (SAMPLES_S[13], SAMPLES_S[27])
@@ -190,13 +190,13 @@ def test_statistics_are_those_of_the_samples() -> None:
 
 
 def test_records_are_frozen() -> None:
-    """A result cannot be changed after it was taken."""
+    """A measurement cannot be changed."""
     with pytest.raises(FrozenInstanceError):
         TAKEN.source = "recorded"  # type: ignore[misc] # that is the point
 
 
 def test_measurement_without_samples_is_refused() -> None:
-    """An empty record could answer no question, so it cannot be made."""
+    """A measurement needs at least one sample."""
     with pytest.raises(EmptyMeasurementError) as error:
         replace(TAKEN, samples_s=())
     assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
@@ -204,7 +204,7 @@ def test_measurement_without_samples_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_sample_that_is_no_number_is_refused(value: float) -> None:
-    """One such sample would spoil every statistic; the message says where it is."""
+    """A sample that is not finite or is negative is refused with its index."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, samples_s=(1.0, value))
     assert str(error.value) == f"samples_s[1]={value}; it must be a finite number, 0 or more"
@@ -212,7 +212,7 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize("name", ["launch_s", "floor_s", "floor_error_s"])
 def test_a_negative_duration_is_refused(name: str) -> None:
-    """A launch and a floor cannot take less than no time."""
+    """Launch time, floor and floor error must not be negative."""
     change: dict[str, Any] = {name: -1e-9}
     with pytest.raises(InvalidOptionError, match=f"^{name}=-1e-09"):
         replace(TAKEN, **change)
@@ -223,7 +223,7 @@ def test_a_negative_duration_is_refused(name: str) -> None:
     [("inner_loops", 0, 1, "at least 1"), ("n_warmup", -1, 0, "0 or more")],
 )
 def test_impossible_counts_are_refused(name: str, value: int, least: int, wanted: str) -> None:
-    """The smallest possible count is taken, the next one below is not."""
+    """The smallest valid count is accepted, and the one below it is refused."""
     change: dict[str, Any] = {name: least}
     assert getattr(replace(TAKEN, **change), name) == least
     change = {name: value}
@@ -233,7 +233,7 @@ def test_impossible_counts_are_refused(name: str, value: int, least: int, wanted
 
 
 def test_unknown_source_is_refused() -> None:
-    """A number of unknown origin is no number; records and timelines name the nearest."""
+    """A measurement or timeline with a misspelt source is refused with the nearest name."""
     message = (
         "unknown source 'measure'; did you mean 'measured'? Known: measured, recorded, virtual"
     )
@@ -244,12 +244,12 @@ def test_unknown_source_is_refused() -> None:
 
 
 def test_finding_reads_as_a_sentence_with_its_cure() -> None:
-    """What was seen, then what to do."""
+    """The text of a finding is what was seen, then what to do."""
     assert str(DRIFTING) == "the last third is 5 % slower; wait until the clocks settle"
 
 
 def test_console_shows_the_line_and_the_findings() -> None:
-    """IPython's plain representation keeps the doubts with the number."""
+    """IPython prints the line with one line per finding below it."""
 
     class Printer:
         written = ""
@@ -262,15 +262,16 @@ def test_console_shows_the_line_and_the_findings() -> None:
     assert printer.written == f"{TAKEN}\n{DRIFTING}\n{DRIFTING}"
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
-    """JSON text and dict of any record give an equal record back, to the last digit."""
+    """A round trip through JSON or a dict gives an equal record."""
     assert Measurement.from_json(measurement.to_json()) == measurement
     assert Measurement.from_dict(measurement.to_dict()) == measurement
 
 
 def test_json_names_its_schema_first() -> None:
-    """A reader sees what a file is before it reads the rest."""
+    """The schema is the first key of the JSON text."""
     assert TAKEN.to_json().startswith('{"schema": "gpulab.measurement/1", "samples_s": [2.45e-05,')
     assert TAKEN.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.measurement/1",'
     assert TIMELINE.to_json().startswith('{"schema": "gpulab.timeline/1", "spans": [{"kind":')
@@ -278,7 +279,7 @@ def test_json_names_its_schema_first() -> None:
 
 
 def test_optional_fields_may_be_left_out() -> None:
-    """Whole numbers are taken for seconds, and fields with a default need not be saved."""
+    """Integers are read as seconds, and fields with a default may be missing."""
     data = TAKEN.to_dict()
     for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
         del data[name]
@@ -288,8 +289,8 @@ def test_optional_fields_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("data", [{"schema": "gpulab.measurement/2"}, {}, [], None])
-def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON may come
-    """The message names the schema that was found, the one that is read, and two cures."""
+def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON value
+    """Another schema is refused with both names and two cures."""
     found = data.get("schema") if isinstance(data, dict) else None
     with pytest.raises(SchemaVersionError) as error:
         Measurement.from_json(json.dumps(data))
@@ -321,7 +322,7 @@ def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON 
     ],
 )
 def test_damaged_record_is_refused(path: list[str], value: object, complaint: str) -> None:
-    """The message names the field that is missing, unknown or of another type."""
+    """The error names the field that is missing, unknown or of the wrong type."""
     data = json.loads(TAKEN.to_json())
     inner = data
     for name in path[:-1]:
@@ -338,7 +339,7 @@ def test_damaged_record_is_refused(path: list[str], value: object, complaint: st
 
 
 def test_text_cut_short_is_refused() -> None:
-    """The error of a truncated file is another one than that of another schema."""
+    """Truncated JSON has an error of its own."""
     with pytest.raises(SchemaVersionError) as error:
         Measurement.from_json('{"schema"')
     assert str(error.value) == (
@@ -350,14 +351,14 @@ def test_text_cut_short_is_refused() -> None:
 @pytest.mark.parametrize("name", ["floor_s", "floor_error_s"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_a_floor_that_is_no_time_is_refused(name: str, value: float) -> None:
-    """It is subtracted from times, and added to their uncertainty."""
+    """A floor or floor error that is not finite or is negative is refused."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, **{name: value})
     assert str(error.value).startswith(f"{name}={value}; it must be a finite number")
 
 
 def test_an_index_of_no_sample_is_refused() -> None:
-    """A flag is of one of the samples."""
+    """A flag must be the index of a sample."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, flagged=(0, TAKEN.n_samples))
     assert str(error.value) == (
@@ -372,14 +373,14 @@ def test_an_index_of_no_sample_is_refused() -> None:
 @pytest.mark.parametrize("name", ["clock_before_mhz", "power_after_w"])
 @pytest.mark.parametrize("value", [math.nan, -1])
 def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None:
-    """No driver reports one."""
+    """A clock or power that is NaN or negative is refused."""
     with pytest.raises(InvalidOptionError) as error:
         replace(HERE, **{name: value})
     assert str(error.value).startswith(f"{name}={value}; it must be a ")
 
 
-def test_frame_has_one_row_a_sample() -> None:
-    """The table has the columns that distinguish several measurements."""
+def test_frame_has_one_row_per_sample() -> None:
+    """The table has one row per sample, with the columns that tell measurements apart."""
     frame = replace(TAKEN, samples_s=(1.0, 2.0), label="mm").to_frame()
     assert frame.to_dict("list") == {
         "sample": [0, 1],
@@ -392,13 +393,14 @@ def test_frame_has_one_row_a_sample() -> None:
 
 
 def html_of(measurement: Measurement) -> ET.Element:
-    """Parse the representation, which must be one well-formed element."""
+    """Return the parsed HTML, which must be one well-formed element."""
     return ET.fromstring(measurement._repr_html_())
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_html_is_well_formed(measurement: Measurement) -> None:
-    """With any texts and numbers, the representation is XML without a script."""
+    """The HTML is well-formed and has no script, for any texts and numbers."""
     root = html_of(measurement)
     allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
     allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
@@ -406,9 +408,10 @@ def test_html_is_well_formed(measurement: Measurement) -> None:
     assert not any(name.startswith("on") for element in root.iter() for name in element.keys())  # noqa: SIM118 # an element iterates over its children
 
 
+@pytest.mark.slow
 @given(measurement=measurements)
 def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
-    """No bar and no number of the drawing lies outside it, and none is nan or inf."""
+    """Every bar of the drawing lies inside it."""
     svg = html_of(measurement).find(f"{SVG}svg")
     assert svg is not None
     _, _, width, height = map(float, svg.get("viewBox", "").split())
@@ -419,7 +422,7 @@ def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
 
 
 def test_html_escapes_every_text() -> None:
-    """Markup in a label, a device name or a finding is shown, not obeyed."""
+    """Markup in a label, device name or finding is shown as text."""
     evil = '<script>alert("1")</script>&'
     measurement = replace(
         TAKEN,
@@ -437,7 +440,7 @@ def test_html_escapes_every_text() -> None:
 
 
 def test_html_has_a_drawing_with_a_text_alternative() -> None:
-    """The text alternative says what the drawing shows, and its source."""
+    """The text alternative describes the drawing and names its source."""
     svg = html_of(TAKEN).find(f"{SVG}svg")
     assert svg is not None
     assert svg.get("role") == "img"
@@ -448,12 +451,12 @@ def test_html_has_a_drawing_with_a_text_alternative() -> None:
 
 
 def texts_of(measurement: Measurement) -> list[str | None]:
-    """Return the texts of the drawing, in their order."""
+    """Return the texts of the drawing, in order."""
     return [text.text for text in html_of(measurement).iter(f"{SVG}text")]
 
 
 def test_drawing_has_units_and_source_on_its_axis() -> None:
-    """The axis has round numbers, their unit, and the device; counts are at the side."""
+    """The axis has round numbers, a unit and the device, and the counts are at the side."""
     assert texts_of(TAKEN) == [
         *["4", "0", "samples"],
         *["24.5", "24.6", "24.7", "24.8", "24.9"],
@@ -471,12 +474,12 @@ def test_drawing_has_units_and_source_on_its_axis() -> None:
     ],
 )
 def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
-    """A few round numbers, with as many decimals as they need."""
+    """The axis has a few round numbers with as many decimals as needed."""
     assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
 
 
 def test_drawing_counts_what_lies_off_its_axis() -> None:
-    """Outliers do not squeeze the rest, and they are not hidden either."""
+    """Outliers do not stretch the axis, but are counted beside it."""
     shown = texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 1e-6, 9e-3, 8e-3)))
     assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
     assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
@@ -484,13 +487,13 @@ def test_drawing_counts_what_lies_off_its_axis() -> None:
 
 
 def test_drawing_shows_all_where_half_are_equal() -> None:
-    """Without a spread nothing can be called far away, so nothing is left out."""
+    """With a spread of 0 no sample is an outlier, so all are shown."""
     texts = texts_of(replace(TAKEN, samples_s=(*[3e-6] * 9, 9e-6)))
     assert texts[3:-2] == ["4", "6", "8"]
 
 
 def test_equal_samples_are_one_bar_in_the_middle() -> None:
-    """The virtual GPU repeats itself exactly; the axis does not magnify rounding."""
+    """Equal samples are one bar in the middle, and the axis does not magnify rounding."""
     svg = html_of(replace(TAKEN, samples_s=(3e-6,) * 10)).find(f"{SVG}svg")
     assert svg is not None
     bars = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("fill-opacity") == "0.4"]
@@ -502,15 +505,15 @@ def test_equal_samples_are_one_bar_in_the_middle() -> None:
 
 
 def test_single_samples_are_marked_up_to_two_hundred() -> None:
-    """Few samples are shown one by one; thousands would only make the page heavy."""
+    """Up to 200 samples are drawn one by one; more would make the page heavy."""
     for n_samples, n_marks in ((200, 200), (201, 0)):
         shown = html_of(replace(TAKEN, samples_s=(3e-6,) * n_samples))
         paths = (path.get("d", "") for path in shown.iter(f"{SVG}path"))
         assert sum(path.count("v4") for path in paths) == n_marks
 
 
-def test_table_tells_the_conditions() -> None:
-    """What was read stands there with its unit; what could not be read is said to be so."""
+def test_table_lists_the_conditions() -> None:
+    """Conditions are listed with their units, and missing ones as "not read"."""
     rows = html_of(replace(TAKEN, conditions=replace(HERE, clock_before_mhz=1980))).iter("tr")
     assert {row[0].text: row[1].text for row in rows} == {
         "median": "24.7 µs",
@@ -533,13 +536,13 @@ def test_table_tells_the_conditions() -> None:
 
 
 def test_timeline_comes_back_from_json() -> None:
-    """Text and dict lead back to an equal timeline."""
+    """A timeline survives a round trip through JSON or a dict."""
     assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
     assert Timeline.from_dict(TIMELINE.to_dict()) == TIMELINE
 
 
 def test_timeline_of_another_schema_is_refused() -> None:
-    """A measurement is not taken for a timeline."""
+    """A saved measurement is refused as a timeline."""
     with pytest.raises(SchemaVersionError) as error:
         Timeline.from_json(TAKEN.to_json())
     assert str(error.value) == (
@@ -550,13 +553,13 @@ def test_timeline_of_another_schema_is_refused() -> None:
 
 
 def test_timeline_lasts_from_first_start_to_last_end() -> None:
-    """Gaps count, overlaps count once, and nothing lasts no time."""
+    """A timeline lasts from its first start to its last end, and 0 s without spans."""
     assert TIMELINE.duration_s == pytest.approx(29e-6)
     assert replace(TIMELINE, spans=()).duration_s == 0
 
 
-def test_timeline_frame_has_one_row_a_span() -> None:
-    """The columns are there even when no span is."""
+def test_timeline_frame_has_one_row_per_span() -> None:
+    """The table has one row per span, and its columns even without spans."""
     columns = [
         *["kind", "name", "lane", "start_s", "end_s", "stream", "device", "engine"],
         *["correlation", "waits_for", "size_bytes"],
@@ -571,7 +574,7 @@ def test_timeline_frame_has_one_row_a_span() -> None:
 
 
 def test_span_of_unknown_kind_is_refused() -> None:
-    """Every kind has its own colour and meaning; the message names the nearest."""
+    """A misspelt kind of span is refused with the nearest name."""
     with pytest.raises(UnknownNameError) as error:
         Span("kernels", "gemm", "stream 7", 0.0, 1.0)
     assert str(error.value) == (
@@ -585,7 +588,7 @@ def test_span_of_unknown_kind_is_refused() -> None:
     [(2.0, 1.0), (2.0, math.nan), (2.0, math.inf), (-math.inf, 2.0), (0.0, 1e300)],
 )
 def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> None:
-    """Equal times are a moment; an earlier end, or none, is a mistake."""
+    """A span that ends before it starts, or has no finite time, is refused."""
     with pytest.raises(InvalidOptionError) as error:
         Span("kernel", "gemm", "stream 7", start_s, end_s)
     assert str(error.value) == (
@@ -605,15 +608,15 @@ def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> No
         ("another", ""),
     ],
 )
-def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> None:
-    """A record of another version may name a way that this one does not know."""
+def test_table_says_how_the_floor_was_found(method: str, source: str) -> None:
+    """The table says how the floor was found, and nothing for an unknown way."""
     record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
     rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
     assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
 
 
 def test_a_floor_without_doubt_is_known_exactly() -> None:
-    """A virtual GPU's floor is exact, so the text has no "within 0.00 s"."""
+    """A floor without error is "known exactly", not "within 0.00 s"."""
     record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
     rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
     assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

@@ -1,4 +1,4 @@
-"""Plots, read back from their artists: they draw the recorded values, and their text says so."""
+"""Plots draw the recorded values, read back from matplotlib's artists, and describe them."""
 
 import html
 import io
@@ -63,7 +63,7 @@ CALLS_S = [5e-6] * 20 + [1e-3]
 
 @dataclass(frozen=True)
 class Card:
-    """Replaces a device: a source and a name."""
+    """A device with a source and a name."""
 
     source: str
     name: str
@@ -86,20 +86,18 @@ each_plot = pytest.mark.parametrize(
 
 @pytest.fixture
 def ax() -> Axes:
-    """Axes of their own, which no window and no list of figures knows."""
+    """Return axes of a figure that pyplot does not manage."""
     return Canvas(figsize=(6.4, 4)).add_subplot()
 
 
 def texts(ax: Axes) -> list[str]:
-    """Return what is written inside the axes."""
+    """Return the texts inside the axes."""
     return [text.get_text() for text in ax.texts]
 
 
 @each_plot
-def test_axes_say_what_they_show_and_in_which_unit(
-    plot: Callable[..., Axes], record: object, ax: Axes
-) -> None:
-    """Every plot returns the axes it was given; times have a unit, rows have names."""
+def test_axes_have_labels_with_units(plot: Callable[..., Axes], record: object, ax: Axes) -> None:
+    """Every plot returns the given axes, with a unit for times and names for rows."""
     assert plot(record, ax) is ax
     labels = [ax.get_xlabel(), ax.get_ylabel()]
     assert any("(µs)" in label for label in labels)
@@ -111,7 +109,7 @@ def test_axes_say_what_they_show_and_in_which_unit(
 def test_drawing_changes_no_style_and_keeps_no_figure(
     plot: Callable[..., Axes], record: object
 ) -> None:
-    """The settings of matplotlib are the same afterwards."""
+    """Drawing does not change matplotlib's settings."""
     before = dict(mpl.rcParams)
     plots.draw(plot, record, title="A plot", alt="Nothing.", source=CARD)
     assert dict(mpl.rcParams) == before
@@ -120,17 +118,17 @@ def test_drawing_changes_no_style_and_keeps_no_figure(
 @pytest.mark.slow
 @pytest.mark.pixels
 @each_plot
-def test_drawn_figures_are_small_and_readable_without_eyes(
+def test_drawn_figures_are_small_and_have_a_text_alternative(
     plot: Callable[..., Axes], record: object
 ) -> None:
-    """Picture, name of the picture, description and data are all there, in less than 150 kB."""
+    """A figure's HTML has picture, description, caption and data in less than 150 kB."""
     figure = plots.draw(plot, record, title="A plot", alt="It rises.", source=CARD)
     page = figure._repr_html_()
     assert len(page) < 150_000
     assert figure.title == "A plot (virtual NVIDIA H200)"
     assert figure.description.endswith(" It rises.")
     assert ": A plot (virtual NVIDIA H200). The x axis shows " in figure.description
-    # A role of an image on the whole figure would hide its caption from a screen reader.
+    # role="img" on the whole figure would hide its caption from a screen reader.
     assert page.startswith('<figure class="gpulab-figure" style="margin:0"><img ')
     assert f'alt="{html.escape(figure.description)}"' in page
     assert "<figcaption><p>It rises.</p></figcaption>" in page
@@ -140,7 +138,7 @@ def test_drawn_figures_are_small_and_readable_without_eyes(
 
 
 def test_samples_are_drawn_in_order_with_median_and_interval(ax: Axes) -> None:
-    """Point n is sample n; the line is at the median, the band is its interval."""
+    """Point n is sample n, the line is the median, and the band is its interval."""
     plots.samples(EVENTS, ax)
     points, line = ax.lines
     expected = np.column_stack([np.arange(1, 42), np.array(SAMPLES_S) * 1e6])
@@ -151,7 +149,7 @@ def test_samples_are_drawn_in_order_with_median_and_interval(ax: Axes) -> None:
 
 
 def test_several_measurements_differ_by_more_than_colour(ax: Axes) -> None:
-    """Each has its own marker and its own name, at the end of its median."""
+    """Each measurement has its own marker, and its name at the end of its median line."""
     plots.samples([EVENTS, replace(NAIVE, label="stopwatch")], ax)
     first, first_median, second, second_median = ax.lines
     assert first.get_marker() != second.get_marker()
@@ -163,7 +161,7 @@ def test_several_measurements_differ_by_more_than_colour(ax: Axes) -> None:
 def test_a_slow_machine_gets_no_warning_for_a_legend(
     ax: Axes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Matplotlib warns where finding a place took a second, unless the place was asked for."""
+    """Matplotlib warns if finding the best place takes a second; a fixed place avoids that."""
     seconds = itertools.count(step=2.0)
     plots.samples([EVENTS, NAIVE], ax)
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
@@ -171,7 +169,7 @@ def test_a_slow_machine_gets_no_warning_for_a_legend(
 
 
 def test_distribution_counts_every_sample_once(ax: Axes) -> None:
-    """The steps add up to the number of samples, for each measurement."""
+    """The counts of each measurement add up to its number of samples."""
     plots.distribution([EVENTS, NAIVE], ax, n_bins=7)
     counts = [sum(patch.get_data()[0]) for patch in ax.patches]
     assert counts == [41, 41]
@@ -179,7 +177,7 @@ def test_distribution_counts_every_sample_once(ax: Axes) -> None:
 
 
 def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:
-    """Each row has its method's name, a point at its median, bars to its interval's ends."""
+    """Each row has a name, a point at the median, and bars to the ends of the interval."""
     plots.compare_methods([EVENTS, NAIVE], ax)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["events", "naive"]
     assert ax.get_xscale() == "log"
@@ -198,7 +196,7 @@ def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:
 def test_log_axes_have_plain_numbers_at_enough_ticks(
     factor: float, ticks: list[str], ax: Axes
 ) -> None:
-    """Powers of ten where they are several, else 1, 2 and 5; never an exponent."""
+    """Ticks are powers of ten, or 1, 2 and 5 times those if few fit; they have no exponents."""
     other = replace(NAIVE, samples_s=tuple(sample_s * factor for sample_s in SAMPLES_S))
     plots.compare_methods([EVENTS, other], ax)
     low, high = ax.get_xlim()
@@ -212,7 +210,7 @@ def test_log_axes_have_plain_numbers_at_enough_ticks(
 
 
 def test_scaling_sorts_each_series_by_size(ax: Axes) -> None:
-    """One line a series, from small to large, on two log axes; sizes are ticks."""
+    """Each series is one line from small to large sizes, on log axes with sizes as ticks."""
     plots.scaling(SIZES, ax, size_label="n")
     naive, waited = ax.lines
     assert naive.get_xydata() == pytest.approx(np.array([[64, 12], [8192, 14]]))
@@ -223,7 +221,7 @@ def test_scaling_sorts_each_series_by_size(ax: Axes) -> None:
 
 
 def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
-    """With more sizes than fit under the axis, only as many as fit are written."""
+    """If not all sizes fit below the axis, every second one has a tick."""
     sizes = [2**step for step in range(23)]
     plots.scaling(pd.DataFrame({"size": sizes, "duration_s": 1e-6, "series": "a"}), ax)
     assert list(ax.get_xticks()) == sizes[::2]
@@ -235,7 +233,7 @@ def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
     ids=["sequence", "measurement", "frame"],
 )
 def test_call_times_count_from_one(record: object, ax: Axes) -> None:
-    """For every kind of input, point n is call n, and the asked call is marked."""
+    """Point n is call n for every kind of input, and the call of ``blocked_from`` is marked."""
     plots.call_times(record, ax, blocked_from=21)
     points, mark = ax.lines
     assert points.get_xydata()[-1] == pytest.approx([21, 1000])
@@ -243,7 +241,7 @@ def test_call_times_count_from_one(record: object, ax: Axes) -> None:
 
 
 def test_timeline_has_a_lane_for_each_and_starts_at_zero(ax: Axes) -> None:
-    """Bars are spans in microseconds since the first; the host's lane is on top."""
+    """Bars are spans in microseconds after the first one, and each lane is a row."""
     plots.timeline(QUEUE, ax)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["host", "stream 0"]
     boxes = [bars.get_paths()[0].get_extents() for bars in ax.collections]
@@ -261,13 +259,13 @@ def test_timeline_has_a_lane_for_each_and_starts_at_zero(ax: Axes) -> None:
 
 
 def test_timeline_has_the_host_on_top(ax: Axes) -> None:
-    """The host's lane comes first, then the streams in their order of appearance."""
+    """The host's lane comes first, even if another lane's spans come first."""
     plots.timeline(replace(QUEUE, spans=QUEUE.spans[::-1]), ax)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["host", "stream 0"]
 
 
 def test_timeline_names_only_what_has_room(ax: Axes) -> None:
-    """A name wider than its bar is left to the table; a thin bar has no edge to hide it."""
+    """A name wider than its bar is left out, and a thin bar has no edge that would hide it."""
     short = Span("kernel", "a long name", "stream 0", 1.02e-3, 1.0201e-3, 0)
     plots.timeline(replace(QUEUE, spans=(*QUEUE.spans[:2], short)), ax)
     assert "a long name" not in texts(ax)
@@ -275,13 +273,13 @@ def test_timeline_names_only_what_has_room(ax: Axes) -> None:
 
 
 def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
-    """Events take no time; a timeline of one has no length, and that is no error."""
+    """A timeline that contains one event, and so has no length, can be drawn."""
     plots.timeline(replace(QUEUE, spans=(Span("event", "e", "host", 1.0, 1.0),)), ax)
     assert ax.get_xlim() == (-0.01, 1.01)
 
 
 def test_predictions_lie_on_a_band_round_the_diagonal(ax: Axes) -> None:
-    """The dashed line is where both agree; points carry their names."""
+    """The dashed diagonal is where prediction and measurement agree; points have names."""
     plots.predicted_against_measured(GUESSES, ax)
     diagonal, points = ax.lines
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
@@ -291,7 +289,7 @@ def test_predictions_lie_on_a_band_round_the_diagonal(ax: Axes) -> None:
 
 
 def test_description_is_complete() -> None:
-    """Kind, title with source, both axes with unit, range and scale, series, and what is seen."""
+    """The description has kind, title, source, axes with unit and range, series and caption."""
     figure = plots.draw(plots.scaling, SIZES, title="Two lines", alt=" One is flat. ", source=CARD)
     assert figure.description == (
         "Line chart: Two lines (virtual NVIDIA H200). "
@@ -301,14 +299,14 @@ def test_description_is_complete() -> None:
     )
 
 
-def test_description_names_rows_where_an_axis_has_no_label() -> None:
-    """The vertical axis of a ladder consists of names."""
+def test_the_description_names_the_rows_of_an_axis() -> None:
+    """An axis without a label is described by its rows' names."""
     figure = plots.draw(plots.compare_methods, [EVENTS, NAIVE], title="Two", alt="Apart.")
     assert "The y axis has the rows events, naive." in figure.description
 
 
-def test_description_of_an_axis_without_a_label_still_gives_its_range() -> None:
-    """Numbers at the ticks are no names of rows."""
+def test_the_description_of_an_axis_without_a_label_has_its_range() -> None:
+    """Numbers at the ticks are described as a range, not as names of rows."""
     figure = plots.draw(
         lambda record, ax: ax.plot(record), [-1, 2.5], title="A", alt="B", source="x"
     )
@@ -316,7 +314,7 @@ def test_description_of_an_axis_without_a_label_still_gives_its_range() -> None:
 
 
 def test_any_function_of_record_and_axes_can_be_drawn() -> None:
-    """A plot of one's own needs no label for the rest to work, and need not return the axes."""
+    """A function that sets no label and returns nothing can be drawn and described."""
 
     def bare(record: list[float], ax: Axes) -> None:
         ax.plot(record)
@@ -328,24 +326,26 @@ def test_any_function_of_record_and_axes_can_be_drawn() -> None:
     assert figure.description == f"Plot: Mine (virtual T4). {rows} Rises."
 
 
-def test_pages_take_no_markup_from_data() -> None:
-    """Names from data are text, in the description and in the table."""
+@pytest.mark.slow
+def test_names_from_data_are_escaped() -> None:
+    """Markup in data, title and caption is escaped."""
     figure = plots.draw(plots.scaling, SIZES, title="<b>", alt="<i>", source=CARD)
     page = figure._repr_html_()
     assert "waited &lt;for&gt;" in page
     assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
-    """At 9 inches the picture is shown 900 wide and has 1,800 pixels."""
+    """A picture of 9 inches is shown 900 pixels wide and has 1,800 pixels."""
     figure = plots.draw(plots.samples, EVENTS, title="A", alt="B")
     pixels = mpl.image.imread(io.BytesIO(figure.png))
     assert (pixels.shape[1], figure.width_px) == (1800, 900)
 
 
 def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
-    """A title too long for one line ends, all the same, with its source."""
+    """The source of a title that is too long for one line is on the next line."""
     title = "A title that is rather long for the width of one single figure"
     drawn = []
     figure = plots.draw(lambda _, ax: drawn.append(ax), EVENTS, title=title, alt="B")
@@ -354,8 +354,9 @@ def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
     assert figure.title == f"{title} (virtual NVIDIA H200)"
 
 
+@pytest.mark.slow
 def test_long_tables_are_cut_and_say_so() -> None:
-    """The first hundred rows are shown; the frame keeps all."""
+    """The page shows the first hundred rows, and the frame has all."""
     times_s = [1e-6] * (MAX_TABLE_ROWS + 900)
     figure = plots.draw(plots.call_times, times_s, title="A", alt="B", source=CARD)
     page = figure._repr_html_()
@@ -382,7 +383,7 @@ def test_long_tables_are_cut_and_say_so() -> None:
     ],
 )
 def test_numbers_name_their_source(record: object, source: object, words: str) -> None:
-    """Records know where they come from; for all others it must be said."""
+    """The source comes from the record, or from ``source=``."""
     assert provenance(record, source) == words
 
 
@@ -391,7 +392,7 @@ def test_numbers_name_their_source(record: object, source: object, words: str) -
     [(CALLS_S, "list"), (SIZES, "DataFrame"), ([EVENTS, 1.0], "list"), ([], "list")],
 )
 def test_numbers_without_a_source_are_not_drawn(record: object, kind: str) -> None:
-    """A number that comes from nowhere is refused, and the cure is named."""
+    """Numbers without a source are refused, and the message says how to give one."""
     with pytest.raises(InvalidOptionError) as error:
         provenance(record)
     assert str(error.value) == (
@@ -401,7 +402,7 @@ def test_numbers_without_a_source_are_not_drawn(record: object, kind: str) -> No
 
 
 def test_figures_without_words_are_not_drawn() -> None:
-    """A figure needs a sentence for people who cannot see it."""
+    """An empty text alternative is refused."""
     with pytest.raises(InvalidOptionError) as error:
         plots.draw(plots.samples, EVENTS, title="A", alt=" ")
     assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
@@ -418,17 +419,17 @@ def test_figures_without_words_are_not_drawn() -> None:
         (plots.call_times, 3, NOT_DRAWABLE),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_unusable_records_are_refused(
     plot: Callable[..., Axes], record: object, message: str, ax: Axes
 ) -> None:
-    """Each message says what is missing."""
+    """The message names what the record lacks."""
     with pytest.raises(InvalidOptionError) as error:
         plot(record, ax)
     assert str(error.value) == message
 
 
 def test_frames_keep_the_order_of_the_samples() -> None:
-    """Several measurements become one frame, the first one first."""
+    """The frame of several measurements has their samples in order."""
     frame = frame_of([EVENTS, NAIVE])
     assert list(frame["method"].unique()) == ["events", "naive"]
     assert tuple(frame["duration_s"][:41]) == SAMPLES_S
@@ -436,19 +437,19 @@ def test_frames_keep_the_order_of_the_samples() -> None:
 
 
 def test_ticks_of_a_logarithmic_axis_are_short() -> None:
-    """Large numbers are counted in k, M and G: over many decades they would collide."""
+    """Numbers from 100,000 on have k, M or G, so that labels do not collide."""
     assert [short_number(value) for value in (0.1, 1.0, 8192.0)] == ["0.1", "1", "8,192"]
     assert [short_number(value) for value in (1e5, 2e7, 1e9)] == ["100 k", "20 M", "1 G"]
 
 
 def test_ticks_at_sizes_are_powers_of_two() -> None:
-    """A power of two is written as one, and another size in thousands."""
+    """Powers of two are written with Ki, Mi and Gi, other large sizes with k."""
     sizes = (512, 8192, 2**16, 2**22, 3 * 2**30, 20_000)
     assert list(map(short_size, sizes)) == ["512", "8,192", "64 Ki", "4 Mi", "3 Gi", "20 k"]
 
 
 def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:
-    """The lower of two names stands below the other one, and a point without a name has none."""
+    """Of two near names the lower one is moved down, and an empty name is not drawn."""
     near = pd.DataFrame(
         {
             "predicted_s": [1e-6, 1.1e-6, 1e-3],

@@ -1,4 +1,4 @@
-"""The figure of a crossover, read back from its artists."""
+"""The figure of a crossover draws curves, crossing and fits, read back from its artists."""
 
 from dataclasses import replace
 
@@ -18,17 +18,17 @@ pytestmark = pytest.mark.usefixtures("no_pixels")
 
 @pytest.fixture
 def ax() -> Axes:
-    """Give axes of a figure of its own."""
+    """Return axes of a new figure."""
     return Canvas().add_subplot()
 
 
 def wider(point: Point) -> Point:
-    """Give a point an interval of a tenth to both sides."""
+    """Return the point with an interval of 10 % on both sides."""
     return replace(point, low_s=0.9 * point.median_s, high_s=1.1 * point.median_s)
 
 
 def test_both_curves_are_drawn_with_their_sources(ax: Axes) -> None:
-    """Times in one unit over the sizes, and labels that name side, device and source."""
+    """Both curves are in one unit, and their labels name side, device and source."""
     plot(crossover("add", source=ALL), ax, lines=False)
     cpu, gpu, *_ = ax.lines
     assert cpu.get_label() == "CPU: Some CPU, recorded"
@@ -44,7 +44,7 @@ def test_both_curves_are_drawn_with_their_sources(ax: Axes) -> None:
 
 
 def test_the_crossing_is_marked_with_its_interval(ax: Axes) -> None:
-    """A ring at the intersection, and a band over its interval."""
+    """The crossing has a ring, and its interval a band."""
     wide = [*ON_CPU, *(wider(point) for point in ON_GPU)]
     record = crossover("add", source=wide)
     plot(record, ax)
@@ -57,7 +57,7 @@ def test_the_crossing_is_marked_with_its_interval(ax: Axes) -> None:
 
 
 def test_an_open_interval_ends_where_the_sizes_do(ax: Axes) -> None:
-    """A logarithmic axis has no place for zero."""
+    """The band of an interval from 0 begins at the smallest size, since the axis is log."""
     above = [point for point in ALL if point.task.size >= 2**14]
     record = crossover("add", source=[wider(point) for point in above])
     assert record.crossing.low == 0.0
@@ -66,7 +66,7 @@ def test_an_open_interval_ends_where_the_sizes_do(ax: Axes) -> None:
 
 
 def test_nothing_is_marked_where_nothing_crosses(ax: Axes) -> None:
-    """The curves alone remain, and the fits."""
+    """Without a crossing only curves and fits are drawn."""
     above = [point for point in ALL if point.task.size >= 2**18]
     plot(crossover("add", source=above), ax)
     assert not ax.patches
@@ -74,7 +74,7 @@ def test_nothing_is_marked_where_nothing_crosses(ax: Axes) -> None:
 
 
 def test_transfers_add_a_curve(ax: Axes) -> None:
-    """The GPU without the copies stays in the picture."""
+    """With transfers, the GPU's curve without them is drawn too."""
     plot(crossover("add", source=ALL, transfers="both"), ax, lines=False)
     assert [line.get_label() for line in ax.lines[:3]] == [
         "CPU: Some CPU, recorded",
@@ -84,7 +84,7 @@ def test_transfers_add_a_curve(ax: Axes) -> None:
 
 
 def test_fits_are_dotted_and_follow_their_curves(ax: Axes) -> None:
-    """Each in the colour of its curve; here the points lie on them."""
+    """A fit is dotted, has the colour of its curve, and follows its points."""
     plot(crossover("add", source=ALL), ax)
     curve, fit = ax.lines[:2]
     assert fit.get_linestyle() == ":"
@@ -94,7 +94,7 @@ def test_fits_are_dotted_and_follow_their_curves(ax: Axes) -> None:
 
 
 def test_the_figure_reads_as_text() -> None:
-    """Title with both origins, and the crossing in the description."""
+    """The title has both devices and sources, and the caption has the crossing."""
     shown = draw_crossover(crossover("add", source=ALL))
     assert shown.title == "add float32 (CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
     assert shown.caption == (
@@ -103,8 +103,8 @@ def test_the_figure_reads_as_text() -> None:
     assert len(shown.frame) == 16
 
 
-def test_doubts_stand_under_the_picture() -> None:
-    """A figure may be seen without its text, so the caption contains the doubts."""
+def test_the_caption_contains_doubts() -> None:
+    """The caption contains the doubts, because a figure may be copied without its record."""
     record = crossover("add", source=ALL)
     waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
     assert draw_crossover(waited).caption == (

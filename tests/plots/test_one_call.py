@@ -1,4 +1,4 @@
-"""A plot of a record alone is a whole figure, with a text computed from the record."""
+"""Calling a plot with only a record gives a finished figure, with text from the record."""
 
 import inspect
 from collections.abc import Callable
@@ -104,7 +104,7 @@ each = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def _on_virtual_h200() -> Any:  # noqa: ANN401  # a fixture that yields nothing
-    """Numbers without a source come from the GPU in use."""
+    """Enter a virtual H200, from which numbers without a source are assumed to come."""
     with gpulab.virtual_gpu("H200", first_use=False):
         yield
 
@@ -113,7 +113,7 @@ def _on_virtual_h200() -> Any:  # noqa: ANN401  # a fixture that yields nothing
 def test_title_and_alternative_are_computed(
     plot: Callable[..., Any], record: object, title: str, alt: str
 ) -> None:
-    """One call is the whole figure, as wide as the page, with source and text from the record."""
+    """One call gives a figure with title, source and caption computed from the record."""
     figure = plot(record)
     assert isinstance(figure, Figure)
     assert figure.title == f"{title} (virtual NVIDIA H200)"
@@ -125,7 +125,7 @@ def test_title_and_alternative_are_computed(
 def test_title_alternative_and_size_may_be_given(
     plot: Callable[..., Any], record: object, title: str, alt: str
 ) -> None:
-    """What is given takes the place of what would be computed."""
+    """A given title, caption or size replaces the computed one."""
     figure = plot(record, title="Mine", alt="Look.", ax_size=(5, 3))
     assert (figure.title, figure.width_px) == ("Mine (virtual NVIDIA H200)", 500)
     assert figure.caption == "Look."
@@ -136,7 +136,7 @@ def test_title_alternative_and_size_may_be_given(
 def test_axes_are_drawn_on_and_returned(
     plot: Callable[..., Any], record: object, title: str, alt: str
 ) -> None:
-    """With axes as second argument nothing is titled and no figure is made."""
+    """With axes as second argument, the plot draws on them and adds no title."""
     ax = Canvas().add_subplot()
     assert plot(record, ax) is ax
     assert ax.get_title() == ""
@@ -148,7 +148,7 @@ def test_axes_are_drawn_on_and_returned(
     "plot", [plots.samples, plots.scaling, plots.line], ids=lambda p: p.__name__
 )
 def test_help_shows_every_option(plot: Callable[..., Any]) -> None:
-    """A reader of the help sees the plot's own options and those of the figure."""
+    """The signature has the plot's own options and those of the figure."""
     names = list(inspect.signature(plot).parameters)
     assert names[:2] == ["record", "ax"]
     assert names[-4:] == ["title", "alt", "ax_size", "source"]
@@ -156,8 +156,8 @@ def test_help_shows_every_option(plot: Callable[..., Any]) -> None:
     assert plot.__doc__
 
 
-def test_a_source_that_is_known_is_kept() -> None:
-    """Only numbers that do not say where they come from are the current GPU's."""
+def test_a_known_source_is_used() -> None:
+    """Only numbers without a source get that of the GPU in use."""
     assert plots.samples(replace(EVENTS, source="measured")).title.endswith(
         "(measured on NVIDIA H200)"
     )
@@ -167,7 +167,7 @@ def test_a_source_that_is_known_is_kept() -> None:
 
 
 def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
-    """Columns of seconds are drawn in one unit; the order of the rows does not matter."""
+    """Columns of seconds share one unit, rows are sorted, and the axis begins at zero."""
     ax = plots.line(STAIRS, Canvas().add_subplot())
     time, queue = ax.lines
     assert time.get_xydata() == pytest.approx(np.array([[1, 2], [2, 3], [4, 8]]))
@@ -178,7 +178,7 @@ def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
 
 
 def test_points_keep_their_rows_and_are_not_joined() -> None:
-    """A scatter plot has a point for each row, in any order."""
+    """A scatter plot has one point for each row, without a line."""
     ax = plots.scatter(STAIRS, Canvas().add_subplot(), x="n", y="time_s", log="xy")
     (points,) = ax.lines
     assert points.get_xydata() == pytest.approx(np.array([[4, 8], [1, 2], [2, 3]]))
@@ -187,7 +187,7 @@ def test_points_keep_their_rows_and_are_not_joined() -> None:
 
 
 def test_bars_begin_at_zero_and_have_their_numbers() -> None:
-    """The first row is at the top; each bar is as long as its number."""
+    """The first row is at the top, and each bar has its number as length and as text."""
     frame = ROWS.rename_axis("work").reset_index().assign(queue_s=1e-6)
     ax = plots.bars(frame, Canvas().add_subplot(), x="work", y=["time_s", "queue_s"])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["matmul", "add"]
@@ -232,8 +232,8 @@ def test_bars_begin_at_zero_and_have_their_numbers() -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(call: Callable[[], object], message: str) -> None:
-    """Each message says what is wrong and what to give."""
+def test_unusable_arguments_are_refused(call: Callable[[], object], message: str) -> None:
+    """The message names the problem and what to give instead."""
     with pytest.raises(InvalidOptionError) as error:
         call()
     assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""The roofline's figures are read back from their artists."""
+"""The roofline's figures draw roofs and points correctly, read back from their artists."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ POINTS = (
 
 
 def chart(*roofs: Roof, points: tuple[Point, ...] = POINTS) -> roofline.Chart:
-    """Return the points below some roofs."""
+    """Return a chart of the points with these roofs."""
     return roofline.chart(points, roofline.Ceilings(H200, "virtual", roofs))
 
 
@@ -57,18 +57,18 @@ def ax() -> Axes:
 
 
 def line(ax: Axes, label: str) -> Any:  # noqa: ANN401 # an artist
-    """Return the line of this label."""
+    """Return the line with this label."""
     return next(item for item in ax.get_lines() if item.get_label() == label)
 
 
 def slope(ax: Axes, name: str) -> Any:  # noqa: ANN401 # an artist
-    """Return the line whose name is written along it."""
+    """Return the line that has this name written along it."""
     assert name in [text.get_text() for text in ax.texts]
     return next(item for item in ax.get_lines() if item.get_gid() == name)
 
 
 def test_one_roof_is_drawn_with_a_band_for_all_evidence(ax: Axes) -> None:
-    """The line is the highest roof, which bends at its ridge; the band reaches to the lowest."""
+    """The line is the highest roof with its ridge, and the band reaches to the lowest."""
     figure(chart(SHEET, LIVE, MEASURED), ax)
     x, y = line(ax, "roofs: data sheet, live clocks, measured on the virtual GPU").get_data()
     assert {roof.ridge("tf32") for roof in (SHEET, LIVE, MEASURED)} <= set(x)
@@ -83,7 +83,7 @@ def test_one_roof_is_drawn_with_a_band_for_all_evidence(ax: Axes) -> None:
 
 
 def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
-    """Single precision has the slope of TF32 up to its own ridge, and then its own peak."""
+    """Float32 shares the memory slope with TF32, and has its own, lower peak."""
     figure(chart(SHEET), ax)
     branch = ax.get_lines()[1].get_data()
     assert branch[0][0] == SHEET.ridge("float32")
@@ -91,7 +91,7 @@ def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
 
 
 def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
-    """The floor's slope belongs to the smallest point: its bytes in that time."""
+    """The L2 and the floor are slopes; that of the floor is the smallest bytes over its time."""
     figure(chart(SHEET, MEASURED), ax)
     x, y = slope(ax, "L2, 8.00 TB/s").get_data()
     assert y[0] / x[0] == pytest.approx(8, rel=1e-12)
@@ -100,13 +100,13 @@ def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
 
 
 def test_a_floor_shorter_than_the_bytes_take_is_left_out(ax: Axes) -> None:
-    """Where even the smallest point is long, the floor limits nothing that is drawn."""
+    """If moving the smallest point's bytes takes longer than the floor, it is not drawn."""
     figure(chart(MEASURED, points=POINTS[1:]), ax)
     assert not [text for text in ax.texts if "floor" in text.get_text()]
 
 
-def test_points_say_by_their_shape_what_limits_them(ax: Axes) -> None:
-    """A point lies at its intensity and what it reached; work without FLOPs has no place."""
+def test_the_shape_of_a_point_shows_its_limit(ax: Axes) -> None:
+    """A point is at its intensity and rate, and work without FLOPs is left out."""
     figure(chart(SHEET), ax)
     x, y = line(ax, "virtual, bound by memory").get_data()
     assert list(x) == [1 / 12]
@@ -116,8 +116,8 @@ def test_points_say_by_their_shape_what_limits_them(ax: Axes) -> None:
     assert len(line(ax, "refined prediction").get_xdata()) == 4
 
 
-def test_what_hardware_reached_is_called_so(ax: Axes) -> None:
-    """Only times of the virtual GPU are called virtual, its roof as well."""
+def test_recorded_points_are_not_called_virtual(ax: Axes) -> None:
+    """Labels say "virtual" only for points and roofs of the virtual GPU."""
     points = [replace(each, source="recorded") for each in POINTS]
     figure(roofline.chart(points, roofline.Ceilings(H200, "recorded", (SHEET, MEASURED))), ax)
     assert line(ax, "reached, bound by memory")
@@ -126,14 +126,14 @@ def test_what_hardware_reached_is_called_so(ax: Axes) -> None:
 
 
 def names(ax: Axes) -> dict[str, float]:
-    """Return the intensity of each name that stands at a point."""
+    """Return the names at points, with their intensities."""
     roofs = ("float32", "tf32", "memory", "L2", "floor")
     named = (text for text in ax.texts if not text.get_text().startswith(roofs))
     return {text.get_text(): text.xy[0] for text in named}  # type: ignore[attr-defined] # annotations have it
 
 
 def test_names_stand_at_the_largest_points(ax: Axes) -> None:
-    """Each workload is named once, at the intensity of its largest point."""
+    """Each workload is named once, at its largest point, unless names are switched off."""
     figure(chart(SHEET, points=(*POINTS, point("matmul", 512, 1e-4))), ax)
     assert set(names(ax)) == {"add", "conv3x3", "matmul"}
     assert names(ax)["matmul"] == pytest.approx(4096 / 6, rel=1e-12)
@@ -143,15 +143,15 @@ def test_names_stand_at_the_largest_points(ax: Axes) -> None:
 
 
 def test_names_of_one_intensity_are_one_text(ax: Axes) -> None:
-    """Workloads side by side would write over each other."""
+    """Workloads of the same intensity share one text, so that names do not overlap."""
     points = (point("exp", 1 << 20, 1e-5), point("gelu", 1 << 20, 1e-5))
     points += (point("dropout", 1 << 20, 1e-5),)
     figure(chart(SHEET, points=points), ax)
     assert sorted(names(ax)) == ["exp, dropout", "gelu"]
 
 
-def test_nothing_but_moving_has_no_roofline(ax: Axes) -> None:
-    """Work without FLOPs alone is refused, with what to draw instead."""
+def test_work_without_flops_has_no_roofline(ax: Axes) -> None:
+    """If no point has FLOPs, the roofline is refused, and the message says what to draw."""
     with pytest.raises(InvalidOptionError) as error:
         figure(chart(SHEET, points=POINTS[-1:]), ax)
     assert str(error.value) == (
@@ -160,7 +160,7 @@ def test_nothing_but_moving_has_no_roofline(ax: Axes) -> None:
 
 
 def test_the_figure_says_that_it_is_virtual() -> None:
-    """Title, axes and series are in the description."""
+    """The title says that the chart is virtual, and the description has both axes."""
     found = plots.draw(figure, chart(SHEET), title="Add", alt="Two roofs.")
     assert found.title == "Add (virtual NVIDIA H200)"
     assert "Roofline chart" in found.description
@@ -169,7 +169,7 @@ def test_the_figure_says_that_it_is_virtual() -> None:
 
 
 def test_gaps_have_a_row_for_each_workload(ax: Axes) -> None:
-    """Both models' ratios lie in the row of their workload, sizes side by side."""
+    """Each workload has a row with the ratios to both predictions."""
     table = roofline.table(POINTS)
     gaps(table, ax)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == [
@@ -184,12 +184,12 @@ def test_gaps_have_a_row_for_each_workload(ax: Axes) -> None:
 
 
 def test_gaps_of_nothing_are_refused(ax: Axes) -> None:
-    """An empty table cannot be drawn."""
+    """An empty table is refused."""
     with pytest.raises(InvalidOptionError, match=r"^the frame has no rows"):
         gaps(roofline.table([]), ax)
 
 
 def test_names_of_one_place_fit_into_the_picture() -> None:
-    """Three of them are written, and how many more there are."""
+    """A text has at most three names and the number of the others."""
     assert _roofline._some(["add", "exp", "sum"]) == "add, exp, sum"
     assert _roofline._some(["add", "exp", "sum", "sort", "fft"]) == "add, exp, sum +2"

@@ -1,6 +1,7 @@
-"""Probes of automatic mixed precision: which type each operator computes in.
+"""Probes of automatic mixed precision check the type in which each operator computes.
 
-The lists are those of PyTorch's "CUDA Ops that can autocast to float16" and the two after it.
+The lists of operators come from PyTorch's documentation: "CUDA Ops that can autocast to float16"
+and the two sections after it.
 """
 
 import functools
@@ -27,7 +28,7 @@ def _dtype(program: Callable[[], torch.Tensor]) -> str:
 def _wrong(
     programs: Mapping[str, Callable[[], torch.Tensor]], expected: torch.dtype
 ) -> Callable[[], object]:
-    """Return a program that runs others under autocast and names those of another type."""
+    """Return a program that runs others under autocast and lists results of another type."""
 
     def run() -> dict[str, str]:
         found = {name: _dtype(program) for name, program in programs.items()}
@@ -248,19 +249,21 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("operators in half", _wrong(TO_HALF, HALF), {}),
         Gives("operators in float", _wrong(TO_FLOAT, FLOAT), {}),
         Gives("operators in the widest type", _wrong(TO_WIDEST, FLOAT), {}),
-        Gives("operators as they come", _wrong(UNCHANGED, HALF), {}),
-        Gives("values are near", _near),
+        Gives("operators that keep their type", _wrong(UNCHANGED, HALF), {}),
+        Gives("values close to float32", _near),
         Gives(
-            "doubles and integers stay", _of_doubles, [torch.float64, torch.float64, torch.int32]
+            "doubles and integers keep their type",
+            _of_doubles,
+            [torch.float64, torch.float64, torch.int32],
         ),
-        Gives("in place and out= stay", _with_out, [FLOAT, FLOAT]),
+        Gives("in place and out= keep their type", _with_out, [FLOAT, FLOAT]),
         Gives("nested", _nested, [BFLOAT, FLOAT, FLOAT, HALF, BFLOAT, FLOAT]),
         Gives("a training step", _trained, [HALF, FLOAT, {FLOAT}]),
         Gives("decorator", _decorated, BFLOAT),
         Gives("custom_fwd and custom_bwd", _custom, [FLOAT, HALF]),
         Gives("state", _states, [False, HALF, True, BFLOAT, False, False, False, True]),
-        Gives("casts of weights are kept", _cached, [2 * 64 * 64, FLOAT]),
-        Gives("host and device apart", _on_host, [FLOAT, BFLOAT, FLOAT]),
+        Gives("casts of weights are reused", _cached, [2 * 64 * 64, FLOAT]),
+        Gives("host and device have their own autocast", _on_host, [FLOAT, BFLOAT, FLOAT]),
         Gives("torch.amp.autocast", _under(lambda: torch.amp.autocast("cuda")), HALF),
         Gives(
             "torch.amp.autocast_mode",

@@ -1,4 +1,4 @@
-"""Probes of autograd: gradients, hooks, checkpoints, modes, and the function transforms."""
+"""Probes of autograd: gradients, hooks, checkpoints, modes and function transforms."""
 
 import torch
 from torch import nn
@@ -174,11 +174,11 @@ FAMILIES: dict[str, list[Probe]] = {
                     [normal(d, 1).requires_grad_()],
                     allow_unused=True,
                 ),
-                "accumulated over two passes": _twice,
+                "gradients accumulated over two passes": _twice,
                 "in place on views": _in_place_on_views,
                 "hooks of tensors": _tensor_hooks,
                 "hooks of modules": _module_hooks,
-                "hooks after accumulating": _after_accumulating,
+                "hooks after accumulating a gradient": _after_accumulating,
                 "checkpoint": _checkpointed(reentrant=False),
                 "checkpoint, reentrant": _checkpointed(reentrant=True),
                 "checkpoint of a sequence": lambda d: checkpoint_sequential(
@@ -191,7 +191,7 @@ FAMILIES: dict[str, list[Probe]] = {
                 "custom function": _custom_function,
                 "no_grad, enable_grad, inference_mode": _modes,
                 "hooks of saved tensors": _saved_tensor_hooks,
-                "saved on the host": _saved_on_host,
+                "saved tensors on the host": _saved_on_host,
                 "detach shares memory": lambda d: normal(d, 3).requires_grad_().detach().add_(1),
                 "gradient of an index": lambda d: torch.autograd.functional.jacobian(
                     lambda x: x[[0, 2]] * x[1], normal(d, 3)
@@ -215,7 +215,7 @@ FAMILIES: dict[str, list[Probe]] = {
         ),
         Gives("checkpoint keeps the random numbers", _checkpointed_dropout),
         Gives(
-            "name of the node",
+            "name of an autograd node",
             lambda: type(torch.ones(2, device="cuda", requires_grad=True).exp().grad_fn).__name__,
             "ExpBackward0",
         ),
@@ -232,7 +232,7 @@ FAMILIES: dict[str, list[Probe]] = {
             r"Trying to backward through the graph a second time .*",
         ),
         Raises(
-            "changed before backward",
+            "a saved tensor changed before backward",
             _changed_too_early,
             RuntimeError,
             r"one of the variables needed for gradient computation has been modified by an "
@@ -240,13 +240,13 @@ FAMILIES: dict[str, list[Probe]] = {
             r"\w+, is at version 1; expected version 0 instead\..*",
         ),
         Raises(
-            "made in inference mode, saved for backward",
+            "an inference tensor saved for backward",
             lambda: torch.ones(2, device="cuda", requires_grad=True) * _made_in_inference(),
             RuntimeError,
             r"Inference tensors cannot be saved for backward\..*",
         ),
         Raises(
-            "made in inference mode, changed outside",
+            "an inference tensor changed outside",
             lambda: _made_in_inference().add_(1),
             RuntimeError,
             r"Inplace update to inference tensor outside InferenceMode is not allowed\..*",

@@ -1,4 +1,4 @@
-"""Probes of devices: what they are, which is current, two of them, and torch.accelerator."""
+"""Probes of devices: properties, the current device, two devices, and torch.accelerator."""
 
 import io
 
@@ -226,25 +226,25 @@ FAMILIES: dict[str, list[Probe]] = {
             [None] * 3,
         ),
         Raises(
-            "a device that is not there",
+            "a device that does not exist",
             lambda: torch.ones(1, device="cuda:1"),
             RuntimeError,
             r"CUDA error: invalid device ordinal.*",
         ),
         Raises(
-            "moving to a device that is not there",
+            "moving to a device that does not exist",
             lambda: torch.ones(1).to("cuda:1"),
             RuntimeError,
             r"CUDA error: invalid device ordinal.*",
         ),
         Raises(
-            "choosing a device that is not there",
+            "choosing a device that does not exist",
             lambda: torch.cuda.set_device(1),
             RuntimeError,
             r"CUDA error: invalid device ordinal.*",
         ),
         Raises(
-            "properties of a device that is not there",
+            "properties of a device that does not exist",
             lambda: torch.cuda.get_device_properties(1),
             AssertionError,
             r"Invalid device id",
@@ -259,7 +259,7 @@ FAMILIES: dict[str, list[Probe]] = {
         ),
         Gives("device_of", _device_of, [1, 0, "cuda:1", 1, [2.0, 2.0]], n_gpus=2),
         Gives(
-            "copies between them",
+            "copies between two devices",
             _between,
             ["cuda:1", [0.0, 2.0, 4.0], "cuda:0", [0.0, 1.0, 2.0]],
             n_gpus=2,
@@ -273,7 +273,7 @@ FAMILIES: dict[str, list[Probe]] = {
         ),
         Gives("events of each", _events_of_each, [True, True, "cuda:1"], n_gpus=2),
         Raises(
-            "the time between their events",
+            "an interval between events of two devices",
             _time_between_devices,
             torch.AcceleratorError,
             "CUDA error: invalid resource handle.*",

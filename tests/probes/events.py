@@ -1,4 +1,4 @@
-"""Probes of events, and of the streams and events that name no kind of device."""
+"""Probes of ``torch.cuda.Event``, and of ``torch.Stream`` and ``torch.Event``."""
 
 from collections.abc import Callable
 
@@ -141,7 +141,7 @@ FAMILIES: dict[str, list[Probe]] = {
             _generic,
             [True, False, False, True, True, "cuda:0", "cuda:0"],
         ),
-        Gives("with those of torch.cuda", _between_generic_and_cuda, [True, True]),
+        Gives("mixed with torch.cuda's", _between_generic_and_cuda, [True, True]),
         Gives("instances", _relations, [True, True, True, False, True, False]),
     ],
 }

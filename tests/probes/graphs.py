@@ -158,7 +158,7 @@ def _memory_is_kept() -> list[bool]:
     return [y.data_ptr() == address, address not in {t.data_ptr() for t in others}]
 
 
-def _events_round_a_replay() -> bool:
+def _events_around_a_replay() -> bool:
     x, graph = torch.ones(1 << 16, device="cuda"), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(20):
@@ -174,10 +174,10 @@ def _events_round_a_replay() -> bool:
 
 @contextmanager
 def _ended_afterwards() -> Iterator[tuple[int, int]]:
-    """Give a memory pool for a capture that fails, and end afterwards what is left of that.
+    """Yield a memory pool for a capture that fails, and clean up after the failure.
 
-    PyTorch itself goes on as if capturing: its allocator fills the pool, the capture's stream
-    is the current one, and random numbers are refused until another capture succeeds.
+    PyTorch itself stays in the state of a capture: its allocator fills the pool, the capture's
+    stream is current, and random numbers are refused until another capture succeeds.
     """
     before, pool = torch.cuda.current_stream(), torch.cuda.graph_pool_handle()
     try:
@@ -236,7 +236,7 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("a registered generator", _registered_generator),
         Gives("a shared pool", _shared_pool, [[4.0] * 4, True, False, 2]),
         Gives("memory stays with the graph", _memory_is_kept, [True, True]),
-        Gives("events around a replay", _events_round_a_replay),
+        Gives("events around a replay", _events_around_a_replay),
         Gives("reset", _reset, [3.0, 3.0]),
         Gives("after a failed capture", _works_after_a_failed_capture, [False, [2.0, 2.0]]),
         Raises(

@@ -46,7 +46,7 @@ def _multihead(d: str) -> list[object]:
     return [out, weights, *(p.grad for p in module.parameters())]
 
 
-def _encoder_at_rest(d: str) -> torch.Tensor:
+def _encoder_in_evaluation(d: str) -> torch.Tensor:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to(d).eval()
     with torch.no_grad():
         return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)(normal(d, 2, 5, 16))
@@ -96,7 +96,7 @@ def _ctc(d: str) -> torch.Tensor:
     return functional.ctc_loss(log_p, targets, lengths, torch.tensor([2, 1], device=d))
 
 
-def _normed_at_rest(d: str) -> torch.Tensor:
+def _normed_in_evaluation(d: str) -> torch.Tensor:
     return nn.BatchNorm2d(3).to(d).eval()(normal(d, 2, 3, 4, 4))
 
 
@@ -157,7 +157,7 @@ FAMILIES: dict[str, list[Probe]] = {
     "norms": [
         Same("batch 1d", _trained(lambda: nn.BatchNorm1d(4), 6, 4)),
         Same("batch 2d", _trained(lambda: nn.BatchNorm2d(3), 2, 3, 4, 4)),
-        Same("batch, at rest", _normed_at_rest),
+        Same("batch, in evaluation", _normed_in_evaluation),
         Same("layer", _trained(lambda: nn.LayerNorm(8), 4, 8)),
         Same("group", _trained(lambda: nn.GroupNorm(2, 4), 2, 4, 5)),
         Same("instance", _trained(lambda: nn.InstanceNorm2d(3, affine=True), 2, 3, 4, 4)),
@@ -179,7 +179,7 @@ FAMILIES: dict[str, list[Probe]] = {
     "embedding": [Same("table and bags", _embedded)],
     "recurrent": [
         Same("LSTM", _trained(lambda: nn.LSTM(3, 5, num_layers=2, batch_first=True), 2, 4, 3)),
-        Same("LSTM, both ways", _trained(lambda: nn.LSTM(3, 5, bidirectional=True), 4, 2, 3)),
+        Same("LSTM, bidirectional", _trained(lambda: nn.LSTM(3, 5, bidirectional=True), 4, 2, 3)),
         Same("GRU", _trained(lambda: nn.GRU(3, 5), 4, 2, 3)),
         Same("RNN", _trained(lambda: nn.RNN(3, 5, nonlinearity="relu"), 4, 2, 3)),
         Same(
@@ -225,7 +225,7 @@ FAMILIES: dict[str, list[Probe]] = {
                 16,
             ),
         ),
-        Same("encoder, at rest", _encoder_at_rest),
+        Same("encoder, in evaluation", _encoder_in_evaluation),
         Same("decoder layer", _decoder),
     ],
     "losses": [

@@ -1,4 +1,4 @@
-"""Probes of device memory: what is counted, reserved, released, and refused."""
+"""Probes of device memory: what is allocated, reserved, released and refused."""
 
 import gc
 
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def _counts() -> list[object]:
-    gc.collect()  # what is left of other programs must not go in between
+    gc.collect()  # garbage of other programs must not be freed in between
     before = torch.cuda.memory_allocated()
     x = torch.empty(1000, device="cuda")
     one = torch.cuda.memory_allocated() - before
@@ -173,7 +173,7 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("memory_allocated", _counts, [4096, 4096 + 16 * MIB, 0]),
         Gives("memory_reserved and empty_cache", _reserves, [64 * MIB, 64 * MIB, 0]),
         Gives("max_memory_allocated", _peaks, [8 * MIB, 0]),
-        Gives("memory is used again", _reused),
+        Gives("memory is reused", _reused),
         Gives("views share memory", _views_share, [4096, 0, 4096]),
         Gives("memory_stats", _statistics, [[], True, 0, 0, True, True]),
         Gives("memory_summary", _summary, [True, True, True]),
@@ -183,7 +183,7 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("MemPool", _pool, [2, True, 1024.0]),
         Gives("memory_snapshot", _segments, [True, True, True]),
         Gives("torch.accelerator", _accelerator, [True, True, True, True, None, None, True]),
-        Gives("record_stream keeps memory", _held_by_side_stream),
+        Gives("record_stream delays the reuse of memory", _held_by_side_stream),
         Gives(
             "reset_accumulated_memory_stats",
             lambda: torch.cuda.reset_accumulated_memory_stats(0),
@@ -202,7 +202,7 @@ FAMILIES: dict[str, list[Probe]] = {
             [False, True],
         ),
         Gives(
-            "made pinned",
+            "factories with pin_memory",
             lambda: [
                 torch.tensor([1], pin_memory=True).is_pinned(),
                 torch.empty(3, pin_memory=True).is_pinned(),

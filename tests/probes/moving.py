@@ -170,16 +170,16 @@ FAMILIES: dict[str, list[Probe]] = {
     "moving": [
         *same(
             {
-                "into parts of a tensor": _copied_into_parts,
-                "a copy is apart from its source": _host_copy_is_apart,
+                "copies into parts of a tensor": _copied_into_parts,
+                "a copy does not share memory with its source": _host_copy_is_apart,
                 "like another tensor": _like_each_other,
                 "numbers of NumPy": _numpy_numbers,
                 "operators of Python": _python_operators,
                 "as numbers of Python": _as_python_numbers,
                 "loops": _loops,
                 "steps by hand": _by_hand,
-                "memory that is shared": _shared_by_views,
-                "results that are given": _results_given,
+                "views and state share memory": _shared_by_views,
+                "results written to out=": _results_given,
                 "states between devices": _state_between_devices,
                 "from an array, and back": lambda d: (
                     torch.from_numpy(np.arange(6.0).reshape(2, 3).T).to(d)[::2].contiguous()
@@ -196,9 +196,9 @@ FAMILIES: dict[str, list[Probe]] = {
                 ),
             }
         ),
-        Same("out of parts of a tensor", _copied_out_of_parts, on_host=True),
+        Same("copies from parts of a tensor", _copied_out_of_parts, on_host=True),
         Same("made on the host from the device", _made_on_the_host, on_host=True),
-        Gives("activations are held for backward", _activations_are_held, [True, True]),
+        Gives("activations are saved for backward", _activations_are_held, [True, True]),
         Gives(
             "as_tensor of a device tensor",
             lambda: torch.as_tensor(x := torch.ones(2, device="cuda")) is x,
@@ -209,13 +209,13 @@ FAMILIES: dict[str, list[Probe]] = {
         ),
         Gives("a model without memory", _without_memory, [True, 0, "cuda", [[3.0]]]),
         Raises(
-            "copying what has no memory",
+            "copying a meta tensor",
             lambda: torch.empty(2, device="meta").to("cuda"),
             NotImplementedError,
             r"Cannot copy out of meta tensor; no data!.*",
         ),
         Raises(
-            "a large array by accident",
+            "an array of a device tensor",
             lambda: np.array([torch.ones(2, device="cuda")]),
             TypeError,
             r"can't convert cuda:0 device type tensor to numpy\. .*",

@@ -71,7 +71,7 @@ FAMILIES: dict[str, list[Probe]] = {
                     normal(d, 2, 2, dtype=torch.complex64) @ normal(d, 2, 2, dtype=torch.cfloat),
                 ),
                 "scalars of the host": _mix_host_scalars,
-                "0-dim with more": lambda d: (
+                "0-dim with more dimensions": lambda d: (
                     torch.tensor(2, device=d) * normal(d, 3),
                     normal(d, 3).half() + torch.tensor(1.0, device=d),
                 ),
@@ -286,9 +286,7 @@ FAMILIES: dict[str, list[Probe]] = {
                     torch.cov(normal(d, 3, 8)),
                     torch.corrcoef(normal(d, 3, 8)),
                 ),
-                "accumulated in another type": lambda d: (
-                    normal(d, 9).half().sum(dtype=torch.float32)
-                ),
+                "a sum in another type": lambda d: normal(d, 9).half().sum(dtype=torch.float32),
                 "trace": lambda d: normal(d, 3, 3).trace(),
             }
         )

@@ -13,7 +13,10 @@ def _spd(d: str) -> torch.Tensor:
 def _svd_back(d: str) -> list[torch.Tensor]:
     a = normal(d, 4, 3, dtype=torch.float64)
     u, s, vh = torch.linalg.svd(a, full_matrices=False)
-    return [s, u @ torch.diag(s) @ vh]  # signs are free
+    return [
+        s,
+        u @ torch.diag(s) @ vh,
+    ]  # the signs of u and vh may differ, so compare their product
 
 
 def _qr_back(d: str) -> list[torch.Tensor]:

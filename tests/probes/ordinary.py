@@ -75,7 +75,7 @@ def _device_objects() -> list[bool]:
     buffer.seek(0)
     return [
         isinstance(device, torch.device),
-        type(device) == torch.device,  # noqa: E721 # programs do
+        type(device) == torch.device,  # noqa: E721 # programs compare so
         pickle.loads(pickle.dumps(device)) == device,
         copy.deepcopy(device) == device,
         torch.load(buffer)["device"] == device,
@@ -87,7 +87,7 @@ def _device_objects() -> list[bool]:
 def _copy_by_position(d: str) -> list[object]:
     x = torch.ones(2, device=d)
     moved = [
-        x.to(torch.float32, False, True),  # noqa: FBT003 # by position is what is probed
+        x.to(torch.float32, False, True),  # noqa: FBT003 # positional arguments are what is probed
         x.to(x.device, torch.float32, False, True),  # noqa: FBT003 # as above
         x.to(x, False, True),  # noqa: FBT003 # as above
         x.to(x.device, torch.float32, True),  # noqa: FBT003 # as above
@@ -147,7 +147,7 @@ def _encoder_with_nested_tensors() -> list[int]:
 def _host_tensors_of_other_layouts() -> list[object]:
     sparse = torch.eye(3).to_sparse()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch calls it a prototype
+        warnings.simplefilter("ignore")  # PyTorch warns that nested tensors are a prototype
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
         rows = torch.eye(2).to_sparse_csr()
     return [
@@ -236,7 +236,7 @@ def _pinned_again() -> list[object]:
         torch.cuda._sleep(10_000_000)
         host = x.to("cpu", non_blocking=True)
     del host
-    other = torch.empty(1 << 20, pin_memory=True)  # a copy still writes into the first
+    other = torch.empty(1 << 20, pin_memory=True)  # a copy still writes to the first block
     more = torch.cuda.host_memory_stats()["num_host_alloc"] - before
     torch.cuda.synchronize()
     return [again, more, other.is_pinned()]
@@ -252,7 +252,7 @@ def _fft_plans() -> list[object]:
     return [*seen, cache.size]
 
 
-def _kernel_of_ones_own() -> str:
+def _custom_kernel() -> str:
     code = "template <typename T> T doubled(T x) { return x + x; }"
     made: Any = torch.cuda.jiterator._create_jit_fn(code)
     return str(made.kernel_name)
@@ -261,7 +261,7 @@ def _kernel_of_ones_own() -> str:
 def _accelerator_graph() -> list[float]:
     graph_class: Any = getattr(torch.accelerator, "Graph", None)
     if graph_class is None:
-        return [3.0]  # torch is older than the class
+        return [3.0]  # this version of torch does not have the class
     x = torch.ones(1, device="cuda")
     graph, stream = graph_class(), torch.Stream()
     with stream, graph:
@@ -281,8 +281,8 @@ FAMILIES: dict[str, list[Probe]] = {
                 "copy by position": _copy_by_position,
                 "DataParallel over one device": _one_device_in_parallel,
                 "an encoder with padding": _encoder_with_padding,
-                "work on nothing": _empty_work,
-                "products in place": _in_place_products,
+                "empty tensors": _empty_work,
+                "matmuls in place": _in_place_products,
                 "results in out=": _results_in_out,
                 "complex matrices": _complex_matrices,
             }
@@ -301,14 +301,14 @@ FAMILIES: dict[str, list[Probe]] = {
             [[[1.0, 1.0]] * 3, [1.0, 1.0], [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]],
         ),
         Gives("types converted by the host", _converted_by_the_host, [3.0] * 4),
-        Gives("pinned memory that is used again", _pinned_again, [0, 1, True]),
+        Gives("pinned memory is reused", _pinned_again, [0, 1, True]),
         Gives(
             "a profile",
             _profiled,
             [2, True, True, ["aten::exp", "aten::exp"], 2, True],
         ),
         Gives("plans of FFTs", _fft_plans, [4096, 10, 0]),
-        Gives("making a kernel of one's own", _kernel_of_ones_own, "doubled"),
+        Gives("making a custom kernel", _custom_kernel, "doubled"),
         Gives("torch.accelerator.Graph", _accelerator_graph, [3.0]),
         Gives(
             "cuDNN and identity",

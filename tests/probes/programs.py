@@ -49,7 +49,7 @@ class _Block(nn.Module):
         self.mix = nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Attend to what came before, then mix the features."""
+        """Return the result of causal attention and a feed-forward network."""
         n, length, width = x.shape
         q, k, v = self.qkv(self.norm(x)).view(n, length, 3, 2, 8).permute(2, 0, 3, 1, 4)
         out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -66,7 +66,7 @@ class _Gpt(nn.Module):
         self.head.weight = self.tokens.weight
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the scores of the next token at each place."""
+        """Return the logits of the next token at each position."""
         x = self.tokens(ids) + self.places(torch.arange(ids.size(1), device=ids.device))
         for block in self.blocks:
             x = block(x)

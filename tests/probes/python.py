@@ -1,4 +1,4 @@
-"""Probes of what Python sees: types, default devices, flags, timers, marks."""
+"""Probes of types, default devices, flags, timers and NVTX marks, as Python sees them."""
 
 import timeit
 import warnings

@@ -1,6 +1,6 @@
 """Probes of the device's random numbers: seeds, states, generators, distributions.
 
-The numbers themselves are other ones than those of hardware; that they repeat is what counts.
+The numbers are not those of a CUDA GPU. The probes check that equal seeds and states repeat them.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def _draw(n: int = 4) -> list[float]:
 
 
 def _repeats(rewind: Callable[[], Callable[[], object]]) -> Callable[[], list[bool]]:
-    """Return a program that resets the generator: the same numbers again, then others."""
+    """Return a program that draws twice, resets the generator, and compares what it draws."""
 
     def run() -> list[bool]:
         back = rewind()
@@ -180,13 +180,13 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("get_rng_state and set_rng_state", _repeats(_by_state), [True] * 3),
         Gives("get_rng_state_all and set_rng_state_all", _repeats(_by_all_states), [True] * 3),
         Gives("state of the default generator", _repeats(_by_generator_state), [True] * 3),
-        Gives("generators of one's own", _generators, [True, False, "cuda", 3]),
+        Gives("generators of the program", _generators, [True, False, "cuda", 3]),
         Gives("a cloned generator", _cloned),
         Gives("offset of a generator", _offset, [8, True]),
         Gives("fork_rng", _forked, [True, True]),
         Gives("the host's numbers are untouched", _host_is_untouched),
         Gives("form of the state", _state_travels, [torch.uint8, torch.Size([16]), "cpu"]),
-        Gives("seeds that are told", _seeds, [77, 77, True, 1]),
+        Gives("reported seeds", _seeds, [77, 77, True, 1]),
         Gives("distributions", _moments, [True] * 7),
         Gives("multinomial", _multinomial, [0, True, [1, 2]]),
         Gives("dropout repeats", _dropout_repeats),
@@ -197,7 +197,7 @@ FAMILIES: dict[str, list[Probe]] = {
             "Expected a 'cuda' device type for generator but found 'cpu'",
         ),
         Same(
-            "a permutation holds each number once",
+            "a permutation has each number once",
             lambda d: torch.randperm(9, device=d).sort().values,
         ),
         Same("shuffled rows", lambda d: normal(d, 5, 2)[torch.randperm(5, device=d)].sum(0)),

@@ -1,4 +1,4 @@
-"""Probes of what the virtual GPU does not model: refused by name, and never computed wrongly."""
+"""Probes of features without a model, which are refused by name and never computed wrongly."""
 
 import threading
 from collections.abc import Callable
@@ -14,12 +14,12 @@ _KERNEL = r"template <typename T> T square(T x) { return x * x; }"
 
 
 def _no_model_of(name: str) -> str:
-    """Return the pattern of a refusal: what was asked for, and what to use instead."""
+    """Return the pattern of a refusal's message: the name, and what to use instead."""
     return rf"the virtual GPU has no model of {name}; .+"
 
 
 def _in_another_thread(work: Callable[[], object]) -> Callable[[], object]:
-    """Return a program that does the work in a second thread and raises its error here."""
+    """Return a program that runs the work in a second thread and raises its error here."""
 
     def run() -> object:
         raised: list[BaseException] = []
@@ -27,7 +27,7 @@ def _in_another_thread(work: Callable[[], object]) -> Callable[[], object]:
         def target() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001 # it is raised again below
+            except BaseException as error:  # noqa: BLE001 # raised again below
                 raised.append(error)
 
         thread = threading.Thread(target=target)
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: torch.cuda._compile_kernel("__global__ void f() {}", "f"),
         r"torch\.cuda\._compile_kernel",
     ),
-    "operators of one's own": (_custom_operator, r"gpulab_probe\.doubled\.default"),
+    "custom operators": (_custom_operator, r"gpulab_probe\.doubled\.default"),
     "DLPack": (lambda: torch.from_dlpack(torch.ones(2, device="cuda")), r"DLPack"),
     "the array interface": (
         lambda: torch.ones(2, device="cuda").__cuda_array_interface__,
@@ -132,6 +132,6 @@ FAMILIES: dict[str, list[Probe]] = {
             Raises(name, run, NotModelledError, _no_model_of(pattern))
             for name, (run, pattern) in REFUSED.items()
         ),
-        Gives("cudart is there or refused", _cudart),
+        Gives("cudart exists or is refused", _cudart),
     ]
 }

@@ -1,4 +1,4 @@
-"""Probes of torch.save and torch.load: tensors, modules, optimizers, and where they land."""
+"""Probes of torch.save and torch.load: tensors, modules, optimizers, and their devices."""
 
 import io
 import pickle
@@ -13,7 +13,7 @@ def _net(d: str) -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).to(d)
 
 
-def _through_file(value: object, **options: object) -> object:  # as torch.load takes them
+def _through_file(value: object, **options: object) -> object:  # the options of torch.load
     file = io.BytesIO()
     torch.save(value, file)
     file.seek(0)
@@ -73,7 +73,7 @@ FAMILIES: dict[str, list[Probe]] = {
             lambda d: _through_file({"x": normal("cpu", 3)}, map_location=torch.device(d)),
         ),
         Gives(
-            "device of what was loaded",
+            "device of a loaded tensor",
             lambda: str(_through_file(torch.ones(2, device="cuda")).device),
             "cuda:0",
         ),

@@ -1,4 +1,4 @@
-"""Probes of how tensors are made, viewed, rearranged and assigned to."""
+"""Probes of factories, views, rearranging and assignment."""
 
 import numpy as np
 import torch
@@ -122,7 +122,7 @@ FAMILIES: dict[str, list[Probe]] = {
                 "one hot": lambda d: torch.nn.functional.one_hot(
                     torch.tensor([0, 2, 1], device=d), 4
                 ),
-                "tensors of no elements": lambda d: (
+                "tensors without elements": lambda d: (
                     torch.zeros(0, 3, device=d).sum(),
                     torch.zeros(0, 3, device=d).sum(dim=0),
                     torch.cat([torch.zeros(0, device=d), torch.ones(2, device=d)]),
@@ -166,7 +166,7 @@ FAMILIES: dict[str, list[Probe]] = {
                     torch.tensor_split(normal(d, 7), 3),
                     torch.hsplit(normal(d, 4, 4), 2),
                 ),
-                "diagonal and its writing": lambda d: (
+                "reading and writing a diagonal": lambda d: (
                     normal(d, 3, 4).diagonal(),
                     torch.zeros(3, 3, device=d).fill_diagonal_(2),
                     torch.diag_embed(normal(d, 3)),
@@ -239,8 +239,8 @@ FAMILIES: dict[str, list[Probe]] = {
                 ),
                 "resize_": lambda d: (normal(d, 6).resize_(2, 2), normal(d, 2).resize_(8).shape),
                 "set_": lambda d: torch.zeros(2, device=d).set_(torch.ones(3, device=d)),
-                "by host indices of several lengths": _index_by_host_tensors_of_several_lengths,
-                "by lists and arrays": lambda d: (
+                "host indices of several lengths": _index_by_host_tensors_of_several_lengths,
+                "lists and arrays as indices": lambda d: (
                     normal(d, 4, 5)[[0, 2]],
                     normal(d, 4, 5)[[0, 2], [1, 4]],
                     normal(d, 4, 5)[np.array([3, 1])],

@@ -1,4 +1,4 @@
-"""Probes of streams: which is current, what waits for what, what overlaps."""
+"""Probes of streams: the current stream, waits, overlap and priorities."""
 
 import time
 
@@ -138,7 +138,7 @@ def _host_goes_on() -> list[bool]:
 
 
 class _Noting(torch.autograd.Function):
-    """Doubles; on the way back it notes the current stream, and is slow."""
+    """A slow doubling whose backward pass appends the current stream to a list."""
 
     @staticmethod
     def forward(context: FunctionCtx, x: torch.Tensor, seen: list[object]) -> torch.Tensor:
@@ -152,7 +152,7 @@ class _Noting(torch.autograd.Function):
         return gradients[0] * 2, None
 
 
-def _backward_where_forward_was() -> list[object]:
+def _backward_on_the_stream_of_forward() -> list[object]:
     side, seen = torch.cuda.Stream(), []
     x = torch.ones(3, device="cuda", requires_grad=True)
     side.wait_stream(torch.cuda.current_stream())
@@ -175,8 +175,8 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("with stream", _with_stream, [True, False]),
         Gives("set_stream", _set_stream, [True, True]),
         Gives(
-            "backward where forward was",
-            _backward_where_forward_was,
+            "backward on the stream of forward",
+            _backward_on_the_stream_of_forward,
             [["default", "side", "side"], [6.0] * 3, False],
         ),
         Gives("query and synchronize", _queries, [True, False, True]),
@@ -187,11 +187,11 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("ExternalStream", _external, [True, True, True]),
         Gives("a copy on a side stream", _copy_beside, [1.0, 2.0, 3.0, 4.0]),
         Gives(
-            "a copy to the host that nobody waited for",
+            "a copy to the host without a wait",
             _out_without_waiting,
             [[0.0] * 4, [2.0] * 4],
         ),
-        Gives("the host goes on", _host_goes_on, [True, True]),
+        Gives("a launch does not block the host", _host_goes_on, [True, True]),
         Gives(
             "repr",
             lambda: repr(torch.cuda.Stream()).startswith(

@@ -1,4 +1,4 @@
-"""Probes: a few lines of ordinary PyTorch each, and the judgement of their results."""
+"""A probe is a few lines of ordinary PyTorch with the result that it must have."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ import torch
 
 import gpulab
 
-# Relative and absolute: a GPU adds in another order than a CPU, and so may the virtual one.
+# Relative and absolute. A GPU adds in another order than a CPU, so results differ by rounding.
 TOLERANCES = {
     torch.float16: 2e-3,
     torch.bfloat16: 2e-2,
@@ -22,43 +22,43 @@ Place = Callable[[int], AbstractContextManager[object]]
 
 
 def virtual(n_gpus: int) -> AbstractContextManager[object]:
-    """Return the virtual machine with this many GPUs, ready to be entered."""
+    """Return a context that enters a virtual machine with this many GPUs."""
     if n_gpus == 1:
         return gpulab.virtual_gpu("H200", first_use=False)
     return gpulab.virtual_gpu("H200", first_use=False, count=n_gpus)
 
 
 def hardware(n_gpus: int) -> AbstractContextManager[object]:
-    """Return nothing to enter: the GPUs of this computer are there as they are."""
+    """Return an empty context, as the GPUs of this computer need no entering."""
     if torch.cuda.device_count() < n_gpus:
         raise LookupError(f"this computer has {torch.cuda.device_count()} GPUs, not {n_gpus}")
-    torch.backends.cudnn.allow_tf32 = False  # else convolutions differ in the third digit
+    torch.backends.cudnn.allow_tf32 = False  # with TF32 convolutions differ in the third digit
     return nullcontext()
 
 
 class Probe(Protocol):
-    """A small program and what it must show."""
+    """A small program and the result that it must have."""
 
     @property
     def name(self) -> str:
-        """What the program uses, in words."""
+        """The feature that the program uses, in words."""
 
     def check(self, place: Place) -> None:
-        """Run the program, in ``place``, and raise AssertionError if it does something else."""
+        """Run the program in ``place``, and raise AssertionError if its result is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A program that must give on the GPU what it gives on the CPU.
+    """A program whose result on the GPU must be that of the CPU.
 
     Attributes
     ----------
     run
         Takes the name of a device and returns tensors or plain values, in any containers.
     on_host
-        Whether the tensors that it returns lie on the host.
+        Whether the program returns tensors on the host.
     tolerance
-        Relative and absolute; None takes the one of the type.
+        Relative and absolute tolerance; None means that of the type.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Same:
     tolerance: float | None = None
 
     def check(self, place: Place) -> None:
-        """Compare values, types, shapes and containers."""
+        """Compare values, types, shapes and containers with those of the CPU."""
         torch.manual_seed(0)
         expected = self.run("cpu")
         with place(1):
@@ -78,7 +78,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """A program without a counterpart on the CPU, and the plain value that it must return."""
+    """A program that must return a given plain value, for features that the CPU lacks."""
 
     name: str
     run: Callable[[], object]
@@ -95,7 +95,7 @@ class Gives:
 
 @dataclass(frozen=True, slots=True)
 class Raises:
-    """A program that must be refused, with the pattern of the whole message."""
+    """A program that must raise an error, with a pattern for its whole message."""
 
     name: str
     run: Callable[[], object]
@@ -104,7 +104,7 @@ class Raises:
     n_gpus: int = 1
 
     def check(self, place: Place) -> None:
-        """Compare the type and the message of the error."""
+        """Compare the type and the message of the error with the expected ones."""
         with place(self.n_gpus):
             try:
                 found = self.run()
@@ -117,7 +117,7 @@ class Raises:
 
 
 def fetch(value: object, device_type: str) -> object:
-    """Copy the tensors in ``value`` to the host; each must be on a device of this type."""
+    """Return ``value`` with its tensors on the host; each must be on a device of this type."""
     if isinstance(value, torch.Tensor):
         if value.device.type != device_type:
             raise AssertionError(f"a tensor is on {value.device}, expected {device_type}")
@@ -130,7 +130,7 @@ def fetch(value: object, device_type: str) -> object:
 
 
 def compare(found: object, expected: object, tolerance: float | None = None) -> None:
-    """Raise AssertionError where two values differ in value, type or shape."""
+    """Raise AssertionError if two values differ in value, type or shape."""
     if type(found) is not type(expected):
         raise AssertionError(f"{found!r} is a {type(found).__name__}, expected {expected!r}")
     if isinstance(expected, (torch.Tensor, float)):
@@ -161,7 +161,7 @@ def outcome(probe: Probe, place: Place = virtual) -> str:
         probe.check(place)
     except AssertionError as error:
         return f"differs: {_one_line(error)}"
-    except Exception as error:  # noqa: BLE001 # whatever it is, it is the finding
+    except Exception as error:  # noqa: BLE001 # any error is the outcome of the probe
         return f"raises {type(error).__name__}: {_one_line(error)}"
     return "ok"
 
@@ -171,15 +171,15 @@ def _one_line(error: Exception) -> str:
 
 
 def normal(device: str, *sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Draw numbers on the host, so that they are the same wherever they are then used."""
+    """Return normal random numbers, drawn on the host so that every device gets the same."""
     return torch.randn(sizes).to(device, dtype)
 
 
 def integers(device: str, high: int, *sizes: int) -> torch.Tensor:
-    """Draw whole numbers from 0 to ``high`` on the host, the latter not included."""
+    """Return whole random numbers from 0 to ``high - 1``, drawn on the host."""
     return torch.randint(high, sizes).to(device)
 
 
 def same(programs: Mapping[str, Callable[[str], object]]) -> Iterable[Same]:
-    """Make a probe of each program that must give what it gives on the CPU."""
+    """Return a `Same` probe of each program."""
     return [Same(name, run) for name, run in programs.items()]

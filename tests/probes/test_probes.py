@@ -1,6 +1,7 @@
-"""Ordinary PyTorch programs, some four hundred: what they do on the virtual GPU.
+"""More than 550 short PyTorch programs give on the virtual GPU what they give on the CPU.
 
-Run as a program it prints a table; with ``--hardware`` the table is that of this computer's GPU.
+``python -m tests.probes.test_probes`` prints a table of them; with ``--hardware`` it shows this
+computer's GPU.
 """
 
 import argparse
@@ -153,7 +154,7 @@ def test_hardware_must_have_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_has_a_line_for_each_probe() -> None:
-    """The program prints family, name and outcome of the chosen probes, and how many are well."""
+    """The program prints family, name and outcome of each chosen probe, and how many are right."""
     lines = list(table({"embedding", "nvtx"}, on_hardware=False))
     assert [line.split()[0] for line in lines] == ["embedding", "nvtx", "2"]
     assert lines[0].endswith(" ok")
@@ -161,7 +162,7 @@ def test_the_table_has_a_line_for_each_probe() -> None:
 
 
 def table(families: Collection[str], *, on_hardware: bool) -> Iterator[str]:
-    """Yield a line for each probe: family, name and outcome; then how many are well."""
+    """Yield a line for each probe: family, name and outcome; then how many are right."""
     chosen = [(family, probe) for family, probe in PROBES if family in families]
     place, n_ok = hardware if on_hardware else virtual, 0
     for family, probe in chosen:

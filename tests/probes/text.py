@@ -1,4 +1,4 @@
-"""Probes of values as Python sees them: text, lists, numbers, arrays."""
+"""Probes of tensors turned into text, lists, Python numbers and NumPy arrays."""
 
 from collections.abc import Callable
 

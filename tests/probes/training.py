@@ -22,7 +22,7 @@ def _steps(
     """Return a program that trains a small network for three steps."""
 
     def run(d: str) -> list[torch.Tensor]:
-        # A normalising layer would leave gradients of rounding errors, which Adam makes large.
+        # After a norm layer some gradients are only rounding errors, which Adam scales up.
         net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)).to(d)
         x, y = normal(d, 6, 4), normal(d, 6, 2)
         optimizer = make(net.parameters())
@@ -53,7 +53,7 @@ def _lbfgs(d: str) -> torch.Tensor:
 
 
 def _scheduled(make: Callable[[torch.optim.Optimizer], Any]) -> Callable[[str], object]:
-    """Return a program that takes four steps with a schedule and returns the rates."""
+    """Return a program that takes four steps with a schedule and returns the learning rates."""
 
     def run(d: str) -> list[object]:
         weight = nn.Parameter(normal(d, 3))

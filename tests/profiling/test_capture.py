@@ -1,4 +1,4 @@
-"""Capturing what the device did: exact on the virtual GPU, and through a fake profiler."""
+"""Records of what the device did: exact on the virtual GPU, and through a fake profiler."""
 
 import os
 from collections.abc import Iterator
@@ -54,17 +54,17 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
 
 
 def record(start_ns: int, end_ns: int, kind: str = "kernel", stream: int = 0) -> ActivityRecord:
-    """Make a record of which only kind, times and stream matter."""
+    """Return a record in which only kind, times and stream matter."""
     return ActivityRecord(kind, "work", start_ns, end_ns, stream)
 
 
 def records(*found: ActivityRecord) -> Records:
-    """Make the records of one call."""
+    """Return the records of one call."""
     return Records(found, (), "virtual", "NVIDIA H200")
 
 
 def test_busy_counts_overlaps_once_and_pauses_not_at_all() -> None:
-    """Two streams at once, one inside the other, and a pause: 3 + 2 µs of a span of 9."""
+    """Busy time counts overlaps once and skips pauses: 3 + 2 µs in a span of 9 µs."""
     found = records(
         record(1_000, 3_000),
         record(2_000, 4_000, stream=1),
@@ -78,13 +78,13 @@ def test_busy_counts_overlaps_once_and_pauses_not_at_all() -> None:
 
 
 def test_nothing_takes_no_time() -> None:
-    """Work that launches nothing is busy for no time, over no span."""
+    """Without records, busy time and span are 0."""
     assert (records().busy_s, records().span_s, records().n_records) == (0.0, 0.0, 0)
     assert not records().dropped
 
 
 def test_virtual_records_are_the_models_own(h200: VirtualGpu) -> None:
-    """One kernel: its launch, its way to the device and its duration, to the nanosecond."""
+    """The records of a kernel have the simulator's times, exact to the nanosecond."""
     start_ns = h200.machine.host.now_ns
     found = capture(kernel)
     launched_ns = start_ns + HOST.sleep_launch_ns
@@ -116,7 +116,7 @@ def test_virtual_records_are_the_models_own(h200: VirtualGpu) -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_virtual_calls_have_cudas_names() -> None:
-    """Copies, events, waits and graphs are called what CUDA calls them."""
+    """Virtual copies, events, waits and graphs have the names of CUDA's calls."""
     x = torch.zeros(1024, device="cuda")
     pinned = torch.zeros(1024).pin_memory()
     event, side, graph = torch.cuda.Event(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
@@ -155,7 +155,7 @@ def test_virtual_calls_have_cudas_names() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_per_call_counts_the_work_alone() -> None:
-    """What `before` launches is not in it, nor the sleep that keeps the host ahead."""
+    """Launches of `before` and gpulab's own sleeps are not in a call's records."""
 
     def before() -> None:
         torch.zeros(1 << 20, device="cuda")
@@ -178,8 +178,8 @@ def test_per_call_counts_the_work_alone() -> None:
 
 
 @pytest.mark.usefixtures("h200")
-def test_a_call_that_outran_its_sleep_is_not_among_them() -> None:
-    """The first sleep is too short for 300 launches: its spans would contain pauses."""
+def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
+    """A call whose launches outlast the sleep is dropped, as its span would contain pauses."""
 
     def work() -> None:
         for _ in range(300):  # each shorter than its launch
@@ -192,7 +192,7 @@ def test_a_call_that_outran_its_sleep_is_not_among_them() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_per_call_splits_graphs() -> None:
-    """Each replay has the records of its own nodes, with the pause of a graph between them."""
+    """Each replay has the records of its own nodes."""
     x, graph = torch.zeros(1024, device="cuda"), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         x.add_(1)
@@ -205,7 +205,7 @@ def test_per_call_splits_graphs() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_work_that_waits_is_not_kept_waiting() -> None:
-    """Three calls that outlast every sleep are thrown away; no other sleeps for long before."""
+    """For work that synchronizes, no long sleeps are tried after three failed calls."""
     x = torch.zeros(1024, device="cuda")
     calls = per_call(x.cpu, n_samples=6)
     waited_ns = [call.calls[-1].end_ns - call.calls[0].start_ns for call in calls]
@@ -214,8 +214,8 @@ def test_work_that_waits_is_not_kept_waiting() -> None:
 
 
 @pytest.mark.usefixtures("h200")
-def test_side_streams_are_told_apart() -> None:
-    """Work on a side stream is counted, with the stream's number; it overlaps once."""
+def test_side_streams_have_their_numbers() -> None:
+    """Work on a side stream has the stream's number, and overlaps count once."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -229,8 +229,8 @@ def test_side_streams_are_told_apart() -> None:
     assert KERNEL_NS <= round(call.busy_s * 1e9) < 2 * KERNEL_NS
 
 
-def test_devices_are_told_apart() -> None:
-    """A kernel on each of two virtual GPUs: both are in the records, each with its index."""
+def test_devices_have_their_indices() -> None:
+    """Kernels on two virtual GPUs have the indices of their devices."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
 
         def work() -> None:
@@ -243,7 +243,7 @@ def test_devices_are_told_apart() -> None:
 
 
 def test_the_virtual_host_is_left_as_it_was(h200: VirtualGpu) -> None:
-    """Also after work that raises, and after records taken inside of records."""
+    """The virtual host is not changed, also after errors and nested captures."""
     before = dict(vars(h200.machine.host))
 
     def inner() -> None:
@@ -261,7 +261,7 @@ def test_the_virtual_host_is_left_as_it_was(h200: VirtualGpu) -> None:
 
 
 def test_the_profilers_records_are_read(fake: FakeGpu) -> None:
-    """Kernels, copies and fills, each with the call that launched it; nothing thrown away."""
+    """Kernels, copies and fills are read, each with the call that launched it."""
 
     def work() -> None:
         fake.launch("void at::native::add(int)")
@@ -297,7 +297,7 @@ def test_the_profilers_records_are_read(fake: FakeGpu) -> None:
 
 
 def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
-    """Launches of `before`, our sleeps and our events are not counted."""
+    """Launches of `before`, sleeps and events are removed from each call."""
     calls = per_call(lambda: fake.launch("work"), n_samples=4, before=lambda: fake.launch("flush"))
     assert [[item.name for item in call.records] for call in calls] == [["work"]] * 4
     assert [[item.name for item in call.calls] for call in calls] == [["cudaLaunchKernel"]] * 4
@@ -305,7 +305,7 @@ def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
 
 
 def test_marks_of_programs_are_no_work(fake: FakeGpu) -> None:
-    """Annotations, which the profiler shows on the device too, are not counted."""
+    """Annotations, which the profiler also lists on the device, are not counted."""
 
     def work() -> None:
         fake.launch("work")
@@ -316,9 +316,9 @@ def test_marks_of_programs_are_no_work(fake: FakeGpu) -> None:
 
 
 def test_a_lost_record_is_counted(fake: FakeGpu) -> None:
-    """The third call's launch has no record: that call lacks one, the others none."""
-    # Eight launches are thrown away. The first call has two sleeps ahead and twelve behind, and
-    # the others follow with one sleep for all of them and one for each.
+    """A launch without a record counts as missing in its own call only."""
+    # `lose` counts launches. Eight are warm-up; the first call has 15 with its sleeps; each later
+    # call has its own sleep, after one long sleep for all of them.
     fake.lose = {8 + 15 + 5}
     calls = per_call(lambda: fake.launch("work"), n_samples=4)
     assert [call.n_missing for call in calls] == [0, 0, 1, 0]
@@ -326,7 +326,7 @@ def test_a_lost_record_is_counted(fake: FakeGpu) -> None:
 
 
 def test_a_record_lost_of_the_only_call_is_counted(fake: FakeGpu) -> None:
-    """There is nothing to compare with, but a launch without a record is one too few."""
+    """With one call only, a launch without a record still counts as missing."""
     fake.lose = {8 + 1}
 
     def work() -> None:
@@ -337,7 +337,7 @@ def test_a_record_lost_of_the_only_call_is_counted(fake: FakeGpu) -> None:
 
 
 def test_host_functions_need_no_record(fake: FakeGpu) -> None:
-    """A callback of the host's is launched too, and is no work of the device."""
+    """A host callback is a launch without a record, and is not missing."""
 
     def work() -> None:
         fake.launch()
@@ -349,7 +349,7 @@ def test_host_functions_need_no_record(fake: FakeGpu) -> None:
 
 
 def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
-    """A replay with fewer records than other replays of the same graph lacks the difference."""
+    """A replay with fewer records than others of the same graph lacks the difference."""
     sizes = iter([3, 1, 3])
     calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
     assert [call.n_records for call in calls] == [3, 1, 3]
@@ -357,7 +357,7 @@ def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
 
 
 def test_other_launches_may_have_another_number_of_records(fake: FakeGpu) -> None:
-    """A call that launches something else is not called incomplete for it."""
+    """Calls that launch different things are not compared with each other."""
     names = iter(["cudaGraphLaunch", "cudaLaunchKernel"])
     sizes = iter([3, 1])
     calls = per_call(lambda: fake.launch(called=next(names), n=next(sizes)), n_samples=2)
@@ -366,7 +366,7 @@ def test_other_launches_may_have_another_number_of_records(fake: FakeGpu) -> Non
 
 
 def test_a_record_whose_launch_was_not_seen_goes_to_the_call_before(fake: FakeGpu) -> None:
-    """Numbers grow from call to call, so the work it belongs to is known all the same."""
+    """A record without a known launch belongs to the last call with a lower number."""
 
     def work() -> None:
         fake.launch("first")
@@ -381,7 +381,7 @@ def test_a_record_whose_launch_was_not_seen_goes_to_the_call_before(fake: FakeGp
 
 
 def test_the_host_is_kept_ahead_by_a_sleep(fake: FakeGpu) -> None:
-    """A long sleep a batch while that helps; three failures of single calls end it."""
+    """One long sleep per batch is used, until single calls have failed three times."""
 
     def n_long(n_thrown_away: int = 8) -> int:
         return sum(n_cycles >= 100_000 for n_cycles in fake.sleeps[n_thrown_away:])
@@ -395,7 +395,7 @@ def test_the_host_is_kept_ahead_by_a_sleep(fake: FakeGpu) -> None:
 
 
 def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
-    """The profiler is stopped without its own wait, which would raise again."""
+    """After an error of the work, the profiler stops without a wait that would raise again."""
 
     def fails() -> None:
         fake.launch()
@@ -408,8 +408,10 @@ def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
     assert capture(fake.launch).n_records == 1
 
 
-def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUPTI is detached after an error of the work, too, but not in a broken context."""
+def test_cupti_is_detached_after_each_session(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUPTI is detached after an error of the work too, but not in a broken CUDA context."""
     detached: list[bool] = []
     monkeypatch.setattr(_kineto, "detach", lambda: detached.append(fake.is_open))
     capture(fake.launch)
@@ -427,7 +429,7 @@ def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
-    """The same as without records, for each call: the virtual GPU's profiler takes no time."""
+    """`read_calls` returns the event readings too, equal to those without a profiler."""
     del h200
     calls = read_calls(kernel, n_samples=7)
     assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
@@ -436,10 +438,10 @@ def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
     assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
 
 
-def test_records_leave_no_trace_where_cupti_can_go(
+def test_records_leave_no_trace_if_cupti_can_be_detached(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same where nothing can detach CUPTI, and where there is none."""
+    """Recording leaves no trace if CUPTI can be detached, and always on a virtual GPU."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()
@@ -455,7 +457,7 @@ def test_records_leave_no_trace_where_cupti_can_go(
 def test_a_session_that_a_program_prepares_is_left_alone(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A schedule in its warm-up is invisible, so a program that made one may be in it."""
+    """While the program has a profiler with a schedule, `leaves_no_trace` returns False."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()
@@ -468,7 +470,7 @@ def test_a_session_that_a_program_prepares_is_left_alone(
 def test_a_session_that_does_not_begin_says_why(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a schedule is in its warm-up: torch's own error, and what to do."""
+    """If a session cannot start, the error quotes torch and says what to do."""
 
     class Refusing:
         def __init__(self, **_options: object) -> None: ...
@@ -488,7 +490,7 @@ def test_a_session_that_does_not_begin_says_why(
 def test_a_session_ends_when_its_first_launches_fail(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that refuses the first launches leaves no session behind."""
+    """If the first launches fail, the session is closed."""
 
     def refuse(_n_cycles: int) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -501,7 +503,7 @@ def test_a_session_ends_when_its_first_launches_fail(
 
 @pytest.mark.usefixtures("fake")
 def test_another_session_of_torch_is_refused() -> None:
-    """A second session would end the first without a word, so it is not begun."""
+    """A second session is refused, because it would end the first silently."""
     torch.autograd.profiler._run_on_profiler_start()
     try:
         with pytest.raises(ProfilerBusyError) as error:
@@ -542,7 +544,7 @@ SILENT = (
 def test_a_driver_without_records_says_why(
     fake: FakeGpu, said: str, kind: type[Exception], message: str
 ) -> None:
-    """What the profiler writes to stderr, once in a process, decides between the cures."""
+    """The profiler's words on stderr, written once per process, decide the error."""
     fake.is_blind = True
     with _cupti.collect_complaints(_kineto._complaints):
         os.write(2, f"{said}\n".encode())
@@ -555,7 +557,7 @@ def test_a_driver_without_records_says_why(
 
 
 def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is tried with a build that cannot."""
+    """A torch without CUPTI is reported without trying a session."""
     monkeypatch.setattr(torch.profiler, "supported_activities", set)
     assert why_unusable() == (
         f"torch {torch.__version__} was built without CUPTI, which collects the records; "
@@ -565,15 +567,15 @@ def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.Monkey
 
 
 def test_records_are_usable_where_they_are(fake: FakeGpu) -> None:
-    """No reason against it, on a fake of the profiler and on the virtual GPU."""
+    """If records work, `why_unusable` returns None."""
     assert why_unusable() is None
     assert fake.sleeps
     with gpulab.virtual_gpu("H200"):
         assert why_unusable() is None
 
 
-def test_the_profilers_talk_is_kept_from_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    """Its two lines a session vanish, a complaint is kept, and the words of others go through."""
+def test_the_profilers_messages_do_not_reach_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    """Routine messages are dropped, complaints collected, and other output passes through."""
     lines: list[str] = []
     with _cupti.collect_complaints(lines):
         os.write(2, b"USDT:2026-01-31 10:00:00 1:1 Handler.cpp:52] profiler_start\n")
@@ -584,8 +586,8 @@ def test_the_profilers_talk_is_kept_from_stderr(capfd: pytest.CaptureFixture[str
     assert lines == ["WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed"]
 
 
-def test_a_program_without_stderr_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be caught there, and nothing need be."""
+def test_a_program_without_stderr_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a stderr, messages are not collected and nothing fails."""
 
     def closed(_number: int) -> int:
         raise OSError(9, "Bad file descriptor")
@@ -614,7 +616,7 @@ FILL = (
     ],
 )
 def test_names_are_shortened(name: str, short: str) -> None:
-    """Namespaces and arguments go, template arguments stay as far as there is room."""
+    """Namespaces and arguments are cut; template arguments stay if there is room."""
     assert short_name(name) == short
     assert len(short) <= 60
 
@@ -622,7 +624,7 @@ def test_names_are_shortened(name: str, short: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 def test_a_real_gpu_gives_the_same_answers() -> None:
-    """Kernels, copies and graphs on hardware, with nothing of `before` and nothing missing."""
+    """On a real GPU, kernels, copies and graphs have all their records and no others."""
     x, graph = torch.ones(1 << 16, device="cuda"), torch.cuda.CUDAGraph()
     pinned = torch.empty(1 << 16).pin_memory()
     with torch.cuda.graph(graph):
@@ -639,7 +641,7 @@ def test_a_real_gpu_gives_the_same_answers() -> None:
         assert [item.kind for item in call.records] == ["kernel", "memcpy", "kernel", "kernel"]
         assert 0 < call.busy_s < call.span_s < 1e-3
         assert not call.dropped
-    # With its events kept, as torch 2.11 warns otherwise.
+    # torch 2.11 warns unless acc_events is given, and warnings are errors here.
     with torch.profiler.profile(acc_events=True), pytest.raises(ProfilerBusyError):
         capture(work)
     assert why_unusable() is None
@@ -647,13 +649,13 @@ def test_a_real_gpu_gives_the_same_answers() -> None:
 
 
 @pytest.mark.usefixtures("fake")
-def test_pytorch_leaves_cupti_to_us_in_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks at the setting where a session begins and where it ends; the work sees none."""
+def test_pytorch_does_not_detach_cupti_during_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TEARDOWN_CUPTI is 0 where torch reads it, at start and end, and unset for the work."""
     monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
     seen: list[str | None] = []
 
     class Looking(torch.autograd.profiler.profile):
-        """Notes the setting as PyTorch would find it."""
+        """A profiler session that notes the setting as PyTorch finds it."""
 
         def __enter__(self) -> None:  # type: ignore[override] # as the fake has it
             seen.append(os.environ.get("TEARDOWN_CUPTI"))
@@ -670,7 +672,7 @@ def test_pytorch_leaves_cupti_to_us_in_its_session(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("h200")
 def test_before_goes_ahead_of_each_recorded_call() -> None:
-    """Also of those that are not kept: records on a cold cache need a flush for each."""
+    """`before` runs before every recorded call, kept or not, as a cold cache needs it."""
     called: list[str] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Detaching CUPTI: found among the mapped libraries, unless another program needs it."""
+"""CUPTI is found among the mapped libraries and detached, unless another program uses it."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ MAPPED = """\
 
 
 class Library:
-    """Replaces the loaded CUPTI."""
+    """A fake of the loaded CUPTI."""
 
     n_calls = 0
 
@@ -27,14 +27,14 @@ class Library:
         assert path == "/opt/a folder/lib/libcupti.so.13"
 
     def cuptiFinalize(self) -> int:  # noqa: N802 # CUPTI's name
-        """Count."""
+        """Count this call."""
         type(self).n_calls += 1
         return 0
 
 
 @pytest.fixture
 def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put a list with CUPTI in it in the place of the process's own."""
+    """Replace the list of mapped libraries by one with CUPTI in it."""
     maps = tmp_path / "maps"
     maps.write_text(MAPPED, "utf-8")
     monkeypatch.setattr(detaching, "_MAPPED", maps)
@@ -48,23 +48,23 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("loaded")
-def test_the_loaded_library_is_told_to_go() -> None:
-    """Found by its name among what is mapped, though it is mapped in several parts."""
+def test_the_loaded_library_is_finalized() -> None:
+    """The library is found by name and finalized once, though it is mapped in parts."""
     assert detaching.is_detachable()
     detaching.detach()
     assert Library.n_calls == 1
 
 
 def test_without_cupti_there_is_nothing_to_do(loaded: Path) -> None:
-    """As of a build of PyTorch for the CPU."""
+    """Without CUPTI, as in a CPU build, nothing is detached."""
     loaded.write_text("7f10-7f20 r--p 00000000 08:01 11 /lib/libc.so.6\n", "utf-8")
     assert not detaching.is_detachable()
     detaching.detach()
     assert Library.n_calls == 0
 
 
-def test_a_system_without_the_list_is_served(loaded: Path) -> None:
-    """As Windows: there CUPTI stays in."""
+def test_a_system_without_the_list_keeps_cupti(loaded: Path) -> None:
+    """Without the list of mapped libraries, as on Windows, CUPTI stays attached."""
     loaded.unlink()
     assert not detaching.is_detachable()
     detaching.detach()
@@ -73,7 +73,7 @@ def test_a_system_without_the_list_is_served(loaded: Path) -> None:
 
 @pytest.mark.usefixtures("loaded")
 def test_cupti_of_others_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program may use it through NVIDIA's package, or have told PyTorch to take it out."""
+    """CUPTI is not detached if NVIDIA's package is imported or the user lets PyTorch do it."""
     monkeypatch.setitem(sys.modules, "cupti", ModuleType("cupti"))
     assert not detaching.is_detachable()
     detaching.detach()
@@ -87,7 +87,7 @@ def test_cupti_of_others_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pytorch_is_kept_from_doing_it_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only inside the block, also when that fails; and what a user has set is kept."""
+    """TEARDOWN_CUPTI is set inside the block only, and a user's value is not changed."""
     monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
     with detaching.leave_teardown_to_us():
         assert os.environ["TEARDOWN_CUPTI"] == "0"
@@ -102,7 +102,7 @@ def test_pytorch_is_kept_from_doing_it_a_second_time(monkeypatch: pytest.MonkeyP
 
 
 def test_names_in_any_encoding_are_passed_over(loaded: Path) -> None:
-    """What else is mapped may have a name that is no UTF-8."""
+    """Other libraries may have names that are not UTF-8."""
     other = b"7f00-7f10 r--p 00000000 08:01 10 /opt/caf\xe9/libother.so\n"
     loaded.write_bytes(other + MAPPED.encode())
     detaching.detach()
@@ -112,7 +112,7 @@ def test_names_in_any_encoding_are_passed_over(loaded: Path) -> None:
 def test_a_library_that_was_replaced_meanwhile_stays(
     loaded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by an upgrade under a running kernel; and its folder's name need not be text."""
+    """A library whose file was deleted, as by an upgrade, is not detached."""
     asked: list[str] = []
 
     def gone(path: str) -> Library:

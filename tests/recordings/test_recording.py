@@ -1,4 +1,4 @@
-"""Recordings: found by name, read from files, refused with a reason, compared task by task."""
+"""Recordings: found by name, read from files, refused with a reason, compared by task."""
 
 import errno
 import gzip
@@ -39,7 +39,7 @@ AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
 
 
 def point(median_s: float = 2e-6, *, half_s: float = 0.0, **task: object) -> Point:
-    """Return a point of an addition, unless the task says otherwise."""
+    """Return a point of an addition, unless `task` says otherwise."""
     return Point(
         Task(**{"workload": "add", "size": 1024, **task}),
         median_s=median_s,
@@ -51,21 +51,21 @@ def point(median_s: float = 2e-6, *, half_s: float = 0.0, **task: object) -> Poi
 
 
 def recording(*points: Point, source: str = "measured", name: str = "mine") -> Recording:
-    """Return a recording with a section."""
+    """Return a recording with one section."""
     about = {**ABOUT, "source": source}
     return Recording(name, about, points, {"ceilings": ({"quantity": "memory", "value": 4.3e12},)})
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return the file of a recording of two points."""
+    """Return the file of a recording with two points."""
     return _recording.save(recording(point(), point(3e-6, size=4096)), tmp_path / "mine.jsonl")
 
 
 def test_a_disk_that_refuses_keeps_the_old_recording(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A recording that cannot be written gives one sentence and replaces nothing."""
+    """A recording that cannot be written raises one clear error and leaves the old file."""
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", refusal(errno.ENOSPC))
@@ -84,8 +84,9 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text("utf-8").splitlines()
 
 
+@pytest.mark.slow
 def test_all_that_is_shipped_loads_and_is_small() -> None:
-    """Each file is a recording of a real GPU under its name, and together they are below 2 MB."""
+    """All shipped files load as recordings of real GPUs and are below 2 MB together."""
     packed = sorted(PACKED.glob("*")) if PACKED.is_dir() else []
     names = tuple(file.name.removesuffix(".jsonl.gz") for file in packed)
     assert _recording.list() == names
@@ -98,7 +99,7 @@ def test_all_that_is_shipped_loads_and_is_small() -> None:
 def test_a_shipped_one_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies in the package is listed and loaded without its suffix, and read only once."""
+    """Shipped recordings are listed and loaded by name, and read only once."""
     shipped = tmp_path / "data" / "recordings"
     shipped.mkdir(parents=True)
     for name in ("t4", "a100"):
@@ -117,14 +118,14 @@ def test_a_shipped_one_is_found_by_its_name(
 def test_nothing_is_shipped_without_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A package without recordings has an empty list."""
+    """Without the folder of recordings the list is empty."""
     monkeypatch.setattr(_recording, "files", lambda _package: tmp_path)
     assert _recording.list() == ()
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
 def test_what_was_saved_is_loaded(tmp_path: Path, name: str) -> None:
-    """Points and sections come back whole; what was measured is now recorded."""
+    """Points and sections survive saving, and measured points become recorded."""
     saved = recording(point(), point(3e-6, on="cpu", n_threads=2))
     path = _recording.save(saved, tmp_path / name)
     loaded = _recording.load(path)
@@ -136,7 +137,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path, name: str) -> None:
 
 
 def test_virtual_stays_virtual(tmp_path: Path) -> None:
-    """A model's times are never called recorded."""
+    """A virtual GPU's times are never called recorded."""
     computed = recording(replace(point(), source="virtual"), source="virtual")
     loaded = _recording.load(_recording.save(computed, tmp_path / "v.jsonl"))
     assert loaded.is_virtual
@@ -144,7 +145,7 @@ def test_virtual_stays_virtual(tmp_path: Path) -> None:
 
 
 def test_packing_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    """The file depends on its content alone."""
+    """The bytes of a compressed file depend only on its content, not on time or name."""
     first = _recording.save(recording(point()), tmp_path / "a.jsonl.gz")
     second = _recording.save(recording(point()), tmp_path / "b.jsonl.gz")
     assert first.read_bytes() == second.read_bytes()
@@ -153,7 +154,7 @@ def test_packing_again_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_digits_are_thinned(tmp_path: Path) -> None:
-    """Times keep as many significant digits as asked for, and whole numbers all of them."""
+    """Times are rounded to the given digits, and whole numbers are not."""
     long = replace(
         recording(point(1.23456789e-6, size=123_456_789)),
         sections={"x": ({"value": 9.87654321, "count": 987_654_321, "parts": [1.23456789]},)},
@@ -170,7 +171,7 @@ def test_digits_are_thinned(tmp_path: Path) -> None:
 
 
 def test_what_json_does_not_know_is_not_written(tmp_path: Path) -> None:
-    """Another reader would stumble over nan, so it is an error where it is made."""
+    """A NaN is refused when writing, because other JSON readers would fail."""
     bad = replace(recording(point()), sections={"x": ({"value": float("nan")},)})
     with pytest.raises(ValueError, match="not JSON compliant"):
         _recording.save(bad, tmp_path / "a.jsonl")
@@ -178,7 +179,7 @@ def test_what_json_does_not_know_is_not_written(tmp_path: Path) -> None:
 
 
 def test_tables() -> None:
-    """Points and sections are tables; a section that is not there is refused with the names."""
+    """Points and sections are tables, and a missing section is refused with the names."""
     mine = recording(point(), point(3e-6, size=4096))
     assert list(mine.frame()["median_s"]) == [2e-6, 3e-6]
     assert mine.section("ceilings").to_dict("records") == [{"quantity": "memory", "value": 4.3e12}]
@@ -190,7 +191,7 @@ def test_tables() -> None:
 
 
 def test_a_recording_says_what_it_is() -> None:
-    """One line has machine, date, versions, and what is in it."""
+    """The text is one line with machine, date, versions and content."""
     failed = Point(Task("sort", 4), error="out of memory")
     assert str(recording(point(), failed)) == (
         "mine: NVIDIA H200 and A CPU; recorded 2026-11-20 with torch 2.11.0, driver 580.1; "
@@ -203,8 +204,8 @@ def test_a_recording_says_what_it_is() -> None:
     )
 
 
-def test_of_two_points_of_a_task_the_later_stands(path: Path) -> None:
-    """A task that failed and was tried again counts once."""
+def test_the_later_of_two_points_of_a_task_counts(path: Path) -> None:
+    """Of two points of one task, as after a failure, the later one counts."""
     lines = [*lines_of(path)[:-1], json.dumps(point(9e-6).to_dict())]
     path.write_text("\n".join([*lines, ""]), "utf-8")
     loaded = _recording.load(path, unfinished=True)
@@ -212,7 +213,7 @@ def test_of_two_points_of_a_task_the_later_stands(path: Path) -> None:
 
 
 def test_the_checksum_is_over_all_bytes_before_it(path: Path) -> None:
-    """Anyone can compute it with a tool of the system."""
+    """The checksum is the SHA-256 of all bytes before it, which any tool can compute."""
     *lines, last = path.read_bytes().splitlines(keepends=True)
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
     assert json.loads(last) == {"checksum": f"sha256:{digest}", "n_lines": 4}
@@ -289,7 +290,7 @@ REFUSED: dict[str, tuple[Callable[[str], str], type[GpulabError], str]] = {
 
 @pytest.mark.parametrize("how", REFUSED)
 def test_what_is_not_as_it_was_made_is_refused(path: Path, how: str) -> None:
-    """Each kind of bad file has its reason, and what to do about it."""
+    """Each kind of damaged file is refused with its reason and what to do."""
     change, kind, message = REFUSED[how]
     path.write_text(change(path.read_text("utf-8")), "utf-8")
     with pytest.raises(kind) as error:
@@ -317,7 +318,7 @@ def test_a_bad_line_is_named(path: Path, line: str) -> None:
 
 
 def test_a_point_of_a_newer_schema_is_named(path: Path) -> None:
-    """A line that only a newer version reads says so."""
+    """A line with a newer schema is refused with both schemas."""
     text = path.read_text("utf-8").replace("gpulab.point/1", "gpulab.point/2", 1)
     path.write_text(_drop_last_line(text), "utf-8")
     with pytest.raises(SchemaVersionError) as error:
@@ -327,23 +328,23 @@ def test_a_point_of_a_newer_schema_is_named(path: Path) -> None:
     )
 
 
-def test_an_unfinished_file_is_taken_as_far_as_its_lines_are_whole(path: Path) -> None:
-    """A line that was being written is lost, and nothing else."""
+def test_an_unfinished_file_is_read_up_to_its_last_whole_line(path: Path) -> None:
+    """An unfinished file loses only the line that was being written."""
     header, first, second, *_ = lines_of(path)
     path.write_text("\n".join([header, first, second[:50]]), "utf-8")
     loaded = _recording.load(path, unfinished=True)
     assert [point.task.size for point in loaded.points] == [1024]
 
 
-def test_a_checksum_that_does_not_fit_is_refused_of_an_unfinished_file_too(path: Path) -> None:
-    """Reading unfinished files does not bypass the checksum."""
+def test_unfinished_does_not_bypass_the_checksum(path: Path) -> None:
+    """A wrong checksum is refused even with `unfinished=True`."""
     path.write_text(path.read_text("utf-8").replace("2e-06", "1e-06"), "utf-8")
     with pytest.raises(RecordingError, match="does not fit its checksum"):
         _recording.load(path, unfinished=True)
 
 
 def test_damaged_archives_are_refused(tmp_path: Path) -> None:
-    """A packed file that was cut off, and one that is something else packed."""
+    """A truncated gzip file and one with other content are refused."""
     path = _recording.save(recording(point()), tmp_path / "a.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RecordingError) as error:
@@ -359,7 +360,7 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """The message has the system's reason."""
+    """The error for a missing file quotes the system's reason."""
     path = tmp_path / "none.jsonl"
     with pytest.raises(RecordingError) as error:
         _recording.load(path)
@@ -370,7 +371,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_ratios_have_intervals() -> None:
-    """Ratio is second over first; relative errors add up as the sides of a right angle."""
+    """The ratio is second over first, and relative errors add in squares."""
     a = recording(point(2e-6, half_s=0.0), point(4e-6, size=4096), point(1e-6, size=16))
     b = recording(point(4e-6, half_s=1e-7), point(4e-6, size=4096), point(1e-6, size=64))
     table = _recording.compare(a, b)
@@ -383,7 +384,7 @@ def test_ratios_have_intervals() -> None:
 
 
 def test_both_errors_are_in_the_interval() -> None:
-    """With the same relative error in both, the interval is wider by the root of two."""
+    """With equal relative errors, the ratio's interval is wider by the root of two."""
     a = recording(Point(Task("add", 8), median_s=1.0, low_s=1 / 1.1, high_s=1.1, n_samples=9))
     table = _recording.compare(a, a)
     assert table["high"][0] == pytest.approx(1.1 ** (2**0.5), rel=1e-12)
@@ -391,7 +392,7 @@ def test_both_errors_are_in_the_interval() -> None:
 
 
 def test_an_interval_down_to_zero_leaves_the_ratio_open() -> None:
-    """Readings that may be all floor have no known ratio, and cause no arithmetic error."""
+    """An interval that reaches 0 leaves the ratio unbounded and raises no error."""
     a = recording(Point(Task("add", 8), median_s=1.0, low_s=0.0, high_s=2.0, n_samples=9))
     b = recording(point(3.0, size=8), point(0.0, size=9), name="b")
     row = _recording.compare(a, b).iloc[0]
@@ -402,7 +403,7 @@ def test_an_interval_down_to_zero_leaves_the_ratio_open() -> None:
 
 
 def test_files_and_sweeps_are_compared_alike(path: Path) -> None:
-    """A name, a file and a sweep just made will do."""
+    """`compare` takes a name, a file or a sweep."""
     swept = Sweep(points=(point(4e-6),), provenance=ABOUT)
     table = _recording.compare(str(path), swept)
     assert list(table["ratio"]) == [2.0]
@@ -410,14 +411,14 @@ def test_files_and_sweeps_are_compared_alike(path: Path) -> None:
 
 
 def test_failed_points_are_not_compared() -> None:
-    """A task without a time in one of the two has no row."""
+    """A task that failed on either side has no row."""
     failed = Point(Task("add", 1024), error="out of memory")
     b = recording(failed, point(size=4096))
     assert list(_recording.compare(recording(point(), point(size=4096)), b)["size"]) == [4096]
 
 
 def test_virtual_and_measured_are_not_compared_unless_asked() -> None:
-    """The ratio of a model to a GPU judges the model."""
+    """Comparing virtual with measured times is refused unless `virtual=True`."""
     real = recording(point(), name="real")
     model = recording(replace(point(), source="virtual"), source="virtual", name="model")
     message = (
@@ -453,7 +454,7 @@ OTHER: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize("what", OTHER)
 def test_different_questions_are_not_compared(what: str) -> None:
-    """Nothing in common: the message says in what they differ."""
+    """Without a common task, the error says how the tasks differ."""
     task, reason = OTHER[what]
     with pytest.raises(NotComparableError) as error:
         _recording.compare(recording(point(), name="a"), recording(point(**task), name="b"))
@@ -461,20 +462,22 @@ def test_different_questions_are_not_compared(what: str) -> None:
 
 
 def test_an_empty_recording_is_not_compared() -> None:
-    """Nothing timed is said so."""
+    """A recording without points is refused with "nothing timed"."""
     with pytest.raises(NotComparableError, match=r"\(nothing timed and add among others\)"):
         _recording.compare(recording(), recording(point()))
 
 
+@pytest.mark.slow
 def test_a_recording_shows_no_points() -> None:
-    """A notebook that shows one says what it is, not thousands of points."""
+    """`repr` of a recording does not list its thousands of points."""
     shown = repr(_recording.load("h200-sxm-2026-11"))
     assert shown.startswith("Recording(name='h200-sxm-2026-11', provenance=")
     assert len(shown) < 500
 
 
+@pytest.mark.slow
 def test_the_shipped_recording_is_of_an_h200() -> None:
-    """Its checksum is right, and every workload was measured on both sides."""
+    """The shipped recording is of an H200, with every workload on both sides."""
     frame = _recording.load("h200-sxm-2026-11").frame()
     assert set(frame["device_name"]) == {"NVIDIA H200", "Intel(R) Xeon(R) Processor"}
     assert frame.groupby("on")["workload"].nunique().to_dict() == {"cpu": 29, "gpu": 29}
@@ -511,7 +514,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("how", DAMAGED)
 def test_values_that_mean_nothing_are_refused(tmp_path: Path, how: str) -> None:
-    """Without a checksum, the message names the line and what is wrong with it."""
+    """Without a checksum, the error names the line and what is wrong with it."""
     text, message = DAMAGED[how]
     path = tmp_path / "mine.jsonl"
     path.write_text(text, "utf-8")
@@ -522,14 +525,15 @@ def test_values_that_mean_nothing_are_refused(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("name", ["a\N{LINE SEPARATOR}b", "a\N{NEXT LINE}b", "a\x1cb", "\ud800"])
 def test_a_name_may_have_any_character(tmp_path: Path, name: str) -> None:
-    """Those that some readers take for the end of a line, and those that UTF-8 cannot write."""
+    """Names may contain line separators and surrogates."""
     named = replace(point(), device_name=name)
     path = _recording.save(recording(named), tmp_path / "mine.jsonl")
     assert _recording.load(path).points[0].device_name == name
 
 
+@pytest.mark.slow
 def test_a_small_archive_that_unpacks_to_a_gigabyte_is_refused(tmp_path: Path) -> None:
-    """It is read to the limit and no further."""
+    """An archive is unpacked up to the limit only."""
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(HEADER.encode()) + gzip.compress(b" " * (16 << 20)) * 64)
     with pytest.raises(RecordingError) as error:

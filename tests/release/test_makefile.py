@@ -62,7 +62,7 @@ class Clone:
 
 
 def test_without_a_gpu_torch_is_the_small_build(tmp_path: Path) -> None:
-    """From PyTorch's own index, and the way to the large one is said before anything is made."""
+    """Without a GPU, torch comes from PyTorch's CPU index, and make says how to get the other."""
     clone = Clone(tmp_path, gpu=False)
     said = clone.make("lab").stdout
     index = "https://download.pytorch.org/whl/cpu"
@@ -75,7 +75,7 @@ def test_without_a_gpu_torch_is_the_small_build(tmp_path: Path) -> None:
 
 
 def test_with_a_gpu_torch_is_what_pip_takes(tmp_path: Path) -> None:
-    """The size and the way to the small build are said before anything is made."""
+    """With a GPU, make takes pip's build, and first says its size and how to get the small one."""
     clone = Clone(tmp_path, gpu=True)
     said = clone.make("lab").stdout
     assert clone.calls() == [THE_REST, "gpulab lab"]
@@ -94,7 +94,7 @@ def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gp
 
 
 def test_the_second_time_nothing_is_installed_or_said(tmp_path: Path) -> None:
-    """The lessons open at once."""
+    """A second `make lab` installs nothing and prints nothing."""
     clone = Clone(tmp_path, gpu=False)
     clone.make("lab")
     assert clone.make("lab").stdout == ""
@@ -103,9 +103,9 @@ def test_the_second_time_nothing_is_installed_or_said(tmp_path: Path) -> None:
 
 
 def test_an_index_that_does_not_answer_is_named_with_two_ways_on(tmp_path: Path) -> None:
-    """Nothing else is downloaded in its place."""
+    """If the index does not answer, make stops and names two ways to go on."""
     clone = Clone(tmp_path, gpu=False)
-    # what `$*` is in the stand-in for pip
+    # the arguments for which the stand-in for pip fails
     done = clone.make("lab", "TORCH_INDEX=there", fails=f"{TORCH_ALONE[4:]} there torch")
     assert done.returncode != 0
     assert (
@@ -116,7 +116,7 @@ def test_an_index_that_does_not_answer_is_named_with_two_ways_on(tmp_path: Path)
 
 
 def test_an_unknown_build_is_refused(tmp_path: Path) -> None:
-    """With the two that there are."""
+    """An unknown TORCH is refused, with the two valid values."""
     clone = Clone(tmp_path, gpu=False)
     said = clone.make("lab", "TORCH=cuda").stderr
     assert "TORCH=cuda is not known; write TORCH=cpu for the small build or TORCH=default" in said
@@ -124,7 +124,7 @@ def test_an_unknown_build_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_python_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    """With the versions that work, and how to name one."""
+    """An unsupported Python is refused, with the versions that work and how to name one."""
     clone = Clone(tmp_path, gpu=False)
     done = clone.make("lab", old=1)
     assert done.returncode != 0
@@ -136,7 +136,7 @@ def test_another_python_is_refused_before_anything_is_made(tmp_path: Path) -> No
 
 
 def test_checks_install_what_they_need_on_top(tmp_path: Path) -> None:
-    """A learner's `make lab` does without the tools of the tests."""
+    """The checks install the tools of the tests, which `make lab` does not need."""
     clone = Clone(tmp_path, gpu=True)
     clone.make("style")
     assert clone.calls() == [THE_REST, "pip install -c constraints.txt -e .[docs,test]"]

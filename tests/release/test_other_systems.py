@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux has")
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_the_main_paths_work_on_a_system_that_looks_like(system: str) -> None:
-    """Every module can be imported, and a learner's walk through gpulab ends well."""
+    """Every module can be imported, and the main uses of gpulab work."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.other_system", system],
         cwd=ROOT,

@@ -63,7 +63,7 @@ def test_the_wheel_is_small_and_for_every_system(wheel: Path) -> None:
 
 
 def test_the_wheel_has_the_package_and_the_lessons(wheel: Path) -> None:
-    """Every file of the package and every built lesson, and nothing else: no solutions."""
+    """The wheel has all files of the package and all built lessons, and nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {name for name in tracked_files() if name.startswith("gpulab/")}
@@ -72,7 +72,7 @@ def test_the_wheel_has_the_package_and_the_lessons(wheel: Path) -> None:
 
 
 def test_the_wheel_of_the_sdist_is_the_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
-    """Byte for byte: the sdist has all that a build needs."""
+    """The wheel built from the sdist has the same bytes as the one from the checkout."""
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.iterdir()
@@ -80,7 +80,7 @@ def test_the_wheel_of_the_sdist_is_the_wheel(sdist: Path, wheel: Path, tmp_path:
 
 
 def test_the_sdist_has_what_its_tests_read(sdist: Path) -> None:
-    """Everything under version control but the settings of git and of CI."""
+    """The sdist has every tracked file except the settings of git and CI."""
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     left_out = set(tracked_files()) - packed
@@ -102,7 +102,7 @@ def run_installed(installed: Path, folder: Path, *arguments: str) -> str:
 
 
 def test_the_command_works_from_an_installed_wheel(installed: Path, tmp_path: Path) -> None:
-    """The script of the entry point starts, and it is not the checkout that answers."""
+    """The installed command runs from the wheel, not from the checkout."""
     (script,) = (installed / "bin").glob("gpulab*")
     version = run_installed(installed, tmp_path, str(script), "version").strip()
     where = "import gpulab; print(gpulab.__version__, gpulab.__file__)"
@@ -114,7 +114,7 @@ def test_the_command_works_from_an_installed_wheel(installed: Path, tmp_path: Pa
 
 
 def test_the_lessons_come_from_the_installed_wheel(installed: Path, tmp_path: Path) -> None:
-    """Copied as `gpulab lab` copies them, with JupyterLab's settings beside them."""
+    """The wheel contains the lessons and the settings of JupyterLab."""
     copy = (
         "from pathlib import Path; from gpulab import lessons; from gpulab.lessons import _server;"
         "print(*lessons.copy_lessons(Path('mine')).written);"

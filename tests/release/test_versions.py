@@ -26,7 +26,7 @@ def read(name: str) -> str:
 
 
 def wanted() -> dict[str, Requirement]:
-    """Return what pyproject.toml names, by name; gpulab's own extras are no packages."""
+    """Return the requirements of pyproject.toml by name, without gpulab's own extras."""
     lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     found = [Requirement(text) for each in lists for text in each]
     return {each.name: each for each in found if each.name != PROJECT["name"]}
@@ -53,7 +53,7 @@ def lower_bound(requirement: Requirement) -> str:
 
 
 def test_every_requirement_has_a_lower_bound_that_the_oldest_versions_pin() -> None:
-    """On the oldest Python each pin is the bound itself, be it written 8.2 or 8.2.0."""
+    """On the oldest Python, each pinned version is the lower bound of its requirement."""
     oldest = pins("constraints-oldest.txt", PYTHONS[0])
     assert oldest.keys() == wanted().keys()
     for name, version in oldest.items():
@@ -71,9 +71,10 @@ def test_pinned_versions_are_allowed(name: str, python: str) -> None:
         assert requirement.specifier.contains(pinned[package]), package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", PATCH_RELEASES)
 def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
-    """As far as they are installed here; pip refuses a pin that needs a newer patch release."""
+    """No pinned version that is installed here needs a newer patch release of Python."""
     refused = []
     for name, version in pins("constraints.txt", python.rpartition(".")[0]).items():
         try:
@@ -87,7 +88,7 @@ def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
 
 
 def test_one_range_of_python_everywhere() -> None:
-    """What pip accepts is what gpulab accepts, what the Makefile accepts and what is tested."""
+    """pip, gpulab, the Makefile, README and tox name the same versions of Python."""
     first, end = (".".join(map(str, bound)) for bound in _probe.PYTHON_RANGE)
     assert PROJECT["requires-python"] == f">={first},<{end}"
     assert [
@@ -103,7 +104,7 @@ def test_one_range_of_python_everywhere() -> None:
 
 
 def test_one_range_of_torch_everywhere() -> None:
-    """What pip accepts is what gpulab accepts and says, and what Binder installs."""
+    """pip, gpulab and Binder name the same versions of torch."""
     first, end = (".".join(map(str, bound)) for bound in _probe.TORCH_RANGE)
     assert str(wanted()["torch"].specifier) == str(SpecifierSet(f">={first},<{end}"))
     assert f'pip install "torch>={first},<{end}"' == _probe.INSTALL_TORCH
@@ -111,7 +112,7 @@ def test_one_range_of_torch_everywhere() -> None:
 
 
 def test_the_page_names_every_dependency() -> None:
-    """Why, what it costs and who keeps it, for each package and for no other."""
+    """The page on dependencies has one row for each package, and no other."""
     page = read("docs/dependencies.md")
     reasons, _, weights = page.partition("## How heavy")
     for part in (reasons, weights):

@@ -1,4 +1,4 @@
-"""Predictions and roofs: the refined model is the virtual GPU's own, to the nanosecond."""
+"""Predictions and roofs: the refined model agrees with the virtual GPU to the nanosecond."""
 
 import math
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ MATMUL = Task("matmul", 4096, "float16")
 
 @pytest.fixture
 def virtual() -> Iterator[VirtualGpu]:
-    """Enter a warm virtual H200 whose tensors carry no values."""
+    """Enter a warm virtual H200 whose tensors have no values."""
     with virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
         yield gpu
 
 
 def span_ns(name: str, size: int, dtype: str, cache: str) -> int:
-    """Return what the records of the GPU in use say of a workload."""
+    """Return the span of a workload from the records of the GPU in use."""
     work = workload(name).make(size, dtype)
     found = gpulab.measure(work, method="profiler-span", cache=cache, n_samples=3, progress=False)
     return round(found.median_s * 1e9)
@@ -45,13 +45,13 @@ def point(task: Task, median_s: float, **given: object) -> Point:
     return Point(task, median_s=median_s, low_s=median_s, high_s=median_s, **fields)  # type: ignore[arg-type] # of several types
 
 
-# Predictions.
+# Predictions
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.usefixtures("virtual")
 def test_the_refined_model_is_that_of_the_virtual_gpu(name: str) -> None:
-    """Hot, it says to the nanosecond what the virtual GPU's records say, pauses included."""
+    """With a hot cache the prediction equals the virtual GPU's records, pauses included."""
     size = workload(name).sizes[1]
     assert predicted_ns(name, size, "float32", "hot") == span_ns(name, size, "float32", "hot")
 
@@ -59,7 +59,7 @@ def test_the_refined_model_is_that_of_the_virtual_gpu(name: str) -> None:
 @pytest.mark.parametrize("name", ["matmul", "linear", "add", "sum", "sort", "attention"])
 @pytest.mark.usefixtures("virtual")
 def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
-    """Cold, it is less by the writing back of the flush's own 8 kB of sums, if by anything."""
+    """With a cold cache it is shorter by at most the write-back of the flush's 8 kB of sums."""
     size = workload(name).sizes[3]
     found = span_ns(name, size, "float32", "cold")
     assert 0 <= found - predicted_ns(name, size, "float32", "cold") <= 31
@@ -67,7 +67,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
-    """Its time, memory and random numbers stay the same."""
+    """A prediction changes neither time, memory nor random state of the GPU in use."""
     _trace_kernels.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
@@ -77,7 +77,7 @@ def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> No
 
 
 def test_no_gpu_need_be_in_use_to_predict_for_one_by_name() -> None:
-    """Short name and driver's name give the same, and the basis says what it rests on."""
+    """A GPU can be named by short or driver's name, and the basis says what is used."""
     found = roofline.predict("matmul", 4096, "float16", "A100")
     assert found == roofline.predict(
         "matmul", 4096, "float16", _datasheets.gpu("A100").driver_name
@@ -87,7 +87,7 @@ def test_no_gpu_need_be_in_use_to_predict_for_one_by_name() -> None:
 
 
 def test_the_plain_model_is_the_textbook() -> None:
-    """It is FLOPs over the peak or bytes over the bandwidth of the data sheet."""
+    """The plain model is FLOPs over peak or bytes over bandwidth, from the data sheet."""
     found = roofline.predict("matmul", 4096, "float16", "A100", model="plain")
     assert found.compute_s == found.duration_s == 2 * 4096**3 / 312e12
     assert found.memory_s == 3 * 4096**2 * 2 / 2.039e12
@@ -97,7 +97,7 @@ def test_the_plain_model_is_the_textbook() -> None:
 
 
 def test_work_without_arithmetic_is_bound_by_memory() -> None:
-    """A copy has no intensity, and its least time is that of its bytes."""
+    """A copy has intensity 0 and takes the time of its bytes."""
     found = roofline.predict("copy", 1 << 20, "float16", "H200", model="plain")
     assert (found.bound, found.intensity, found.compute_s) == ("memory", 0, 0)
     assert found.duration_s == 4 * 2**20 / 4.8e12
@@ -113,15 +113,15 @@ def test_work_without_arithmetic_is_bound_by_memory() -> None:
     ],
 )
 def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, bound: str) -> None:
-    """Each of the four limits has a workload that it bounds, and the parts add up."""
+    """The bound is the largest part, each of the four occurs, and the parts add up."""
     found = roofline.predict(name, size, "float32", "H200", cache=cache)
     assert found.bound == bound
     together = found.launch_s + max(found.compute_s, found.memory_s)
     assert together == pytest.approx(found.duration_s, abs=2e-9)
 
 
-def test_what_is_hidden_is_told_too() -> None:
-    """A large matmul hides its memory time, and an addition hides its arithmetic."""
+def test_the_shorter_part_is_given_too() -> None:
+    """The part hidden by the bound is given too."""
     product = roofline.predict("matmul", 4096, "float32", "H200")
     addition = roofline.predict("add", 1 << 26, "float32", "H200")
     assert 0 < product.memory_s < product.compute_s / 10
@@ -129,7 +129,7 @@ def test_what_is_hidden_is_told_too() -> None:
 
 
 def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
-    """What notes the kernels is taken off again, so that nothing is kept alive."""
+    """Tracing kernels leaves no patched method on its private GPU."""
     _trace_kernels.cache_clear()
     roofline.predict("add", 4096, "float32", "H200")
     assert "launch" not in vars(_private_gpu("H200").machine)
@@ -137,15 +137,15 @@ def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
 
 @pytest.fixture
 def _tf32() -> Iterator[None]:
-    """Put the switch back, which monkeypatch cannot: the module answers for it by itself."""
+    """Restore the TF32 switch; monkeypatch cannot, as the module computes the attribute."""
     before = torch.backends.cuda.matmul.allow_tf32
     yield
     torch.backends.cuda.matmul.allow_tf32 = before
 
 
 @pytest.mark.usefixtures("_tf32")
-def test_tf32_is_told_by_the_switches() -> None:
-    """Products compute in TF32 where torch may, and both models know at once."""
+def test_tf32_follows_torchs_switch() -> None:
+    """With TF32 allowed, both models use its peak for matmuls at once."""
     single = roofline.predict("matmul", 4096, "float32", "H200")
     torch.backends.cuda.matmul.allow_tf32 = True
     rounded = roofline.predict("matmul", 4096, "float32", "H200")
@@ -157,7 +157,7 @@ def test_tf32_is_told_by_the_switches() -> None:
 
 
 def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
-    """Predictions can use measured roofs, of any GPU."""
+    """The plain model can use a measured roof of any GPU."""
     roof = Roof("measured", {"float16": 100e12}, 1e12, detail="by hand")
     found = roofline.predict("matmul", 1024, "float16", roof, model="plain")
     assert found.duration_s == 2 * 1024**3 / 100e12
@@ -175,14 +175,14 @@ def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
     ],
 )
 def test_unknown_names_are_refused(given: dict[str, str], message: str) -> None:
-    """A model, a cache state or a GPU that does not exist is refused by name."""
+    """An unknown model, cache state or GPU is refused."""
     with pytest.raises(UnknownNameError) as error:
         roofline.predict("add", 64, **{"gpu": "H200", **given})  # type: ignore[arg-type] # all are texts
     assert str(error.value).startswith(message)
 
 
 def test_the_refined_model_wants_a_gpu() -> None:
-    """A roof does not say what a GPU is like, so it is refused."""
+    """The refined model needs a GPU, so a roof is refused."""
     with pytest.raises(InvalidOptionError) as error:
         roofline.predict("add", 64, gpu=Roof("measured", {"float32": 1e12}, 1e12))
     assert str(error.value) == (
@@ -192,7 +192,7 @@ def test_the_refined_model_wants_a_gpu() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """A size beyond the memory of the GPU is named, and the next prediction is right again."""
+    """A size beyond the GPU's memory is refused, and the next prediction works."""
     with pytest.raises(InvalidOptionError) as error:
         roofline.predict("add", 1 << 33, "float32", "T4")
     assert str(error.value) == (
@@ -202,9 +202,10 @@ def test_what_does_not_fit_is_refused() -> None:
     assert roofline.predict("add", 1 << 10, "float32", "T4").duration_s < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
-def test_a_gpu_in_use_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then there are measured roofs only, and both the error and the ceilings say so."""
+def test_a_gpu_without_a_data_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU without a data sheet has measured roofs only, and the error says so."""
     for module in (gpus, _datasheets):
         monkeypatch.setattr(module, "by_driver_name", lambda _name: None)
     with pytest.raises(InvalidOptionError) as error:
@@ -219,12 +220,13 @@ def test_a_gpu_in_use_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None
     assert str(found).splitlines()[1] == _datasheets.why_unknown(H200)
 
 
-# Ceilings.
+# Ceilings
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
 def test_the_three_roofs_are_kept_apart() -> None:
-    """Measured ones lie below the data sheet's, those of the highest clocks at or above it."""
+    """Measured roofs lie below the data sheet's, and those of the top clock at or above it."""
     found = roofline.measure_ceilings(max_time_s=0.01)
     assert (found.device_name, found.source) == (H200, "virtual")
     sheet, live, measured = found.data_sheet, found.live, found.measured
@@ -249,14 +251,14 @@ def test_the_three_roofs_are_kept_apart() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("virtual", "_tf32")
 def test_measuring_puts_the_switch_for_tf32_back() -> None:
-    """Products are timed with and without it, and afterwards it is as before."""
+    """Matmuls are timed with and without TF32, and the switch is restored."""
     torch.backends.cuda.matmul.allow_tf32 = True
     roofline.measure_ceilings(max_time_s=0.01)
     assert torch.backends.cuda.matmul.allow_tf32
 
 
 def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
-    """Clocks and measurements are of the GPU in use, so there are none."""
+    """A GPU by name has no clocks and no measured roofs."""
     found = roofline.ceilings("T4")
     assert [roof.basis for roof in found.roofs] == ["data sheet"]
     assert (found.live, found.measured, found.source) == (None, None, "")
@@ -265,7 +267,7 @@ def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
 
 @pytest.mark.slow
 def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
-    """A GPU whose clock is locked at half of its boost has half of the peaks."""
+    """A clock locked at half the boost clock halves the peaks."""
     regime = virtual.machine.gpu.device.regime
     regime.lock(virtual.machine.host.now_ns, 990)
     live = roofline.ceilings().live
@@ -275,7 +277,7 @@ def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
 
 
 def test_roofs_survive_a_recording() -> None:
-    """Recorded ceilings become the same ceilings; missing ones stay unknown."""
+    """Recorded ceilings are read back equal, and missing ones stay unknown."""
     roofs = (
         Roof("data sheet", {"float16": 989e12}, 4.8e12, detail="a document"),
         Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand"),
@@ -297,7 +299,7 @@ def test_roofs_survive_a_recording() -> None:
 
 
 def test_roofs_of_one_kind_are_not_mixed() -> None:
-    """Two measured roofs, or one of an unknown kind, are refused."""
+    """Two roofs of one kind are refused."""
     roof = Roof("measured", {}, 1e12)
     with pytest.raises(InvalidOptionError) as error:
         roofline.Ceilings(H200, "measured", (roof, roof))
@@ -307,7 +309,7 @@ def test_roofs_of_one_kind_are_not_mixed() -> None:
 
 
 def test_ceilings_as_text_and_as_a_table() -> None:
-    """Every figure is in both, with its unit."""
+    """Text and table have every value with its unit."""
     roof = Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand")
     found = roofline.Ceilings(H200, "measured", (roof,))
     assert str(found) == (
@@ -320,11 +322,11 @@ def test_ceilings_as_text_and_as_a_table() -> None:
     assert set(table["device_name"]) == {H200}
 
 
-# Predicted against measured.
+# Predicted against measured
 
 
 def test_a_ratio_is_measured_over_predicted() -> None:
-    """A point that took three times the plain prediction has the ratio 3."""
+    """A point with three times the predicted time has the ratio 3."""
     plain = roofline.predict("matmul", 4096, "float16", "H200", model="plain")
     refined = roofline.predict("matmul", 4096, "float16", "H200")
     (row,) = roofline.table([point(MATMUL, 3 * plain.duration_s)]).to_dict("records")
@@ -349,7 +351,7 @@ def test_a_ratio_is_measured_over_predicted() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
-    """Only the time on the GPU, without copies and without an error, has a prediction."""
+    """Only GPU times without copies and errors are in the table."""
     table = roofline.table([left_out, point(MATMUL, 1e-3)])
     assert table["workload"].tolist() == ["matmul"]
 
@@ -361,7 +363,7 @@ def test_a_recording_is_a_list_of_points() -> None:
 
 
 def test_a_point_of_an_unknown_gpu_has_no_refined_prediction() -> None:
-    """Without ceilings it has none at all; with a measured roof it has the plain one."""
+    """A point of an unknown GPU has a plain prediction only, and only with a measured roof."""
     unknown = point(MATMUL, 1e-3, source="measured", device_name="NVIDIA Nonesuch")
     (row,) = roofline.table([unknown]).to_dict("records")
     assert math.isnan(row["plain_s"])
@@ -378,7 +380,7 @@ def test_a_point_of_an_unknown_gpu_has_no_refined_prediction() -> None:
 
 
 def test_errors_are_those_of_the_prediction() -> None:
-    """A measurement of twice the prediction is a prediction that is 50 % too low."""
+    """A time of twice the prediction means that the prediction is 50 % too low."""
     plain_s = roofline.predict("matmul", 4096, "float16", "H200", model="plain").duration_s
     table = roofline.table([point(MATMUL, factor * plain_s) for factor in (1, 2, 4)])
     plain = roofline.errors(table).to_dict("records")[0]
@@ -394,13 +396,13 @@ def test_errors_are_those_of_the_prediction() -> None:
 
 
 def test_errors_by_an_unknown_column_are_refused() -> None:
-    """The message names the columns that there are."""
+    """The error lists the columns of the table."""
     with pytest.raises(InvalidOptionError, match=r"^by='shape'; the table has workload, size, "):
         roofline.errors(roofline.table([]), by="shape")
 
 
-def test_a_prediction_says_itself() -> None:
-    """In one line: the work, the time, the GPU, the model and what limits it."""
+def test_a_prediction_is_one_line() -> None:
+    """The text is one line with work, time, GPU, model and bound."""
     said = roofline.predict("softmax", 1024, "float32", "H200", model="plain")
     assert str(said) == (
         "softmax n=1024 float32: 6.99 µs predicted for NVIDIA H200 (plain model, cold cache), "
@@ -413,11 +415,11 @@ def test_a_prediction_says_itself() -> None:
     )
 
 
-# What is drawn together.
+# Charts
 
 
 def test_a_chart_takes_one_type_of_data() -> None:
-    """Points of other types are left out, and where none is left the types are named."""
+    """Points of other types are left out, and without any the error lists the types."""
     ceilings = roofline.Ceilings(H200, "virtual", roofline.ceilings("H200").roofs)
     points = [point(MATMUL, 1e-3), point(Task("conv3x3", 16), 1e-3), point(Task("add", 64), 1e-6)]
     chart = roofline.chart(points, ceilings)
@@ -438,7 +440,7 @@ def test_a_chart_takes_one_type_of_data() -> None:
 
 
 def test_points_and_roofs_of_different_gpus_are_not_drawn_together() -> None:
-    """A point is drawn below the roofs of its own GPU, or not at all."""
+    """Points and roofs of different GPUs are refused."""
     ceilings = roofline.Ceilings("NVIDIA L4", "virtual", roofline.ceilings("L4").roofs)
     with pytest.raises(InvalidOptionError) as error:
         roofline.chart([point(MATMUL, 1e-3)], ceilings, dtype="float16")
@@ -458,7 +460,7 @@ def test_points_and_roofs_of_different_gpus_are_not_drawn_together() -> None:
     ],
 )
 def test_a_recorded_roof_that_is_no_figure_is_refused(row: dict[str, object]) -> None:
-    """A roof of no bandwidth, or of a negative one, would predict nonsense."""
+    """A recorded roof must be a positive number with a name."""
     recording = recordings.Recording("mine", {"gpu": H200}, (), {"ceilings": (row,)})
     with pytest.raises(RecordingError) as error:
         roofline.ceilings_of(recording)
@@ -469,6 +471,6 @@ def test_a_recorded_roof_that_is_no_figure_is_refused(row: dict[str, object]) ->
 
 
 def test_ceilings_have_one_of_the_three_sources() -> None:
-    """Or none, where there is only a data sheet."""
+    """A misspelt source of ceilings is refused."""
     with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
         roofline.Ceilings(H200, "virtuam", ())

@@ -1,4 +1,4 @@
-"""Races in whole programs: on the virtual GPU, and on CPU tensors in place of a real GPU's."""
+"""Races in whole programs: on the virtual GPU, and on a fake CUDA GPU with CPU tensors."""
 
 import types
 import weakref
@@ -22,7 +22,7 @@ HERE = Path(__file__).name
 
 
 class FakeEvent:
-    """An event with the methods that torch's own class adds to the one in C."""
+    """An event with the methods that torch's Python class adds to the C class."""
 
     def record(self, stream: object = None) -> None:
         """Do nothing."""
@@ -31,7 +31,7 @@ class FakeEvent:
         """Do nothing."""
 
     def query(self) -> bool:
-        """Say that it is done."""
+        """Return that the event has completed."""
         return True
 
     def synchronize(self) -> None:
@@ -39,18 +39,18 @@ class FakeEvent:
 
 
 class FakeStream(torch.Stream):
-    """A stream with the methods that torch's own class adds to the one in C."""
+    """A stream with the methods that torch's Python class adds to the C class."""
 
     n_made = 0
 
     def __new__(cls, stream_id: int | None = None, device_index: int = 0) -> Self:
-        """Make a stream that needs no GPU; its identity is not a small number."""
+        """Make a stream that needs no GPU; its id is not a small number."""
         FakeStream.n_made += 1
         number = 32 * FakeStream.n_made + 3 if stream_id is None else stream_id
         return super().__new__(cls, stream_id=number, device_index=device_index, device_type=1)
 
     def query(self) -> bool:
-        """Say that it is idle."""
+        """Return that the stream is idle."""
         return True
 
     def synchronize(self) -> None:
@@ -68,14 +68,14 @@ class FakeStream(torch.Stream):
 
 
 class World:
-    """A GPU for a program: its ``cuda``, and how tensors are made on the GPU or on the host."""
+    """A GPU for a program: its ``cuda`` module, and ways to make tensors on GPU and host."""
 
     cuda: Any
     device: str
     fake_event: Callable[[], FakeEvent]
 
     def checked(self) -> AbstractContextManager[Hazards]:
-        """Return the block in which hazards are found."""
+        """Return the context in which hazards are found."""
         raise NotImplementedError
 
     def pinned(self) -> torch.Tensor:
@@ -95,17 +95,17 @@ class Virtual(World):
 
     @contextmanager
     def checked(self) -> Iterator[Hazards]:
-        """Enter a virtual H200 and check there."""
+        """Enter a virtual H200 and look for hazards."""
         with gpulab.virtual_gpu("H200"), hazards() as found:
             yield found
 
     def pinned(self) -> torch.Tensor:
-        """Pin on the virtual GPU."""
+        """Return a tensor pinned on the virtual GPU."""
         return torch.ones(N).pin_memory()
 
 
 class Fake(World):
-    """A CUDA GPU whose tensors are CPU tensors, all but those that are named as the host's."""
+    """A CUDA GPU whose tensors are CPU tensors, except those registered as the host's."""
 
     device = "cpu"
 
@@ -130,7 +130,7 @@ class Fake(World):
 
     @contextmanager
     def use(self, stream: FakeStream) -> Iterator[None]:
-        """Make a stream the current one."""
+        """Make this stream current."""
         before, self.stream = self.stream, stream
         try:
             yield
@@ -139,7 +139,7 @@ class Fake(World):
 
     @contextmanager
     def checked(self) -> Iterator[Hazards]:
-        """Follow the block as on a real GPU."""
+        """Look for hazards as on a real GPU."""
         checker = Checker()
         hardware = Hardware(
             self.cuda,
@@ -151,34 +151,34 @@ class Fake(World):
             yield Hazards(checker)
 
     def pinned(self) -> torch.Tensor:
-        """Name a tensor as the host's, and keep its address from others."""
+        """Register a tensor as the host's, and keep it alive so that its address is not reused."""
         tensor = torch.ones(N)
         self.kept.append(tensor)
         self.host_memory.add(tensor.untyped_storage().data_ptr())
         return tensor
 
     def index_of(self, tensor: torch.Tensor) -> int:
-        """Return the GPU of a tensor: unsigned 32-bit tensors count as those of the second GPU."""
+        """Return the GPU of a tensor: int32 tensors count as those of the second GPU."""
         return int(tensor.dtype is torch.int32)
 
     def is_on_host(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor counts as one of the host."""
+        """Return whether a tensor is registered as the host's."""
         return tensor.untyped_storage().data_ptr() in self.host_memory
 
 
 @pytest.fixture(params=[Virtual, Fake])
 def world(request: pytest.FixtureRequest) -> World:
-    """Return each of the two worlds."""
+    """Return the virtual GPU or the fake one."""
     return request.param()
 
 
 def kinds(found: Hazards) -> list[str]:
-    """Return what was found, in short."""
+    """Return the kinds of the hazards."""
     return [hazard.kind for hazard in found]
 
 
 def test_a_missing_wait_is_found(world: World) -> None:
-    """A side stream that reads what the default stream writes must wait for it."""
+    """A side stream that reads what the default stream writes without a wait is a hazard."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = world.fill()
@@ -207,7 +207,7 @@ def test_a_missing_wait_is_found(world: World) -> None:
     ],
 )
 def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object]) -> None:
-    """Reading shape and type of a tensor reads none of its elements."""
+    """Reading only shape and type of a tensor is no access to its memory."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = world.fill()
@@ -217,7 +217,7 @@ def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object
 
 
 def waits(world: World, side: FakeStream) -> dict[str, Callable[[], None]]:
-    """Return every way to make a side stream wait for the default one."""
+    """Return all ways to make a side stream wait for the default one."""
     default = world.cuda.default_stream()
 
     def recorded() -> FakeEvent:
@@ -240,7 +240,7 @@ WAITS = ("wait_stream", "event.wait", "wait_event", "event.synchronize", "stream
 
 @pytest.mark.parametrize("name", [*WAITS, "synchronize"])
 def test_every_wait_orders(world: World, name: str) -> None:
-    """Each of the ways to wait leaves no hazard."""
+    """After any of the ways to wait there is no hazard."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = world.fill()
@@ -253,7 +253,7 @@ def test_every_wait_orders(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("asked", ["event", "stream"])
 def test_a_query_that_says_yes_orders(asked: str) -> None:
-    """A host that saw that the work is done need not wait; the fake GPU is always done."""
+    """A query that returned True orders later work like a wait."""
     world = Fake()
     with world.checked() as found:
         side, event = world.cuda.Stream(), world.cuda.Event()
@@ -266,7 +266,7 @@ def test_a_query_that_says_yes_orders(asked: str) -> None:
 
 
 def test_halves_of_a_tensor_are_apart(world: World) -> None:
-    """Views that share no byte may be written at the same time, columns too."""
+    """Views that share no byte can be written at the same time, also columns."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = torch.zeros(8, 8, device=world.device)
@@ -288,7 +288,7 @@ def test_halves_of_a_tensor_are_apart(world: World) -> None:
     ],
 )
 def test_double_buffer(world: World, n_waits: int, expected: list[str]) -> None:
-    """The two waits of a double buffer are both needed: for the copy, and for the reader."""
+    """A double buffer needs both waits: one for the copy and one for the reader."""
     with world.checked() as found:
         cuda, loader = world.cuda, world.cuda.Stream()
         hosts = [world.pinned() for _ in range(2)]
@@ -310,7 +310,7 @@ def test_double_buffer(world: World, n_waits: int, expected: list[str]) -> None:
 
 
 def test_host_reads_a_copy_in_flight(world: World) -> None:
-    """A result in pinned memory is there only after the copy; waiting for its event suffices."""
+    """Reading a pinned result before its copy's event is a hazard, and after it is not."""
     with world.checked() as found:
         result, x, event = world.pinned(), world.fill(), world.cuda.Event()
         result.copy_(x, non_blocking=True)
@@ -324,7 +324,7 @@ def test_host_reads_a_copy_in_flight(world: World) -> None:
 
 @pytest.mark.parametrize("read", ["numpy", "tolist"])
 def test_host_reads_without_an_operator(world: World, read: str) -> None:
-    """Arrays and lists are taken from pinned memory at once."""
+    """`numpy` and `tolist` count as host reads, although they run no operator."""
     with world.checked() as found:
         result, x = world.pinned(), world.fill()
         result.copy_(x, non_blocking=True)
@@ -333,7 +333,7 @@ def test_host_reads_without_an_operator(world: World, read: str) -> None:
 
 
 def test_host_writes_a_buffer_in_flight(world: World) -> None:
-    """A pinned buffer may be filled again only when the copy out of it is done."""
+    """A pinned buffer must not be written before the copy out of it is done."""
     with world.checked() as found:
         host, x = world.pinned(), world.fill()
         x.copy_(host, non_blocking=True)
@@ -344,7 +344,7 @@ def test_host_writes_a_buffer_in_flight(world: World) -> None:
 
 
 def test_blocking_copies_and_items_wait(world: World) -> None:
-    """After them the host, and all that it launches, is ordered after the stream."""
+    """A blocking copy or `item` orders the host, and what it launches, after the stream."""
     with world.checked() as found:
         side, host = world.cuda.Stream(), world.pinned()
         with world.cuda.stream(side):
@@ -359,7 +359,7 @@ def test_blocking_copies_and_items_wait(world: World) -> None:
 
 
 def test_memory_reused_while_it_is_read() -> None:
-    """What a side stream reads must be recorded before it is freed and handed out again."""
+    """Memory read by a side stream needs record_stream before it is freed and reused."""
     for is_recorded, expected in ((False, ["read after free"]), (True, [])):
         with gpulab.virtual_gpu("H200"), hazards() as found:
             side = torch.cuda.Stream()
@@ -376,7 +376,7 @@ def test_memory_reused_while_it_is_read() -> None:
 
 @contextmanager
 def recording() -> Iterator[None]:
-    """Let CPU tensors be recorded for a stream, which nothing follows from."""
+    """Register a `record_stream` for CPU tensors that does nothing."""
     library = torch.library.Library("aten", "IMPL")
     library.impl("record_stream", lambda _tensor, _stream: None, "CPU")
     try:
@@ -387,7 +387,7 @@ def recording() -> Iterator[None]:
 
 @pytest.mark.parametrize(("is_recorded", "expected"), [(False, ["read after free"]), (True, [])])
 def test_real_memory_is_known_by_its_address(is_recorded: bool, expected: list[str]) -> None:  # noqa: FBT001 # pytest gives it
-    """A storage that dies frees its address, and the next one there inherits its users."""
+    """New memory at the address of a freed storage inherits the users of that storage."""
     world, arena = Fake(), bytearray(4 * N)
     with recording(), world.checked() as found:
         side = world.cuda.Stream()
@@ -417,7 +417,7 @@ def train(world: World, n_steps: int) -> None:
 
 
 def test_a_training_step_has_no_hazard(world: World) -> None:
-    """One stream orders everything, and the checker keeps no more for more steps."""
+    """Training on one stream has no hazard, and the checker's memory does not grow."""
     with world.checked() as found:
         train(world, 3)
         n_kept = found._checker.n_recorded
@@ -428,7 +428,7 @@ def test_a_training_step_has_no_hazard(world: World) -> None:
 
 
 def test_a_backward_pass_is_ordered_by_autograd() -> None:
-    """Autograd waits by itself: between the streams of its steps, and for its caller."""
+    """Autograd orders the streams of its steps and its caller, so there is no hazard."""
     world = Fake()
     with world.checked() as found:
         side = world.cuda.Stream()
@@ -447,7 +447,7 @@ def test_a_backward_pass_is_ordered_by_autograd() -> None:
 
 
 def test_a_thread_of_autograd_has_its_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no line of the user's runs, the one that called backward is shown."""
+    """In a thread without user code, the line that called backward is shown."""
     world = Fake()
     with world.checked() as found:
         weight = torch.ones(N, requires_grad=True)
@@ -467,7 +467,7 @@ def test_a_thread_of_autograd_has_its_callers_line(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_copy_between_gpus_is_ordered_on_both() -> None:
-    """PyTorch lets the two current streams wait for each other."""
+    """A copy between GPUs orders both current streams, as in PyTorch."""
     world = Fake()
     with world.checked() as found:
         x = torch.ones(N, dtype=torch.int32)
@@ -479,7 +479,7 @@ def test_a_copy_between_gpus_is_ordered_on_both() -> None:
 
 
 def test_the_allocator_knows_its_own_stream() -> None:
-    """Recording the stream that a tensor was allocated for changes nothing."""
+    """record_stream with the allocating stream changes nothing."""
     world, arena = Fake(), bytearray(4 * N)
     with recording(), world.checked() as found:
         x = torch.frombuffer(arena, dtype=torch.float32)
@@ -493,7 +493,7 @@ def test_the_allocator_knows_its_own_stream() -> None:
 
 
 def test_a_pinned_buffer_that_is_gone_is_forgotten() -> None:
-    """The next buffer at its address has no copy in flight."""
+    """A new pinned buffer at an old address has no copy in flight."""
     world, arena = Fake(), bytearray(4 * N)
     with world.checked() as found:
         world.pinned().copy_(world.fill(), non_blocking=True)
@@ -507,7 +507,7 @@ def test_a_pinned_buffer_that_is_gone_is_forgotten() -> None:
 
 
 def test_pageable_memory_is_copied_before_the_call_returns() -> None:
-    """Out of the GPU the host waits in any case, into it the copy may still be under way."""
+    """The host can reuse pageable memory at once, but the GPU's side may still be written."""
     world = Fake()
     world.is_pageable = True
     with world.checked() as found:
@@ -526,8 +526,8 @@ def test_pageable_memory_is_copied_before_the_call_returns() -> None:
     assert kinds(found) == ["write over a write"]
 
 
-def test_autograd_tells_the_allocator_by_itself() -> None:
-    """What a backward pass uses on another stream is not reused before that is done."""
+def test_autograd_records_its_streams() -> None:
+    """Memory that a backward pass uses on another stream is not reused too early."""
     world, arena = Fake(), bytearray(4 * N)
     with world.checked() as found:
         saved = [torch.frombuffer(arena, dtype=torch.float32)]
@@ -547,7 +547,7 @@ def test_autograd_tells_the_allocator_by_itself() -> None:
 
 
 def test_nothing_is_followed_after_the_block() -> None:
-    """Tensors that live on have no callback left on them."""
+    """After the block, no callback remains on the storages of living tensors."""
     world = Fake()
     with world.checked():
         x, host = world.fill(), world.pinned()
@@ -558,7 +558,7 @@ def test_nothing_is_followed_after_the_block() -> None:
 
 
 def test_what_launches_nothing_is_no_operation() -> None:
-    """Views and empty tensors are none; sparse tensors and shapes without memory are let be."""
+    """Views, empty, sparse and meta tensors count as no operation."""
     world = Fake()
     with world.checked() as found:
         x = torch.empty(N, N)
@@ -573,7 +573,7 @@ def test_what_launches_nothing_is_no_operation() -> None:
 
 @pytest.mark.parametrize(("is_mask", "expected"), [(True, 0), (False, 1)])
 def test_indexing_by_a_mask_waits(is_mask: bool, expected: int) -> None:  # noqa: FBT001 # pytest gives it
-    """Only the device knows the number of elements; indexing by numbers does not wait."""
+    """Indexing by a mask synchronizes, as the host needs the count; by numbers it does not."""
     world = Fake()
     with world.checked() as found:
         x, mask = world.fill(), torch.ones(N, dtype=torch.bool)
@@ -586,7 +586,7 @@ def test_indexing_by_a_mask_waits(is_mask: bool, expected: int) -> None:  # noqa
 
 @pytest.mark.parametrize("asked", ["event", "stream"])
 def test_a_query_that_says_no_orders_nothing(asked: str) -> None:
-    """Asking alone is no wait."""
+    """A query that returned False orders nothing."""
     world = Fake()
     for owner in (world.cuda.Event, world.cuda.Stream):
         owner.query = lambda _self: False
@@ -601,7 +601,7 @@ def test_a_query_that_says_no_orders_nothing(asked: str) -> None:
 
 
 def test_capture_launches_nothing() -> None:
-    """What is only captured is no work yet."""
+    """Operators during graph capture are no operations yet."""
     world = Fake()
     with world.checked() as found:
         world.is_capturing = True
@@ -610,7 +610,7 @@ def test_capture_launches_nothing() -> None:
 
 
 def test_everything_is_put_back() -> None:
-    """After the block, an error in it included, torch is as it was."""
+    """After the block, also after an error in it, torch is as it was."""
     world = Fake()
     owners = (world.cuda, world.cuda.Event, world.cuda.Stream, torch.autograd, torch.Tensor)
     before = [dict(vars(owner)) for owner in owners]
@@ -624,7 +624,7 @@ def test_everything_is_put_back() -> None:
 
 
 def test_an_inner_block_shares_the_report() -> None:
-    """The outer block and its report continue through the inner one."""
+    """A nested block has the report of the outer one, which continues after it."""
     with gpulab.virtual_gpu("H200") as gpu, hazards() as outer:
         with hazards() as inner:
             assert inner is outer
@@ -632,7 +632,7 @@ def test_an_inner_block_shares_the_report() -> None:
 
 
 def test_the_gpu_in_use_is_entered() -> None:
-    """Without a context of one's own the block enters the virtual GPU that was chosen."""
+    """Outside a virtual GPU's context, the block enters the one chosen by `use`."""
     gpulab.use("A100")
     with hazards() as found:
         torch.ones(N, device="cuda")
@@ -643,7 +643,7 @@ def test_the_gpu_in_use_is_entered() -> None:
 
 @pytest.fixture
 def found() -> Hazards:
-    """Return a report of one hazard, met twice."""
+    """Return a report of one hazard that occurred twice."""
     checker = Checker()
     report = Hazards(checker)
     with gpulab.virtual_gpu("H200") as gpu:
@@ -658,7 +658,7 @@ def found() -> Hazards:
 
 
 def test_report_as_text(found: Hazards) -> None:
-    """A hazard is three lines: what, who and where, and the line that is missing."""
+    """The text of a hazard has three lines: what, where, and the missing line of code."""
     first, *rest = str(found).splitlines()
     assert first == "1 hazard in 4 operations on 2 streams"
     assert rest[0] == "1. read before the write is done: float32 tensor of shape (2, 3), 2 times"
@@ -675,7 +675,7 @@ def test_report_as_text(found: Hazards) -> None:
 
 
 def test_report_in_a_notebook(found: Hazards) -> None:
-    """Text and HTML say the same, and nothing in the HTML is taken for markup."""
+    """Text and HTML have the same content, and HTML is escaped."""
     shown: list[str] = []
     found._repr_pretty_(types.SimpleNamespace(text=shown.append), False)  # noqa: FBT003 # IPython's call
     assert shown == [str(found)]
@@ -688,7 +688,7 @@ def test_report_in_a_notebook(found: Hazards) -> None:
 
 
 def test_report_as_a_table(found: Hazards) -> None:
-    """One row a hazard; the columns are there without any."""
+    """The table has one row per hazard, and its columns even without any."""
     table = found.to_frame()
     assert isinstance(table, pd.DataFrame)
     assert table.loc[0, ["kind", "count", "first_stream", "second_does"]].tolist() == [

@@ -1,4 +1,4 @@
-"""Crossovers: exact for made-up points and on the virtual GPU; each number has its source."""
+"""Crossovers are exact for made-up points and on the virtual GPU, and name their sources."""
 
 import math
 from dataclasses import replace
@@ -14,13 +14,13 @@ from gpulab.sweeps import Point, Task, take
 SIZES = tuple(2**exponent for exponent in range(10, 25, 2))
 GPU = Task("add", 1, method="synchronized", cache="hot")
 CPU = Task("add", 1, on="cpu")
-N_BYTES = 12  # of a float32 addition, for each element
+N_BYTES = 12  # a float32 addition reads two values and writes one per element
 
 
 def points(
     task: Task, fixed_s: float, bytes_per_s: float, *, off: float = 0.0, **fields: str
 ) -> list[Point]:
-    """Make points on a line, each with an interval of so much to both sides."""
+    """Return points on a line, each with an interval of `off` to both sides."""
     made = []
     for size in SIZES:
         time_s = fixed_s + N_BYTES * size / bytes_per_s
@@ -41,7 +41,7 @@ ALL = [*ON_CPU, *ON_GPU, *WITH_COPIES]
 
 
 def test_the_lines_of_both_sides_are_found() -> None:
-    """Fixed cost and slope of each curve are those that the points were made with."""
+    """Fixed cost and slope of each curve are those used to make the points."""
     found = crossover("add", source=ALL)
     assert found.cpu.fixed_s == pytest.approx(1e-6, rel=1e-5)
     assert found.cpu.slope_s == pytest.approx(1 / 20e9, rel=1e-5)
@@ -50,14 +50,14 @@ def test_the_lines_of_both_sides_are_found() -> None:
 
 
 def test_the_lines_predict_the_crossing() -> None:
-    """Two fixed costs and two slopes: (11 - 1) us over the difference of the slopes."""
+    """The predicted crossing is (11 - 1) µs over the difference of the slopes."""
     found = crossover("add", source=ALL).predicted
     assert found is not None
     assert found.size == pytest.approx(10e-6 / (1 / 20e9 - 1 / 4e12) / N_BYTES, rel=1e-3)
 
 
 def test_a_prediction_says_that_nobody_measured_it() -> None:
-    """Where the lines do not cross, its words are about the lines."""
+    """If the lines do not cross, the prediction says that it is about lines."""
     always = points(GPU, 1e-9, 4e12, device_name="NVIDIA H200")
     found = crossover("add", source=[*ON_CPU, *always]).predicted
     assert str(found) == ("no crossing: the GPU is faster at every size of the lines (from 4)")
@@ -65,7 +65,7 @@ def test_a_prediction_says_that_nobody_measured_it() -> None:
 
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
 def test_the_prediction_is_as_uncertain_as_its_lines(side: str) -> None:
-    """Points that lie off the line of either side widen the interval of the prediction."""
+    """Points off the line on either side widen the predicted interval."""
     shaken = [
         replace(point, median_s=point.median_s * (1.1 if index % 2 else 0.9))
         if point.task.on == side
@@ -79,7 +79,7 @@ def test_the_prediction_is_as_uncertain_as_its_lines(side: str) -> None:
 
 
 def test_the_measured_crossing_is_between_its_sizes() -> None:
-    """Between 2^14 and 2^16 straight lines in both logarithms cross, not those of the fits."""
+    """The crossing is interpolated between 2^14 and 2^16 in both logarithms."""
     found = crossover("add", source=ALL).crossing
     left, right = (math.log(ON_GPU[i].median_s / ON_CPU[i].median_s) for i in (2, 3))
     assert found.kind == "once"
@@ -88,7 +88,7 @@ def test_the_measured_crossing_is_between_its_sizes() -> None:
 
 
 def test_the_interval_joins_both_errors() -> None:
-    """With 1 % to both sides on both curves, the ratio of the two is 1.4 % uncertain."""
+    """With ±1 % on both curves, their ratio is uncertain by 1.4 %."""
     wide = [
         *points(CPU, 1e-6, 20e9, off=0.01, device_name="Some CPU"),
         *points(GPU, 11e-6, 4e12, off=0.01, device_name="Some GPU"),
@@ -101,8 +101,8 @@ def test_the_interval_joins_both_errors() -> None:
     assert found.high == pytest.approx(2**14 * 4 ** (share + mixed / (left - right)))
 
 
-def test_with_transfers_both_crossings_are_told() -> None:
-    """The line names the crossing without the copies and the one with them."""
+def test_with_transfers_both_crossings_are_printed() -> None:
+    """The text gives the crossing without copies and the one with them."""
     found = crossover("add", source=ALL, transfers="both")
     assert (
         str(found)
@@ -116,8 +116,8 @@ def test_with_transfers_both_crossings_are_told() -> None:
     )
 
 
-def test_the_details_hold_lines_prediction_and_mixture() -> None:
-    """The notebook's text: each side with its device and line, and the intersection."""
+def test_the_details_list_lines_prediction_and_mixture() -> None:
+    """The details list each side's line, the prediction and a warning about mixed sources."""
     mixed = [*ON_CPU, *(replace(point, source="virtual") for point in ON_GPU)]
     assert crossover("add", source=mixed).details.splitlines() == [
         "add float32: n = 16,700 [16,700, 16,700]",
@@ -129,7 +129,7 @@ def test_the_details_hold_lines_prediction_and_mixture() -> None:
 
 
 def test_every_curve_says_where_it_comes_from() -> None:
-    """Source and device stand with each curve and in the line for titles."""
+    """Each curve and the title name source and device."""
     found = crossover("add", source=ALL)
     assert (found.cpu.source, found.cpu.device_name) == ("recorded", "Some CPU")
     assert (found.gpu.source, found.gpu.device_name) == ("recorded", "NVIDIA H200")
@@ -138,7 +138,7 @@ def test_every_curve_says_where_it_comes_from() -> None:
 
 
 def test_the_frame_has_a_row_for_each_time() -> None:
-    """All curves, with their lines, sources and transfers, as one table."""
+    """The table has a row per time of all curves, with lines and sources."""
     table = crossover("add", source=ALL, transfers="both").to_frame()
     assert list(table.columns) == [
         *("on", "size", "median_s", "low_s", "high_s", "line_s"),
@@ -153,7 +153,7 @@ def test_the_frame_has_a_row_for_each_time() -> None:
 
 
 def test_another_link_is_computed_and_says_so() -> None:
-    """The copies over PCIe 3 are added to every time, and the times without them are kept."""
+    """Copies over PCIe 3 are added to each time, and the times without them are kept."""
     found = crossover("add", source=ALL, transfers="both", link="pcie-3")
     more_s = [copies_s("add", size, "float32", "both", find_link("PCIe 3")) for size in SIZES]
     expected_s = [point.median_s + more for point, more in zip(ON_GPU, more_s, strict=True)]
@@ -162,15 +162,15 @@ def test_another_link_is_computed_and_says_so() -> None:
     assert found.bare.median_s == tuple(point.median_s for point in ON_GPU)
 
 
-def test_transfers_that_the_source_has_not_are_computed_for_the_gpus_own_link() -> None:
-    """A recording without times of copies in gets them by the link of its GPU."""
+def test_missing_transfers_are_computed_for_the_gpus_own_link() -> None:
+    """Copies that a source has no times of are computed by the GPU's own link."""
     found = crossover("add", source=ALL, transfers="in")
     assert found.gpu.how == "transfers in, computed for the link of the H200 (63.0 GB/s)"
     assert found.gpu.median_s[0] > ON_GPU[0].median_s
 
 
 def test_a_gpu_without_known_link_asks_for_one() -> None:
-    """The speed of copies to an unknown GPU is unknown."""
+    """For a GPU whose link is unknown, the error asks for a link by name."""
     unknown = [*ON_CPU, *(replace(point, device_name="Mystery") for point in ON_GPU)]
     with pytest.raises(InvalidOptionError) as error:
         crossover("add", source=unknown, transfers="both")
@@ -180,8 +180,9 @@ def test_a_gpu_without_known_link_asks_for_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_data_sheet_gpu_is_computed_beside_given_cpu_times() -> None:
-    """The virtual GPU of the name runs at the sizes that the CPU has times for."""
+    """A named GPU is simulated at the sizes that the CPU has times for."""
     found = crossover("add", source=ALL, gpu="T4", progress=False)
     assert found.gpu.name == "GPU: virtual Tesla T4, extrapolated"
     assert found.gpu.sizes == found.cpu.sizes == SIZES
@@ -191,13 +192,13 @@ def test_a_data_sheet_gpu_is_computed_beside_given_cpu_times() -> None:
 
 
 def test_a_named_gpu_that_the_source_has_is_taken_from_it() -> None:
-    """Recorded times of the GPU come before computed ones."""
+    """Recorded times of the named GPU are used instead of simulated ones."""
     found = crossover("add", source=ALL, gpu="H200")
     assert found.gpu.median_s == tuple(point.median_s for point in ON_GPU)
 
 
 def test_the_gpu_in_use_is_measured_without_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both sides are taken at the sizes asked for; no transfers where a link is named."""
+    """Without a source both sides are measured, and transfers only if no link is named."""
     asked: list[Task] = []
 
     def given(task: Task, *, precision: float, max_time_s: float) -> Point:
@@ -222,8 +223,9 @@ def test_the_gpu_in_use_is_measured_without_a_source(monkeypatch: pytest.MonkeyP
     assert [t.transfers for t in asked] == ["none", "none"]
 
 
+@pytest.mark.slow
 def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
-    """The curves have exactly the times of single tasks of the same kind."""
+    """The curves have exactly the times of single tasks."""
     sizes = [2**10, 2**16, 2**22]
     cpu = [point for point in ON_CPU if point.task.size in sizes]
     found = crossover("add", sizes, source=cpu, gpu="H200", transfers="both", progress=False)
@@ -237,10 +239,11 @@ def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
         assert curve.low_s == pytest.approx([point.low_s for point in taken], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_computed_link_agrees_with_the_copies_of_the_virtual_gpu() -> None:
-    """What is computed for the GPU's own link is near what a measurement reads.
+    """Times computed for the GPU's own link are close to measured ones.
 
-    Small sizes differ more: there a measurement also reads what Python does between the copies.
+    Small sizes differ more, because a measurement includes Python's time between the copies.
     """
     by_clock = crossover("add", source=ON_CPU, gpu="H200", transfers="both", progress=False)
     by_link = crossover(
@@ -251,7 +254,7 @@ def test_the_computed_link_agrees_with_the_copies_of_the_virtual_gpu() -> None:
 
 
 def test_one_size_has_no_line_and_no_prediction() -> None:
-    """It may still say who is faster there."""
+    """One size gives no line and no prediction, and a clear error for both."""
     found = crossover("add", [2**10], source=ALL)
     assert found.predicted is None
     assert (found.cpu.fixed_s, found.cpu.slope_s) == (None, None)
@@ -265,7 +268,7 @@ def test_one_size_has_no_line_and_no_prediction() -> None:
 
 
 def test_sides_without_a_common_size_cannot_cross() -> None:
-    """The message lists what each side has."""
+    """Without a common size, the error lists the sizes of each side."""
     found = crossover("add", source=[*ON_CPU[:2], *ON_GPU[2:4]])
     with pytest.raises(InvalidOptionError) as error:
         str(found)
@@ -296,14 +299,14 @@ def test_sides_without_a_common_size_cannot_cross() -> None:
     ],
 )
 def test_bad_options_are_refused(options: dict[str, object], text: str) -> None:
-    """One clear line, before anything is measured."""
+    """A bad option is refused in one line, before anything is measured."""
     with pytest.raises((InvalidOptionError, UnknownNameError)) as error:
         crossover(**{"workload": "add", "source": ALL, **options})
     assert str(error.value).startswith(text)
 
 
-def test_missing_sizes_are_told() -> None:
-    """A size that could not be timed is not drawn, and its reason is printed."""
+def test_missing_sizes_are_listed() -> None:
+    """A size that could not be timed is listed with its reason."""
     failed = Point(replace(GPU, size=2**30), error="out of memory: needs 12 GiB")
     found: Crossover = crossover("add", source=[*ALL, failed])
     assert found.gpu.missing == ((2**30, "out of memory: needs 12 GiB"),)

@@ -1,4 +1,4 @@
-"""A curve consists of points of one device, and its line uses the quantity that fits better."""
+"""A curve has points of one device, and its line uses the quantity that fits better."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ SIZES = (64, 128, 256, 512, 1024, 2048)
 
 
 def points(task: Task, unit: str) -> list[Point]:
-    """Make points whose times grow with FLOPs or with bytes."""
+    """Return points whose times grow with FLOPs or with bytes."""
     times_s = 1e-5 + 1e-12 * amounts("matmul", SIZES, "float32", unit)
     return [
         Point(
@@ -32,14 +32,14 @@ def points(task: Task, unit: str) -> list[Point]:
 
 @pytest.mark.parametrize("unit", ["B", "FLOP"])
 def test_the_line_runs_over_what_the_times_grow_with(unit: str) -> None:
-    """A matmul is bound by its FLOPs or by its bytes: the points decide."""
+    """The line of a matmul uses FLOPs or bytes, whichever fits the points."""
     fit = curve_of(points(GPU, unit)).fit
     assert fit is not None
     assert (fit.unit, fit.worst) == (unit, pytest.approx(0, abs=1e-5))
 
 
 def test_bytes_are_taken_where_both_fit() -> None:
-    """An addition's FLOPs grow as its bytes do."""
+    """If FLOPs and bytes fit equally, as for an addition, bytes are used."""
     made = [replace(point, task=replace(point.task, workload="add")) for point in points(GPU, "B")]
     fit = curve_of(made).fit
     assert fit is not None
@@ -47,7 +47,7 @@ def test_bytes_are_taken_where_both_fit() -> None:
 
 
 def test_what_has_no_flops_runs_over_bytes() -> None:
-    """A sort compares and moves; nothing of it is counted as arithmetic."""
+    """A workload without FLOPs, such as sort, uses bytes."""
     made = [replace(each, task=replace(each.task, workload="sort")) for each in points(GPU, "B")]
     fit = curve_of(made).fit
     assert fit is not None
@@ -55,19 +55,19 @@ def test_what_has_no_flops_runs_over_bytes() -> None:
 
 
 def test_amounts_are_those_of_the_catalogue() -> None:
-    """FLOPs and bytes of the workload at each size."""
+    """FLOPs and bytes are the catalogue's at each size."""
     offered = workload("matmul")
     assert amounts("matmul", [64], "float16", "B").tolist() == [offered.bytes(64, "float16")]
     assert amounts("matmul", [64], "float16", "FLOP").tolist() == [offered.flops(64)]
 
 
 def test_points_are_put_in_order() -> None:
-    """However they come, the curve runs from the smallest size to the largest."""
+    """The curve is sorted by size, in whatever order points come."""
     assert curve_of(points(GPU, "B")[::-1]).sizes == SIZES
 
 
 def test_logarithms_are_given_with_their_reach() -> None:
-    """Half and double are as far away; an interval down to zero stays finite."""
+    """`at` returns log times with the reach to both sides, finite even for a low end of 0."""
     made = points(GPU, "B")
     made[0] = replace(made[0], low_s=0.0)
     middle, reach = curve_of(made).at([64, 256])
@@ -90,15 +90,15 @@ def test_logarithms_are_given_with_their_reach() -> None:
         ({"on": "cpu"}, ""),
     ],
 )
-def test_what_is_not_usual_is_said(change: dict[str, object], how: str) -> None:
-    """The curve's name contains another method, transfers and threads."""
+def test_unusual_options_are_in_the_name(change: dict[str, object], how: str) -> None:
+    """The curve's name contains an unusual method, cache, transfers or threads."""
     curve = curve_of(points(replace(GPU, **change), "B"))
     assert curve.how == how
     assert curve.name.endswith(f"NVIDIA H200, measured{', ' + how if how else ''}")
 
 
 def test_two_devices_make_no_curve() -> None:
-    """Recorded and computed times of one device make no curve either."""
+    """Points of different devices, or of one device recorded and virtual, make no curve."""
     made = points(GPU, "B")
     made[0] = replace(made[0], source="virtual")
     with pytest.raises(InvalidOptionError) as error:
@@ -110,7 +110,7 @@ def test_two_devices_make_no_curve() -> None:
 
 
 def test_no_time_at_all_is_refused_with_the_reason() -> None:
-    """The message contains the first error."""
+    """If no size could be timed, the error quotes the first reason."""
     failed = Point(replace(GPU, size=2**17), error="out of memory: needs 200 GiB")
     with pytest.raises(InvalidOptionError) as error:
         curve_of([failed])

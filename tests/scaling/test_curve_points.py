@@ -1,4 +1,4 @@
-"""Points are chosen from a source or measured size by size; the errors say what is missing."""
+"""Points come from a source or are measured, and the errors say what is missing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +24,13 @@ GPU = Task("matmul", 1, method="synchronized", cache="hot")
 
 
 def point(task: Task, size: int, time_s: float = 1e-3, **fields: str) -> Point:
-    """Make a point of a task at a size."""
+    """Return a point of the task at this size."""
     ends = {"median_s": time_s, "low_s": time_s, "high_s": time_s}
     return Point(replace(task, size=size), **ends, n_samples=9, **fields)
 
 
 def test_only_points_of_the_same_kind_are_chosen() -> None:
-    """Another type, side, method, cache or transfers is another curve."""
+    """Points of another workload, type, method, cache or transfers are not chosen."""
     right = point(GPU, 64)
     others = [
         point(replace(GPU, **change), 64)
@@ -46,14 +46,14 @@ def test_only_points_of_the_same_kind_are_chosen() -> None:
 
 
 def test_only_sizes_that_were_asked_for_are_chosen() -> None:
-    """None asks for all."""
+    """Only the sizes asked for are chosen; None means all."""
     both = (point(GPU, 64), point(GPU, 128))
     assert select_points(both, CurveRequest(GPU, None)) == both
     assert select_points(both, CurveRequest(GPU, (128,))) == both[1:]
 
 
 def test_threads_are_chosen_as_set_or_else_the_most() -> None:
-    """A number that was asked for is kept to."""
+    """A given number of threads is exact; else torch's default, else the highest number."""
     one, four = (point(replace(CPU, n_threads=n), 64) for n in (1, 4))
     as_set = point(CPU, 64)
     assert select_points([one, four], CurveRequest(CPU, None)) == (four,)
@@ -62,8 +62,8 @@ def test_threads_are_chosen_as_set_or_else_the_most() -> None:
     assert select_points([one, four], CurveRequest(replace(CPU, n_threads=2), None)) == ()
 
 
-def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
-    """The message names the kinds of times that are there for this workload and side."""
+def test_missing_points_are_reported_with_what_there_is() -> None:
+    """The error lists the kinds of times that the source has for this workload and side."""
     there = [
         point(replace(GPU, method="calibrated", cache="cold"), 64),
         point(replace(GPU, transfers="both", dtype="float16"), 64),
@@ -88,8 +88,8 @@ def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
         require_points([], CurveRequest(CPU, None))
 
 
-def test_a_cpu_is_spared_the_sizes_behind_the_first_slow_one() -> None:
-    """They are points that say so; sizes that were asked for are all taken."""
+def test_sizes_after_the_first_slow_one_are_skipped_on_the_cpu() -> None:
+    """On the CPU, default sizes after the first slow one are skipped; given sizes are not."""
 
     def take(task: Task) -> Point:
         return point(task, task.size, 0.3 if task.size >= 512 else 1e-3)
@@ -103,7 +103,7 @@ def test_a_cpu_is_spared_the_sizes_behind_the_first_slow_one() -> None:
 
 
 def test_a_recording_is_loaded_by_its_file(tmp_path: Path) -> None:
-    """Both sides come from it, and nothing is measured."""
+    """A recording can be given by its path, and nothing is measured."""
     made = Recording("mine", {"gpu": "A GPU", "cpu": "A CPU"}, (point(CPU, 64), point(GPU, 64)))
     path = recordings.save(made, tmp_path / "mine.jsonl.gz")
     wanted = CrossoverRequest(CurveRequest(CPU, None), CurveRequest(GPU, None), None)
@@ -117,7 +117,7 @@ def test_a_recording_is_loaded_by_its_file(tmp_path: Path) -> None:
 
 
 def test_another_gpu_is_entered_for_the_block_alone() -> None:
-    """The one that was entered is back afterwards."""
+    """The GPU that was entered before the block is back after it."""
     with virtual_gpu("H200") as mine:
         with gpu_entered("T4"):
             assert device.current().name == "Tesla T4"

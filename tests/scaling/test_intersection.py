@@ -1,4 +1,4 @@
-"""Intersections of curves: exact for straight lines, and every reason why there is none."""
+"""Intersections of curves: exact for straight lines, with a reason where there is none."""
 
 import math
 
@@ -12,13 +12,13 @@ SIZES = (64, 128, 256, 512)
 
 
 def found(*ratio: float, reach: float = 0.1) -> Crossing:
-    """Locate the crossing of logarithms of the ratio GPU over CPU, with even intervals."""
+    """Return the crossing of log ratios GPU over CPU, all with the same interval."""
     values = np.array(ratio)
     return find_crossing(SIZES[: len(ratio)], values, np.full((2, len(ratio)), reach))
 
 
 def test_the_crossing_is_interpolated() -> None:
-    """Halfway between two sizes in both logarithms, and so are the ends of its interval."""
+    """The crossing and its ends are interpolated in both logarithms."""
     crossing = found(3.0, 1.0, -1.0, -3.0, reach=0.5)
     assert crossing.kind == "once"
     assert crossing.size == pytest.approx(128 * math.sqrt(2))
@@ -28,7 +28,7 @@ def test_the_crossing_is_interpolated() -> None:
 
 
 def test_the_interval_takes_the_reach_of_each_side() -> None:
-    """Down it is the lower reach that counts, up the upper one."""
+    """The low end uses the lower reach, the high end the upper."""
     reach = np.array([[0.0, 0.0], [0.5, 0.5]])
     crossing = find_crossing((64, 128), np.array([1.0, -1.0]), reach)
     assert crossing.low == pytest.approx(crossing.size)
@@ -36,7 +36,7 @@ def test_the_interval_takes_the_reach_of_each_side() -> None:
 
 
 def test_a_crossing_at_a_size_is_that_size() -> None:
-    """Equal times count as the GPU's turn."""
+    """Equal times at a size put the crossing at that size."""
     assert found(2.0, 0.0, -2.0).size == pytest.approx(128)
 
 
@@ -56,13 +56,13 @@ def test_a_crossing_at_a_size_is_that_size() -> None:
     ],
 )
 def test_no_crossing_has_its_reason(ratio: tuple[float, ...], text: str) -> None:
-    """The text says which of the two is faster, and up to or from which size that was seen."""
+    """Without a crossing, the text says which side is faster and for which sizes."""
     crossing = found(*ratio)
     assert str(crossing) == crossing.reason == text
 
 
 def test_noise_does_not_cross() -> None:
-    """Where the intervals overlap, going to and fro is no crossing, and widens the interval."""
+    """Sign changes within overlapping intervals are no crossings, but widen the interval."""
     crossing = found(2.0, 0.05, -0.05, -2.0)
     assert crossing.kind == "once"
     assert 64 < (crossing.low or 0) < 128
@@ -73,7 +73,7 @@ def test_noise_does_not_cross() -> None:
 
 
 def test_an_end_that_is_not_decided_leaves_the_interval_open() -> None:
-    """The estimate crosses, but how far out the crossing may lie is not known."""
+    """If an end is undecided but the estimate crosses there, the interval is open."""
     early, late = found(0.05, -1, -2), found(2, 1, -0.05)
     assert (early.low, late.high) == (0.0, math.inf)
     assert str(early) == "n = 66.1 [below 2^6, 69.1]".replace("69.1", size_text(early.high or 0))
@@ -81,7 +81,7 @@ def test_an_end_that_is_not_decided_leaves_the_interval_open() -> None:
 
 
 def test_an_end_that_is_not_decided_but_leans_the_same_way_changes_nothing() -> None:
-    """At undecided ends the estimate must have gone over to count as a crossing."""
+    """An undecided end on the same side as its neighbours is no crossing."""
     assert found(-0.05, -1, -2).kind == "always"
     assert found(2, 1, 0.05).kind == "never"
 

@@ -1,4 +1,4 @@
-"""JSON from anywhere: unreadable input is refused with the reason, not with Python's errors."""
+"""Unreadable JSON is refused with the reason, and never with an error of Python's."""
 
 import re
 
@@ -36,7 +36,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
 def test_what_means_nothing_is_refused(text: str) -> None:
-    """The clause says what is wrong, with the number."""
+    """The error says what is wrong; if it is a number, the error shows it."""
     with pytest.raises(DamagedDataError) as error:
         parse_json(text)
     assert str(error.value) == REFUSED[text]
@@ -67,7 +67,7 @@ BYTES = {
 
 @pytest.mark.parametrize("name", BYTES)
 def test_bytes_that_are_no_utf_8_are_refused(name: str) -> None:
-    """The clause says what they are."""
+    """Bytes that are not UTF-8 are refused, and the error says what they are."""
     raw, message = BYTES[name]
     with pytest.raises(DamagedDataError) as error:
         parse_json(raw)
@@ -75,13 +75,13 @@ def test_bytes_that_are_no_utf_8_are_refused(name: str) -> None:
 
 
 def test_bytes_of_a_record_are_read() -> None:
-    """What was read from a file by ``read_bytes`` need not be decoded."""
+    """A record can be read from bytes, without decoding them first."""
     assert Measurement.from_json(RECORD.to_json().encode()) == RECORD
 
 
 @pytest.mark.parametrize("text", [None, 3, ["{}"]])
 def test_what_is_no_text_is_refused(text: object) -> None:
-    """The message says what to give."""
+    """An argument that is no text is refused, and the error says what to pass."""
     with pytest.raises(InvalidOptionError) as error:
         Measurement.from_json(text)  # type: ignore[arg-type] # that is the test
     assert str(error.value) == f"text={text!r}; it must be the text that to_json returned"
@@ -100,7 +100,7 @@ def test_what_is_no_text_is_refused(text: object) -> None:
 def test_fields_of_another_type_are_named_shortly(
     field: str, value: str, complaint: str | None
 ) -> None:
-    """True is not a count, and a message stays short for any value."""
+    """A field of another type is named with its value, and a long value is shortened."""
     text = re.sub(rf'"{field}": [^,]+,', f'"{field}": {value},', RECORD.to_json(), count=1)
     if complaint is None:
         assert Measurement.from_json(text).label == "x" * 10_000
@@ -114,14 +114,14 @@ def test_fields_of_another_type_are_named_shortly(
 
 
 def test_numbers_of_a_dict_are_checked_too() -> None:
-    """What comes from another reader than ours has no number either that means nothing."""
+    """nan, infinity and huge numbers are refused in a dict as well."""
     for value in (float("nan"), float("inf"), 10**400):
         with pytest.raises(SchemaVersionError, match=r"floor_s=.* is not of type float"):
             Measurement.from_dict({**RECORD.to_dict(), "floor_s": value})
 
 
 def test_a_field_that_may_be_none_is_read_as_none() -> None:
-    """Also where it is a tuple, as the reasons of a reading are."""
+    """A tuple field that may be None, such as the reasons of a reading, is read as None."""
     text = (
         '{"schema": "gpulab.trace/1", "readings": [{"at_s": 0.0, "reasons": null}], "source": '
         '"measured", "device_name": "x", "asked_s": 1}'

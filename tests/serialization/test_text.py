@@ -1,4 +1,4 @@
-"""Files from anywhere: read within limits of memory, and refused in a short text."""
+"""Files are read within a limit of memory, or refused with a short message."""
 
 import errno
 import gzip
@@ -16,14 +16,15 @@ MIB = 1 << 20
 
 
 def test_a_packed_file_is_unpacked_by_its_content(tmp_path: Path) -> None:
-    """The file's name does not matter."""
+    """A gzipped file is unpacked whatever its name is."""
     path = tmp_path / "x.txt"
     path.write_bytes(gzip.compress(b"a\nb"))
     assert read_text(path) == "a\nb"
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: Path) -> None:
-    """It is refused at the limit; before that no more than the limit is held, twice."""
+    """A file that unpacks to too much is refused, and needs at most about twice the limit."""
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * (16 * MIB)) * 64)
     tracemalloc.start()
@@ -36,7 +37,7 @@ def test_a_small_file_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: P
 
 
 def test_a_plain_file_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It needs as much memory as its size, which is no surprise."""
+    """A file that is not packed may be larger than the limit for unpacking."""
     monkeypatch.setattr(_text, "_MAX_BYTES", 10)
     path = tmp_path / "large.txt"
     path.write_bytes(b"x" * 100)
@@ -44,7 +45,7 @@ def test_a_plain_file_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_exactly_the_limit_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One byte more is not."""
+    """A file that unpacks to exactly the limit is read; one byte more is refused."""
     monkeypatch.setattr(_text, "_MAX_BYTES", MIB)
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"x" * MIB))
@@ -57,7 +58,7 @@ def test_exactly_the_limit_is_unpacked(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no endless file")
 def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that never ends is given up at the limit."""
+    """Reading a device that never ends stops at the limit with an error."""
     monkeypatch.setattr(_text, "_MAX_BYTES", 2 * MIB)
     with pytest.raises(DamagedDataError) as error:
         read_bytes("/dev/zero")
@@ -66,7 +67,7 @@ def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    """A shell hands a program's output over as a file without a size."""
+    """A pipe, which has no size, is read to its end."""
     read_end, write_end = os.pipe()
     os.write(write_end, b"from a pipe")
     os.close(write_end)
@@ -77,7 +78,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_a_name_that_no_system_has_is_an_error_of_the_system(name: str) -> None:
-    """It is met like a file that is missing."""
+    """A file name that no system allows raises an OSError, as a missing file does."""
     with pytest.raises(OSError, match="Invalid argument") as error:
         read_bytes(name)
     assert error.value.errno == errno.EINVAL
@@ -85,7 +86,7 @@ def test_a_name_that_no_system_has_is_an_error_of_the_system(name: str) -> None:
 
 @pytest.mark.parametrize("n_kept", [3, 12, 20])
 def test_an_archive_that_is_cut_off_is_refused(tmp_path: Path, n_kept: int) -> None:
-    """In its head, in its data and in its checksum."""
+    """An archive that ends in its header, its data or its checksum is refused."""
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"some text")[:n_kept])
     with pytest.raises(DamagedDataError, match=r"^it does not unpack \("):

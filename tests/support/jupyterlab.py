@@ -50,10 +50,9 @@ CLOSE = """async () => {
         panel.dispose();
     }
 }"""
-GO_LIGHT = """async () => {
-    const theme = 'JupyterLab Light';
-    await window.jupyterapp.commands.execute('apputils:change-theme', {theme});
-}"""
+GO_LIGHT = (
+    "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
+)
 ALL_HAVE_RUN = """() => {
     const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
     const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
@@ -61,8 +60,7 @@ ALL_HAVE_RUN = """() => {
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
 
-# Each part is over 150.
-LIGHT_COLOUR = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")
+LIGHT_INK = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")  # each part over 150
 RUN_AXE = """async selectors => {
     const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
     const found = await axe.run({ include });
@@ -229,8 +227,8 @@ def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
     """Wait until a text is light: a theme's style sheet may load after its name is set."""
     from playwright.sync_api import expect
 
-    # It looks for the text again each time: one that the page has replaced has no style.
-    expect(text).to_have_css(property_name, LIGHT_COLOUR, timeout=RUN_TIMEOUT_MS)
+    # expect() looks for the text again each time, because the page may replace it meanwhile.
+    expect(text).to_have_css(property_name, LIGHT_INK, timeout=RUN_TIMEOUT_MS)
 
 
 def axe_findings(page: "Page", *selectors: str) -> list[str]:

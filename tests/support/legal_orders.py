@@ -234,7 +234,7 @@ _BLOCKED = Moment(-1, (), {}, {})
 
 
 class Writer:
-    """Writes a random program with all the waits that it needs, some of them, or all but one."""
+    """Writes a random program with all waits that it needs, with some, or with all but one."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

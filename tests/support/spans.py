@@ -22,7 +22,7 @@ def work(
     return Span(kind, name, f"stream {stream}", *times, stream, device, engine, number, **more)  # type: ignore[arg-type]  # plain options
 
 
-def mark(  # noqa: PLR0913, PLR0917 # what an event or a wait consists of
+def mark(  # noqa: PLR0913, PLR0917 # the fields of an event or a wait
     kind: str, start: float, end: float, stream: int, number: int, waits_for: int | None = None
 ) -> Span:
     """Make an event in a stream, or a stream's wait for one."""

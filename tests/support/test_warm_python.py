@@ -48,7 +48,7 @@ def test_as_the_python_command(
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_signals_reach_it(name: str, warm_python: list[str]) -> None:
-    """SIGKILL, too, which the command cannot pass on."""
+    """A signal to the command reaches the program, even SIGKILL, which no process can forward."""
     code = "import signal; print(flush=True); signal.pause()"
     with subprocess.Popen(
         [*warm_python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -56,7 +56,7 @@ def test_signals_reach_it(name: str, warm_python: list[str]) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(getattr(signal, name))
-        assert process.stdout.read() == ""  # the stream ends with the process behind it
+        assert process.stdout.read() == ""  # the stream ends when the program itself has ended
     assert process.returncode == -getattr(signal, name)
 
 

@@ -44,7 +44,7 @@ SHARES = frozenset({"precision", "confidence", "tolerance of flag", "tolerance o
 # Numbers for which nan or inf means something: "not measured", "no limit".
 NOT_FINITE = {"time_s": {math.nan, math.inf}, "per_s": {math.nan, math.inf}}
 NO_LIMIT = frozenset({"max_time_s"})
-# Numbers that set an amount of work, memory or text, so that a huge one must be refused.
+# Numbers that set an amount of work, memory or text: a huge one must be refused.
 HUGE = 1e20
 ASKS_FOR_WORK = frozenset(
     {"n_samples", "n_warmup", "inner_loops", "count", "n_bins", "indent", "digits"}

@@ -1,4 +1,4 @@
-"""Recording a machine: what is planned, what is saved, what is left out and why."""
+"""Recording a machine: what is planned and saved, and what is left out with which reason."""
 
 import errno
 import itertools
@@ -12,6 +12,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import gpulab
 from gpulab import device, recordings, survey
 from gpulab.cli import record as command
 from gpulab.clocks import _read
@@ -46,19 +47,19 @@ Taken = list[str]
 
 @pytest.fixture(autouse=True)
 def _on_a_virtual_gpu() -> None:
-    """Take the virtual H200."""
+    """Use the virtual H200."""
     device.use("H200")
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Return where to record to."""
+    """Return the path to record to."""
     return tmp_path / "mine.jsonl"
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    """Let every part have one row and every point take 1 µs; return what was taken, in order."""
+    """Give each section one row and each point 1 µs; return what was taken, in order."""
     done: Taken = []
 
     def take(task: Task, _effort: object) -> Point:
@@ -82,7 +83,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
 
 
 def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None:
-    """Let the n-th point from now on fail in this way, once."""
+    """Make the n-th point from now on fail once, with this error."""
     take, left = _record.measure_point, [n]
 
     def failing(task: Task, effort: object) -> Point:
@@ -96,7 +97,7 @@ def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None
 
 @pytest.mark.slow
 def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
-    """All workloads hot and cold in all types, the CPU, waits, transfers and all sections."""
+    """A full recording has all workloads, types and caches, the CPU, transfers and sections."""
     found = record(out, progress=False)
     frame = found.frame()
     assert tuple(found.sections) == (*survey.SECTIONS[:5], "left_out")
@@ -113,7 +114,7 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
 
 
 def test_the_plan_fits_an_h200(taken: Taken) -> None:
-    """A full recording is planned for less than six minutes, and says so first."""
+    """The plan of a full recording is under six minutes and its text says so first."""
     planned = plan()
     assert planned.estimate_s < 360
     assert str(planned).splitlines()[:2] == [
@@ -125,20 +126,20 @@ def test_the_plan_fits_an_h200(taken: Taken) -> None:
 
 
 def test_a_short_time_names_what_will_be_missing() -> None:
-    """The least valuable comes last, and is named before the first measurement."""
+    """The plan names the least valuable items as those that will not fit into the time."""
     last = str(plan(minutes=1)).splitlines()[-1]
     assert last.startswith("  the time will probably end before these: ")
     assert last.endswith("66 of one thread of the CPU, 90 of sizes in between, 580 of other types")
 
 
 def test_sections_may_be_chosen(out: Path, taken: Taken) -> None:
-    """Only what was asked for is measured."""
+    """Only the chosen sections are measured."""
     record(out, sections=["clocks"], progress=False)
     assert taken == ["clocks"]
 
 
-def test_the_same_call_goes_on(out: Path, taken: Taken) -> None:
-    """What is there is not measured again, and other sections are added."""
+def test_the_same_call_resumes(out: Path, taken: Taken) -> None:
+    """A repeated call adds what is missing and measures nothing twice."""
     record(out, sections=["clocks"], quick=True, progress=False)
     n_quick = len(record(out, quick=True, progress=False).points)
     assert sorted(taken) == sorted(set(taken))
@@ -151,7 +152,7 @@ def test_the_same_call_goes_on(out: Path, taken: Taken) -> None:
 def test_what_failed_is_tried_again(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory may be free the next time."""
+    """A point that failed is measured again, because memory may be free by then."""
     take = _record.measure_point
     monkeypatch.setattr(
         _record, "measure_point", lambda task, _effort: Point(task, error="out of memory")
@@ -168,7 +169,7 @@ def test_what_failed_is_tried_again(
 def test_an_interrupt_keeps_what_there_is(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C ends it with a whole file, which the same call completes."""
+    """Ctrl-C leaves a complete file of fewer points, and the same call adds the rest."""
     after(monkeypatch, 4, KeyboardInterrupt())
     found = record(out, sections=["catalogue"], quick=True, progress=False)
     assert [point.task.key for point in found.points] == taken
@@ -183,7 +184,7 @@ def test_an_interrupt_keeps_what_there_is(
 def test_what_is_missing_stays_known(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run over other sections forgets nothing, and one that finds the time takes it off."""
+    """A run over other sections does not change the list of missing points."""
     after(monkeypatch, 4, KeyboardInterrupt())
     record(out, sections=["catalogue"], quick=True, progress=False)
     left = record(out, sections=["clocks"], quick=True, progress=False).section("left_out")
@@ -197,7 +198,7 @@ def test_what_is_missing_stays_known(
 def test_a_crash_keeps_what_there_is(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even an error of our own leaves a file that can be loaded and gone on with."""
+    """An unexpected error leaves a file that can be loaded and resumed."""
     after(monkeypatch, 4, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         record(out, sections=["catalogue"], quick=True, progress=False)
@@ -205,11 +206,12 @@ def test_a_crash_keeps_what_there_is(
     assert len(record(out, sections=["catalogue"], quick=True, progress=False).points) == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_bytes", [600, 60_000])
 def test_a_full_disk_loses_nothing(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, n_bytes: int
 ) -> None:
-    """What was measured is in the error, be it a section or a point that is refused first."""
+    """On a full disk, the error carries all that was measured, sections and points."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", halting(n_bytes, full))
@@ -228,8 +230,8 @@ def test_a_full_disk_loses_nothing(
     assert len(taken) == len(set(taken)) + 1  # the one that was refused
 
 
-def test_a_recording_is_sealed_where_it_is(out: Path, taken: Taken) -> None:
-    """Its mode stays, and a link to it stays a link."""
+def test_a_recording_is_completed_in_place(out: Path, taken: Taken) -> None:
+    """The file keeps its mode, and a symbolic link to it stays a link."""
     link = out.with_name("link.jsonl")
     link.symlink_to(out)
     record(link, progress=False, sections=["clocks"])
@@ -243,7 +245,7 @@ def test_a_recording_is_sealed_where_it_is(out: Path, taken: Taken) -> None:
 
 
 def test_a_second_recording_to_the_file_is_refused(out: Path, taken: Taken) -> None:
-    """Nothing is measured, and the file is as it was."""
+    """While the file is being written, a second recording is refused and changes nothing."""
     with growing(out) as file:
         file.append("line\n")
         with pytest.raises(FileInUseError):
@@ -253,7 +255,7 @@ def test_a_second_recording_to_the_file_is_refused(out: Path, taken: Taken) -> N
 
 
 def test_a_line_cut_off_by_a_crash_is_taken_again(out: Path, taken: Taken) -> None:
-    """A process that was killed leaves no checksum and half a line."""
+    """A file with half a line and no checksum is repaired and completed."""
     record(out, sections=["catalogue"], quick=True, progress=False)
     header, *points = out.read_text("utf-8").splitlines()
     stale = {"what": taken[0], "reason": "of a run before"}
@@ -265,8 +267,10 @@ def test_a_line_cut_off_by_a_crash_is_taken_again(out: Path, taken: Taken) -> No
     assert found.section("left_out").empty
 
 
-def test_the_time_is_kept(out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would end too late is left out and said; what still fits is taken."""
+def test_the_time_limit_is_respected(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points that would end too late are left out and listed, and the others are measured."""
     now_s = [0.0]
     take = _record.measure_point
 
@@ -304,7 +308,7 @@ def test_a_section_that_cannot_be_had_is_left_out(
 def test_a_gpu_that_failed_ends_it(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an error of CUDA each further point would repeat it, so none is tried."""
+    """After a CUDA error no further point is tried, as each would fail in the same way."""
     take = _record.measure_point
 
     def failing(task: Task, effort: object) -> Point:
@@ -329,7 +333,7 @@ def test_a_gpu_that_failed_ends_it(
 def test_sizes_that_take_the_cpu_too_long_are_left_out(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a call takes is foretold by the smaller size, within reason."""
+    """A CPU size is left out if the smaller size's time predicts too long a call."""
     take = _record.measure_point
 
     def slow(task: Task, effort: object) -> Point:
@@ -351,7 +355,7 @@ def test_sizes_that_take_the_cpu_too_long_are_left_out(
 
 
 def test_a_fixed_cost_does_not_grow() -> None:
-    """A machine that is slow to start its threads is not taken for one that computes slowly."""
+    """A slow start of threads does not count as slow computing when larger sizes are predicted."""
     small = Point(Task("matmul", 64, on="cpu"), median_s=0.016, n_samples=1)
     foretold_s = _plan.scaled_s(Task("matmul", 512, on="cpu"), small)
     assert foretold_s < LONGEST_CPU_S
@@ -376,7 +380,7 @@ def test_a_fixed_cost_does_not_grow() -> None:
 def test_bad_options_are_refused(
     out: Path, options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
-    """Before anything is measured or written."""
+    """A bad option is refused before anything is measured or written."""
     with pytest.raises(kind) as error:
         record(out, **options)
     assert str(error.value) == message
@@ -384,7 +388,7 @@ def test_bad_options_are_refused(
 
 
 def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
-    """A file that is no recording, or that was edited, is refused and stays as it is."""
+    """A file that is no recording, or was edited, is refused and not changed."""
     out.write_text("notes\n", "utf-8")
     with pytest.raises(RecordingError, match="is not a recording"):
         record(out)
@@ -400,7 +404,7 @@ def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
 
 
 def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
-    """Times of two GPUs are not mixed, and the file stays whole."""
+    """A file from another GPU is refused and stays complete."""
     record(out, sections=["clocks"], progress=False)
     device.use("A100")
     with pytest.raises(InvalidOptionError, match="was measured with gpu='NVIDIA H200'"):
@@ -410,7 +414,7 @@ def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
 
 
 def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
-    """Lines cannot be added to it."""
+    """A compressed file is refused, because lines cannot be added to it."""
     path = tmp_path / "mine.jsonl.gz"
     with pytest.raises(RecordingError) as error:
         record(path)
@@ -421,8 +425,9 @@ def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
     assert not taken
 
 
-def test_points_are_really_taken(out: Path) -> None:
-    """On the virtual GPU and on this CPU, with what the catalogue offers."""
+@pytest.mark.slow
+def test_points_of_the_catalogue_are_measured(out: Path) -> None:
+    """On the virtual GPU and this CPU, all points of a quick recording succeed."""
     found = record(out, sections=["catalogue", "crossover"], quick=True, progress=False)
     assert found.is_virtual
     assert len(found.points) == 46
@@ -431,8 +436,9 @@ def test_points_are_really_taken(out: Path) -> None:
     assert list(table["ratio"]) == [1.0] * 46
 
 
-def test_copies_are_read_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pinned copy comes back at once and has a time of its own; a pageable one waits."""
+@pytest.mark.slow
+def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinned copies return at once and have a device time; pageable ones block and have none."""
     monkeypatch.setattr(_transfers, "_SIZES", (4 << 20,))
     with device.active():
         rows = {(row["direction"], row["memory"]): row for row in _transfers.rows(quick=False)}
@@ -451,7 +457,7 @@ def test_copies_are_read_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_programs_show_what_overlaps() -> None:
-    """Copy and compute overlap in two streams; two buffers save time."""
+    """Copy and compute overlap on two streams, and two buffers save time."""
 
     def total_s(program: str, n: int) -> dict[str, float]:
         variants = itertools.islice(_streams.PROGRAMS[program](1), n)
@@ -460,15 +466,16 @@ def test_programs_show_what_overlaps() -> None:
             for name, work in variants
         }
 
-    with device.active():
+    with gpulab.virtual_gpu("H200", max_value_elements=0):
         copy, batches = total_s("copy and compute", 4), total_s("batches", 2)
     alone_s = copy["copy alone"] + copy["compute alone"]
     assert copy["two streams"] < 0.7 * alone_s < 0.95 * alone_s < copy["one stream"]
     assert batches["two buffers, pinned"] < 0.9 * batches["one stream, pinned"]
 
 
+@pytest.mark.slow
 def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each variant has its row."""
+    """Each variant of each program has one row."""
 
     def waited(work: Callable[[], object]) -> dict[str, float]:
         work()
@@ -482,7 +489,7 @@ def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
-    """What one waits for is more than the time in which the call returns."""
+    """A wait has a time with its interval, longer than the time until the call returns."""
     with device.active():
         ones = torch.ones(1 << 20, device="cuda")
         row = _brief_timing.waiting_times(lambda: ones.add_(1))
@@ -490,8 +497,9 @@ def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
     assert row["n_samples"] >= 10
 
 
+@pytest.mark.slow
 def test_clocks_fall_under_load_and_rise_after() -> None:
-    """The rows are a story in time: load by load, each with the time after it."""
+    """The clock falls under load and recovers; rows are in order of time, load by load."""
     with device.active():
         rows = list(_clocks.rows(quick=False))
     product = [row for row in rows if row["load"] == "product"]
@@ -503,8 +511,9 @@ def test_clocks_fall_under_load_and_rise_after() -> None:
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
 
+@pytest.mark.slow
 def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON knows no nan."""
+    """A refused reading is None in the rows, because JSON has no NaN."""
     powers_w = itertools.cycle([None, 400.0])
     monkeypatch.setitem(_read._CALLS, "power_w", lambda _gpu: next(powers_w))
     with device.active():
@@ -514,7 +523,7 @@ def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The context is made there, and the second time costs next to nothing."""
+    """First-use costs are measured in a new process, where the second use is nearly free."""
     monkeypatch.setattr(_first_use, "SEQUENCES", (("context", "allocation"),))
     context, allocation = _first_use.rows(quick=False)
     assert (context["process"], context["position"], context["step"]) == (0, 0, "context")
@@ -524,8 +533,8 @@ def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the last line that it wrote."""
+def test_a_process_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error quotes the last line of the failed process."""
     monkeypatch.setattr(_first_use, "SEQUENCES", (("nothing",),))
     with pytest.raises(RecordingError) as error:
         list(_first_use.rows(quick=False))
@@ -533,8 +542,8 @@ def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for without end."""
+def test_a_process_that_hangs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not end in time is reported instead of waited for."""
     monkeypatch.setattr(_first_use, "_TIMEOUT_S", 0.01)
     with pytest.raises(RecordingError) as error:
         list(_first_use.rows(quick=True))
@@ -545,15 +554,15 @@ STEPS = ("kernel", "product", "half product", "convolution")
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_each_first_use_can_be_had(step: str) -> None:
-    """First and second time of each step; here the first has been paid before, or not."""
+def test_each_first_use_can_be_timed(step: str) -> None:
+    """Each step has a first and a second time, and the first is not shorter."""
     with device.active():
         row = _first_use._STEPS[step]()
     assert row["first_s"] >= row["again_s"] > 0
 
 
 def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A measurement that keeps its samples at Ctrl-C must not swallow it."""
+    """Ctrl-C inside a measurement reaches the survey, although `measure` keeps its samples."""
 
     class Interrupted:
         stopped_by = "interrupt"
@@ -566,7 +575,7 @@ def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch)
 def test_the_plan_is_printed_first(
     out: Path, taken: Taken, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The plan comes with an estimate, except without progress."""
+    """The plan with its estimate is printed first, and not without progress."""
     planned = str(plan(sections=["clocks"]))
     record(out, sections=["clocks"])
     assert capsys.readouterr().out == f"{planned}\n"
@@ -576,7 +585,7 @@ def test_the_plan_is_printed_first(
 
 
 def test_the_command_records(out: Path, taken: Taken) -> None:
-    """The plan comes first, then what was recorded, and what is missing."""
+    """The command prints the plan, what was recorded, and what is missing."""
     done = CliRunner().invoke(command, ["--out", str(out), "--quick", "--gpu", "H200"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("Recording virtual NVIDIA H200: about ")
@@ -586,7 +595,7 @@ def test_the_command_records(out: Path, taken: Taken) -> None:
 
 
 def test_the_command_only_plans(out: Path, taken: Taken) -> None:
-    """Nothing is measured or written."""
+    """With ``--plan`` nothing is measured or written."""
     chosen = ["--plan", "--sections", "clocks, cpu", "--minutes", "2", "--gpu", "H200"]
     done = CliRunner().invoke(command, ["--out", str(out), *chosen])
     assert done.exit_code == 0, done.output

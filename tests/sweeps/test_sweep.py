@@ -1,4 +1,4 @@
-"""Sweeps: the points of single measurements, files that resume, and no losses when things fail."""
+"""Sweeps: the points of single measurements, files that resume, and no losses after failures."""
 
 import json
 import multiprocessing
@@ -49,7 +49,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 
 def quiet(tasks: tuple[Task, ...] = TASKS, **options: Any) -> Sweep:  # noqa: ANN401  # options of sweep
-    """Sweep without a bar."""
+    """Run a sweep without a progress bar."""
     return sweep(tasks, progress=False, **options)
 
 
@@ -61,11 +61,12 @@ def times(found: Sweep) -> dict[str, float]:
 # One point
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "cache"), [("calibrated", "cold"), ("calibrated", "hot"), ("synchronized", "hot")]
 )
 def test_point_is_what_measure_says(method: str, cache: str) -> None:
-    """On the GPU a task gives the record of measure, to the nanosecond."""
+    """A GPU task gives exactly the times that `measure` gives."""
     with gpulab.virtual_gpu("H200"):
         point = take(Task("add", 2**20, method=method, cache=cache))
     with gpulab.virtual_gpu("H200"):
@@ -79,7 +80,7 @@ def test_point_is_what_measure_says(method: str, cache: str) -> None:
 
 @pytest.mark.parametrize("transfers", ["in", "out", "both"])
 def test_transfers_are_within_the_timed_part(h200: VirtualGpu, transfers: str) -> None:
-    """Copies add the bytes that they move at the rate of the link."""
+    """With transfers, the time grows by the bytes copied over the link's rate."""
     task = Task("add", 2**22, method="synchronized", cache="hot")
     without, point = take(task), take(replace(task, transfers=transfers))
     n_bytes = 2**22 * 4 * {"in": 2, "out": 1, "both": 3}[transfers]
@@ -89,7 +90,7 @@ def test_transfers_are_within_the_timed_part(h200: VirtualGpu, transfers: str) -
 
 @pytest.mark.parametrize("name", ["adam", "sort", "argmax", "embedding"])
 def test_every_kind_of_result_comes_back(h200: VirtualGpu, name: str) -> None:
-    """Parameters, pairs, indices and look-ups can all be copied in and out."""
+    """Every kind of input and result can be copied: parameters, pairs, indices and look-ups."""
     del h200
     size = workloads.workload(name).sizes[-1 if name == "argmax" else 2]
     point = take(Task(name, size, method="synchronized", cache="hot", transfers="both"))
@@ -99,7 +100,7 @@ def test_every_kind_of_result_comes_back(h200: VirtualGpu, name: str) -> None:
 def test_virtual_values_are_computed_again_afterwards(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A point needs no values, which would take most of the time; what comes after has them."""
+    """Values are not computed during a point, which saves most of its time, and are afterwards."""
     seen = []
 
     def noting(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # as the original
@@ -116,7 +117,7 @@ def test_virtual_values_are_computed_again_afterwards(
 
 
 def test_cpu_keeps_real_time(h200: VirtualGpu) -> None:
-    """Work of the CPU takes no virtual time, and its point is measured."""
+    """CPU work is measured in real time and takes no virtual time."""
     before_s = h200.now_s
     point = take(Task("exp", 2**16, on="cpu"), max_time_s=0.02)
     assert h200.now_s == before_s
@@ -127,7 +128,7 @@ def test_cpu_keeps_real_time(h200: VirtualGpu) -> None:
 
 
 def test_threads_are_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU's work sees the threads that were asked for; afterwards they are as before."""
+    """CPU work runs with the number of threads asked for, which is restored afterwards."""
     seen = []
 
     def walls(_work: Callable[[], object], **_: float) -> Any:  # noqa: ANN401  # as the original
@@ -145,7 +146,7 @@ def test_threads_are_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_random_numbers_of_the_caller_stay(h200: VirtualGpu) -> None:
-    """Drawing the inputs moves neither the CPU's generator nor the GPU's."""
+    """Making the inputs changes neither the CPU's nor the GPU's random state."""
     del h200
     before = torch.get_rng_state(), torch.cuda.get_rng_state()
     take(Task("add", 64))
@@ -155,20 +156,20 @@ def test_random_numbers_of_the_caller_stay(h200: VirtualGpu) -> None:
 
 
 class Ticking:
-    """Work that takes what is written, on a clock of its own."""
+    """Work that advances its own clock by the given durations."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *durations_s: float) -> None:
         self.now_s, self.n_calls, self.durations_s = 0.0, 0, durations_s
         monkeypatch.setattr(time, "perf_counter", lambda: self.now_s)
 
     def __call__(self) -> None:
-        """Let the clock run on."""
+        """Advance the clock by the next duration."""
         self.now_s += self.durations_s[min(self.n_calls, len(self.durations_s) - 1)]
         self.n_calls += 1
 
 
 def test_cpu_warms_up_until_steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow first calls are no samples; ten steady ones are enough."""
+    """Slow first CPU calls are not sampled, and ten steady samples are enough."""
     work = Ticking(monkeypatch, 0.5, 0.02, 0.002, 0.001)
     found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=1.0)
     assert found.samples_s == pytest.approx([0.001] * 10)
@@ -176,7 +177,7 @@ def test_cpu_warms_up_until_steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timed interval is at least 20 µs long, and a sample is one call's share of it."""
+    """Short CPU work is looped until an interval takes 20 µs, and a sample is one call's share."""
     work = Ticking(monkeypatch, 1.5e-6)
     found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=1.0)
     assert found.inner_loops == 14
@@ -184,25 +185,25 @@ def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cpu_calls_slow_work_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work longer than the time limit has one sample, and a finding says that this is too few."""
+    """CPU work longer than the time limit has one sample."""
     work = Ticking(monkeypatch, 20.0)
     found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=0.3)
     assert (found.samples_s, work.n_calls) == ((20.0,), 1)
 
 
 def test_cpu_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples that never get precise end with the time limit."""
+    """CPU samples that never get precise end at the time limit."""
     work = Ticking(monkeypatch, *[0.01, 0.02] * 500)
     found = _cpu.take_cpu_samples(work, precision=0.001, max_time_s=0.3)
     assert work.now_s < 1.0
     assert len(found.samples_s) > 10
 
 
-# What goes wrong in one point
+# Failures of one point
 
 
-def test_sizes_that_do_not_fit_are_told(h200: VirtualGpu) -> None:
-    """The inputs are held against the free memory before any is taken."""
+def test_sizes_that_do_not_fit_are_refused(h200: VirtualGpu) -> None:
+    """Inputs larger than the free GPU memory make a failed point without an allocation."""
     del h200
     before = torch.cuda.memory_allocated()
     point = take(Task("add", 2**40))
@@ -211,8 +212,8 @@ def test_sizes_that_do_not_fit_are_told(h200: VirtualGpu) -> None:
     assert torch.cuda.memory_allocated() == before
 
 
-def test_cpu_is_spared_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the CPU the result counts too, because the system kills instead of refusing."""
+def test_cpu_sizes_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU the result counts too, because Linux kills the process instead of refusing."""
     monkeypatch.setattr(_host, "free_host_bytes", lambda: 2**20)
     fits, large = take(Task("add", 2**15, on="cpu")), take(Task("add", 2**17, on="cpu"))
     assert fits.error == ""
@@ -222,7 +223,7 @@ def test_cpu_is_spared_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
     h200: VirtualGpu, tmp_path: Path
 ) -> None:
-    """The error is one line of its point, and the points before and after it are whole."""
+    """A point without memory has a one-line error, and the other points are complete."""
     del h200
     tasks = [Task("add", size) for size in (64, 17 * 2**30, 128)]
     found = gpulab.sweep(tasks, out=tmp_path / "points.jsonl", progress=False)
@@ -232,7 +233,7 @@ def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
 
 
 def test_running_out_of_memory_is_an_error_of_the_point(h200: VirtualGpu) -> None:
-    """Inputs that fit and a result that does not: one line, and the memory is free again."""
+    """If the result does not fit, the point fails and the memory is free again."""
     del h200
     point = take(Task("add", 17 * 2**30))
     assert point.error == "out of memory: needs more than 136 GiB"
@@ -240,14 +241,14 @@ def test_running_out_of_memory_is_an_error_of_the_point(h200: VirtualGpu) -> Non
     assert take(Task("add", 64)).error == ""
 
 
-def test_a_type_without_kernel_is_told(h200: VirtualGpu) -> None:
-    """A type that the workload is not offered for is no exception."""
+def test_a_type_without_kernel_is_an_error_of_the_point(h200: VirtualGpu) -> None:
+    """A type that the workload does not offer makes a failed point, not an exception."""
     del h200
     assert take(Task("fft", 16, "float16")).error == "fft has no kernel for float16 here"
 
 
-def test_a_kernel_that_torch_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What torch says about a missing kernel is put into one line."""
+def test_a_kernel_that_torch_lacks_fails_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line of torch's error about a missing kernel is the point's error."""
 
     def walls(_work: object, **_: float) -> None:
         raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Half'\nand more")
@@ -267,7 +268,7 @@ def test_a_kernel_that_torch_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_names_that_do_not_exist_are_refused(task: Task, message: str) -> None:
-    """A mistake of the caller is no failed point, and nothing is measured before it."""
+    """A misspelt workload or method raises before anything is measured."""
     for call in (take, lambda wrong: quiet((*TASKS, wrong))):
         with pytest.raises(UnknownNameError) as error:
             call(task)
@@ -278,7 +279,7 @@ def test_names_that_do_not_exist_are_refused(task: Task, message: str) -> None:
 
 
 def test_cpu_has_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The name is the system's, in one line; without one the architecture has to do."""
+    """The CPU's name is the system's, and the architecture if it has none."""
     monkeypatch.setattr(_host, "_CPU", tmp_path / "cpuinfo")
     assert _host.cpu_name() == (platform.processor() or platform.machine())
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9654 \n")
@@ -286,7 +287,7 @@ def test_cpu_has_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Free is what both the system and the control group can give, pages of files included."""
+    """Free memory is limited by system and control group, whose file cache counts as free."""
     system = SimpleNamespace(total=9216, available=4096)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: system)
     monkeypatch.setattr(_host, "_GROUP", tmp_path)
@@ -303,7 +304,7 @@ def test_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_types_are_left_out_where_there_are_none() -> None:
-    """Half precision is asked of what offers it; a type that nothing offers is refused."""
+    """A workload is skipped for types it lacks; a type that none offers is refused."""
     tasks = tasks_of(["add", "fft"], [64], dtypes=["float32", "float16"])
     assert [(task.workload, task.dtype) for task in tasks] == [
         ("add", "float32"),
@@ -319,7 +320,7 @@ def test_types_are_left_out_where_there_are_none() -> None:
 
 
 def test_cpu_tasks_are_not_multiplied() -> None:
-    """Caches, methods and transfers make tasks on the GPU only."""
+    """Caches, methods and transfers multiply GPU tasks only."""
     tasks = tasks_of(
         ["add"], [64], on=["gpu", "cpu"], caches=["cold", "hot"], transfers=["none", "in"]
     )
@@ -327,7 +328,7 @@ def test_cpu_tasks_are_not_multiplied() -> None:
 
 
 def test_own_sizes_are_the_default() -> None:
-    """Without sizes each workload has its own."""
+    """Without sizes, each workload uses its own."""
     tasks = tasks_of(["linear"])
     assert tuple(task.size for task in tasks) == workloads.workload("linear").sizes
 
@@ -336,14 +337,15 @@ def test_own_sizes_are_the_default() -> None:
 
 
 def forked(n_workers: int = 2) -> ProcessPoolExecutor:
-    """Return a pool of processes that start quickly."""
+    """Return a pool of forked processes, which start quickly."""
     return ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("fork"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize("make", [forked, lambda: ThreadPoolExecutor(2)], ids=["fork", "threads"])
 def test_executors_find_the_same(make: Callable[[], Executor]) -> None:
-    """Processes and threads take the GPU that is entered here, and leave it as it was."""
+    """Processes and threads use the GPU entered here, get its times, and leave it entered."""
     with gpulab.virtual_gpu("A100") as a100:
         here = quiet()
         with make() as executor:
@@ -357,7 +359,7 @@ def test_executors_find_the_same(make: Callable[[], Executor]) -> None:
 
 
 def test_forks_are_refused_where_they_cannot_work() -> None:
-    """CUDA and threads do not survive a fork, so a sweep would hang in it."""
+    """A forking executor is refused, because CUDA and torch's threads hang in a fork."""
     with forked() as executor, pytest.raises(InvalidOptionError) as error:
         quiet(tasks_of(["add"], [64], on=["cpu"]), executor=executor)
     assert str(error.value) == (
@@ -367,13 +369,13 @@ def test_forks_are_refused_where_they_cannot_work() -> None:
 
 
 class Canned(Executor):
-    """Answers each task as told: with what a function returns, or with an error."""
+    """An executor that returns the result of a function, or its error, for each task."""
 
     def __init__(self, answer: Callable[[Task], Any], *, remote: bool = False) -> None:
         self.answer, self.remote = answer, remote
 
     def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
-        """Run it at once, as on another machine if told so."""
+        """Run the task at once, with another process number if `remote`."""
         future: Future[Any] = Future()
         assignment, *rest = arguments
         if self.remote:
@@ -397,7 +399,7 @@ def raising(error: BaseException, at: Task = TASKS[1]) -> Canned:
 
 
 def test_a_killed_worker_costs_its_task_only(h200: VirtualGpu) -> None:
-    """If the executor continues, so does the sweep."""
+    """If the executor survives the loss of a worker, only that task fails."""
     del h200
 
     class KilledWorker(Exception):  # noqa: N818  # Dask's name
@@ -415,7 +417,7 @@ def test_a_killed_worker_costs_its_task_only(h200: VirtualGpu) -> None:
 
 
 def test_a_broken_pool_ends_the_sweep_and_keeps_the_rest(h200: VirtualGpu, tmp_path: Path) -> None:
-    """What was found is there, the suspect failed, and the others are missing."""
+    """A broken pool ends the sweep: finished points stay, and a new call measures the rest."""
     del h200
     out = tmp_path / "sweep.jsonl"
     executor = raising(BrokenProcessPool("A process died."))
@@ -440,7 +442,7 @@ def test_a_broken_pool_ends_the_sweep_and_keeps_the_rest(h200: VirtualGpu, tmp_p
 def test_a_process_that_dies_loses_nothing_else(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real pool whose worker is killed gives back every point that was there."""
+    """If a real worker process is killed, all finished points are kept."""
     del h200
 
     def deadly(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
@@ -463,14 +465,14 @@ def test_a_process_that_dies_loses_nothing_else(
 
 
 def test_a_worker_without_gpu_ends_the_sweep(h200: VirtualGpu) -> None:
-    """It would fail with every task, so the error comes once."""
+    """A worker without a GPU would fail every task, so its error is raised once."""
     del h200
     with pytest.raises(NoGpuError, match=r"^no GPU there$"):
         quiet(executor=raising(NoGpuError("no GPU there")))
 
 
-def test_a_virtual_gpu_stands_in_for_no_remote_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster whose workers have no GPU is refused, unless a virtual one was asked for."""
+def test_a_virtual_gpu_does_not_replace_a_remote_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers without a GPU are refused, unless the user chose a virtual GPU by name."""
     monkeypatch.setattr(_probe, "cuda_obstacle", lambda: _probe.Obstacle("none", "buy one"))
     executor = Canned(lambda _task: None, remote=True)
     with pytest.raises(NoGpuError) as error:
@@ -484,7 +486,7 @@ def test_a_virtual_gpu_stands_in_for_no_remote_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
-    """A point of another GPU is a failure that names both."""
+    """A point from another kind of GPU is a failure that names both GPUs."""
     del h200
     other = Point(TASKS[0], median_s=1.0, n_samples=9, device_name="Tesla T4")
     found = quiet(executor=Canned(lambda task: other if task == TASKS[0] else None))
@@ -493,7 +495,7 @@ def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
 
 
 def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other task runs together with a task of the CPU, which would share it."""
+    """No other task runs beside a CPU task, because they would share the CPU."""
     del h200
     running: list[Task] = []
     crowds = []
@@ -532,7 +534,7 @@ def is_free(name: str) -> bool:
 def test_processes_take_turns_at_hardware(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One process at a time measures on the CPU; a virtual GPU belongs to its process."""
+    """One process at a time measures on the CPU, while a virtual GPU needs no lock."""
     del h200
     monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)  # others may measure now
     seen = []
@@ -549,7 +551,7 @@ def test_processes_take_turns_at_hardware(
 
 
 def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The turn belongs to the GPU's own number, so that two GPUs have two turns."""
+    """The lock belongs to the GPU's UUID, so two GPUs can be measured at once."""
     monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
     with gpulab.virtual_gpu("H200"):
         real = replace(device.current(), virtual=None, source="measured")
@@ -564,7 +566,7 @@ def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, at: Task) -> None:
-    """Press Ctrl-C during one task."""
+    """Raise SIGINT during one task."""
 
     def pressed(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
         if task == at:
@@ -578,7 +580,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, at: Task) -> None:
 def test_ctrl_c_keeps_what_there_is(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Points before the interrupt are in the sweep and in the file, and the GPU is entered."""
+    """Points before Ctrl-C are in the sweep and its file, and the GPU stays entered."""
     out = tmp_path / "sweep.jsonl"
     with monkeypatch.context() as patch:
         interrupting(patch, TASKS[2])
@@ -590,14 +592,14 @@ def test_ctrl_c_keeps_what_there_is(
 
 
 class Queue(Executor):
-    """One thread behind a queue of any length, as a cluster has; Ctrl-C comes at one submit."""
+    """A single thread behind a long queue, as in a cluster; Ctrl-C comes at one `submit`."""
 
     def __init__(self, begun: threading.Event, go_on: threading.Event, pressed_at: int) -> None:
         self.inner, self.begun, self.go_on = ThreadPoolExecutor(1), begun, go_on
         self.n_submitted, self.pressed_at = 0, pressed_at
 
     def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
-        """Hand it on, or press Ctrl-C."""
+        """Pass the task on, or raise SIGINT."""
         self.n_submitted += 1
         if self.n_submitted == self.pressed_at:
             self.begun.wait()
@@ -614,7 +616,7 @@ class Queue(Executor):
 def test_ctrl_c_leaves_the_executor_as_found(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has begun ends and counts, what waits is taken back, and the executor works again."""
+    """After Ctrl-C, the running task is kept, waiting ones are cancelled, and the pool works."""
     begun, go_on = threading.Event(), threading.Event()
     n_taken = []
 
@@ -637,7 +639,7 @@ def test_ctrl_c_leaves_the_executor_as_found(
 def test_an_interrupted_measurement_is_no_point(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Measure keeps samples after Ctrl-C; a sweep stops there and takes the task again."""
+    """A measurement cut short by Ctrl-C is no point, so the task is measured again later."""
     del h200
 
     def pressed(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # as the original
@@ -653,7 +655,7 @@ def test_an_interrupted_measurement_is_no_point(
 
 
 def test_file_is_lines_of_json(h200: VirtualGpu, tmp_path: Path) -> None:
-    """A header with the machine, then one point a line, in the order taken."""
+    """The file is a header with the machine, then one point per line."""
     del h200
     out = tmp_path / "sweep.jsonl"
     found = quiet(out=out)
@@ -686,7 +688,7 @@ def test_points_are_written_as_they_come(
 
 @pytest.mark.parametrize("n_cut", [1, 40, 400])
 def test_a_line_cut_off_is_taken_again(h200: VirtualGpu, tmp_path: Path, n_cut: int) -> None:
-    """A crash in the middle of a line costs that point, and the file is whole afterwards."""
+    """A line cut off by a crash costs that point only, and the file is repaired."""
     del h200
     out = tmp_path / "sweep.jsonl"
     whole = quiet(out=out)
@@ -698,7 +700,7 @@ def test_a_line_cut_off_is_taken_again(h200: VirtualGpu, tmp_path: Path, n_cut: 
 
 
 def test_a_header_cut_off_is_written_again(h200: VirtualGpu, tmp_path: Path) -> None:
-    """A file with half a header is as good as none."""
+    """A file with a part of a header is started again."""
     del h200
     out = tmp_path / "sweep.jsonl"
     out.write_text('{"schema": "gpulab.sw')
@@ -709,7 +711,7 @@ def test_a_header_cut_off_is_written_again(h200: VirtualGpu, tmp_path: Path) -> 
 def test_resuming_measures_what_is_new_or_failed(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Points that are there stay; a failed one is tried again, after the new ones."""
+    """Resuming keeps good points, then measures new tasks, then failed ones again."""
     del h200
     out = tmp_path / "sweep.jsonl"
     with monkeypatch.context() as patch:
@@ -734,7 +736,7 @@ def test_resuming_measures_what_is_new_or_failed(
 
 
 def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
-    """A file that was begun on another GPU is refused, and stays as it is."""
+    """A file begun on another GPU is refused and not changed."""
     out = tmp_path / "sweep.jsonl"
     with gpulab.virtual_gpu("H200"):
         quiet(out=out)
@@ -808,7 +810,7 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
 def test_other_files_are_left_alone(
     tmp_path: Path, text: str, kind: type[Exception], message: str
 ) -> None:
-    """What is not a sweep's file is refused with the reason, and not a byte of it changes."""
+    """A file that is not a sweep's is refused with the reason, and no byte changes."""
     out = tmp_path / "notes.txt"
     out.write_text(text)
     with pytest.raises(kind) as error:
@@ -817,8 +819,8 @@ def test_other_files_are_left_alone(
     assert out.read_text() == text
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    """A sweep of minutes does not start where it could not be written."""
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    """A folder that does not exist is refused before anything is measured."""
     out = tmp_path / "none" / "sweep.jsonl"
     with pytest.raises(InvalidOptionError) as error:
         quiet(out=out)
@@ -827,13 +829,13 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
     )
 
 
-# What is shown
+# Progress and tables
 
 
 def test_the_bar_has_the_title_of_the_task(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once a sweep takes longer than the delay, the running task is named."""
+    """The progress bar names the running task."""
     del h200
     monkeypatch.setattr(
         "gpulab.progress.tqdm.__init__",
@@ -850,14 +852,14 @@ def _without_delay(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def test_a_short_sweep_shows_nothing(h200: VirtualGpu, capsys: pytest.CaptureFixture[str]) -> None:
-    """A bar that would be gone at once is not drawn."""
+    """A sweep shorter than the bar's delay prints nothing."""
     del h200
     sweep(TASKS[:1])
     assert capsys.readouterr().err.strip() == ""
 
 
 def test_frame_and_duplicates(h200: VirtualGpu) -> None:
-    """A task that is given twice is measured once, and the table has a row for it."""
+    """A task that is given twice is measured once and has one row."""
     del h200
     found = quiet((*TASKS[:1], *TASKS[:1]))
     assert len(found.to_frame()) == 1

@@ -1,4 +1,4 @@
-"""The file of a sweep: one writer at a time, and points that a disk refuses are not lost."""
+"""The file of a sweep has one writer at a time, and a failing disk loses no points."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ def _h200() -> Iterator[None]:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
-    """Note what is measured, and measure it."""
+    """Return the list of measured tasks, which grows with each measurement."""
     found: list[Task] = []
 
     def noting(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
@@ -44,7 +44,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
 def test_a_second_sweep_with_the_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It fails before it measures, and the first sweep is not disturbed."""
+    """A second sweep with the same file fails at once and does not disturb the first."""
     out = tmp_path / "sweep.jsonl"
     refused = []
 
@@ -64,10 +64,11 @@ def test_a_second_sweep_with_the_file_is_refused(
 
 
 def one_thread() -> AbstractContextManager[Executor]:
-    """Return an executor of another kind than this process."""
+    """Return an executor other than this process."""
     return ThreadPoolExecutor(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [nullcontext, one_thread], ids=["here", "threads"])
 @pytest.mark.parametrize("n_points", [0, 1, 3])
 def test_a_full_disk_loses_nothing(
@@ -76,7 +77,7 @@ def test_a_full_disk_loses_nothing(
     make: Callable[[], AbstractContextManager[Executor | None]],
     n_points: int,
 ) -> None:
-    """The error contains all points, the file those that fit, and the same call resumes."""
+    """The error carries all points, the file has those that fit, and the same call resumes."""
     whole = tmp_path / "whole.jsonl"
     sweep(TASKS, out=whole, progress=False)
     n_bytes = sum(len(line) + 1 for line in whole.read_bytes().splitlines()[: n_points + 1])
@@ -106,7 +107,7 @@ def test_a_full_disk_loses_nothing(
 def test_what_runs_beside_a_refused_point_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """All workers have begun when the disk refuses the first point, and all points are there."""
+    """Tasks already running when the disk fails finish, and their points are kept."""
     begun = threading.Barrier(len(TASKS))
 
     def together(_assignment: object, task: Task, _effort: object) -> Point:
@@ -126,10 +127,10 @@ def test_what_runs_beside_a_refused_point_is_kept(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_a_disk_that_is_full_at_the_end_is_told(
+def test_a_disk_that_fails_at_fsync_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
 ) -> None:
-    """Some disks take everything and say only then that they have not kept it."""
+    """A disk that reports its failure only at fsync raises an error with all points."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", refusal(number))
         with pytest.raises(NotSavedError, match=os.strerror(number)) as error:
@@ -138,10 +139,10 @@ def test_a_disk_that_is_full_at_the_end_is_told(
     assert len(error.value.partial.points) == len(TASKS)
 
 
-def test_a_disk_that_takes_no_header_is_told_first(
+def test_a_disk_that_takes_no_header_is_reported_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: list[Task]
 ) -> None:
-    """Nothing is measured for a file that could take nothing, and no file is left."""
+    """If the header cannot be written, nothing is measured and no file remains."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", halting(10, FULL))
         with pytest.raises(NotSavedError, match="No space left on device") as error:
@@ -150,7 +151,7 @@ def test_a_disk_that_takes_no_header_is_told_first(
 
 
 @pytest.mark.parametrize("out", ["", ".", os.devnull, "none/sweep.jsonl"])
-def test_what_can_be_no_file_is_told_first(out: str, taken: list[Task]) -> None:
+def test_a_name_that_cannot_be_a_file_is_refused_first(out: str, taken: list[Task]) -> None:
     """A name that cannot be written to is refused before anything is measured."""
     with pytest.raises(InvalidOptionError, match=f"^out='{out}'"):
         sweep(TASKS, out=out, progress=False)
@@ -163,7 +164,7 @@ def test_what_can_be_no_file_is_told_first(out: str, taken: list[Task]) -> None:
 def test_hardware_is_measured_where_nothing_can_be_locked(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """A home on a file system without locks costs the turns and not the sweep."""
+    """On a file system without locks, the sweep warns and measures without turns."""
 
     def refuse(_path: Path) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""Tasks and points: what they refuse, how they compare, are saved and tabulated."""
+"""Tasks and points: what they refuse, and how they are compared, saved and tabulated."""
 
 import json
 import math
@@ -16,7 +16,7 @@ FAILED = Point(Task("add", 64, on="cpu", n_threads=2), error="out of memory")
 
 
 def test_every_field_is_in_the_key() -> None:
-    """Two tasks that differ in one field have two keys."""
+    """Tasks that differ in any field have different keys."""
     others = [
         Task("exp", 4096),
         Task("add", 64),
@@ -31,14 +31,14 @@ def test_every_field_is_in_the_key() -> None:
 
 
 def test_cpu_has_one_cache_and_one_method() -> None:
-    """The GPU's defaults do not make a second task of the same work on the CPU."""
+    """On the CPU, cache and method are set to the only values, so equal work is one task."""
     given = Task("add", 64, on="cpu", cache="cold", method="events")
     assert given == Task("add", 64, on="cpu")
     assert (given.cache, given.method) == ("hot", "wall")
 
 
-def test_replacing_keeps_a_task_settled() -> None:
-    """A task that is turned from the GPU to the CPU has the CPU's key."""
+def test_replacing_the_side_changes_the_key() -> None:
+    """A task moved from the GPU to the CPU has the CPU's key."""
     assert replace(TASK, on="cpu").key == "add/4096/float32/cpu/hot/wall/none"
 
 
@@ -99,14 +99,14 @@ def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None
     ],
 )
 def test_values_that_make_no_sense_are_refused(task: object, message: str) -> None:
-    """Each refusal names the value and what to do."""
+    """Each error gives the value and what to do."""
     with pytest.raises(InvalidOptionError) as error:
         task()  # type: ignore[operator]  # a lambda of the table
     assert str(error.value) == message
 
 
 def test_an_interval_that_is_turned_round_is_refused() -> None:
-    """Its low end is not above its high one."""
+    """An interval whose low end is above its high end is refused."""
     with pytest.raises(InvalidOptionError) as error:
         replace(POINT, low_s=2.0, high_s=1.0)
     assert str(error.value) == (
@@ -117,13 +117,13 @@ def test_an_interval_that_is_turned_round_is_refused() -> None:
 
 @pytest.mark.parametrize("point", [POINT, FAILED], ids=["found", "failed"])
 def test_points_survive_saving(point: Point) -> None:
-    """JSON and pickle give the same point back, its task included."""
+    """A round trip through JSON or pickle gives the same point, its task included."""
     assert Point.from_json(point.to_json()) == point
     assert pickle.loads(pickle.dumps(point)) == point
 
 
 def test_a_damaged_point_is_refused() -> None:
-    """A field of another type inside the task is named."""
+    """The error names a field of the task that has the wrong type."""
     row = json.loads(POINT.to_json())
     row["task"]["size"] = "many"
     with pytest.raises(SchemaVersionError) as error:
@@ -135,7 +135,7 @@ def test_a_damaged_point_is_refused() -> None:
 
 
 def test_frame_has_a_row_for_each_point() -> None:
-    """Fields of the task are columns, and an error leaves the times missing."""
+    """The task's fields are columns, and a failed point has no times."""
     table = frame_of([POINT, FAILED])
     assert list(table.columns) == [
         *["workload", "size", "dtype", "on", "cache", "method", "transfers", "n_threads"],
@@ -149,7 +149,7 @@ def test_frame_has_a_row_for_each_point() -> None:
 
 
 def test_frame_of_nothing_has_the_columns() -> None:
-    """An empty sweep makes an empty table, not an error."""
+    """The table of an empty sweep has all columns and no rows."""
     assert list(frame_of([]).columns) == list(frame_of([POINT]).columns)
 
 
@@ -167,5 +167,5 @@ def test_frame_of_nothing_has_the_columns() -> None:
     ],
 )
 def test_title_says_what_is_measured(task: Task, text: str) -> None:
-    """A task reads as one line."""
+    """`str` of a task is one line with its options."""
     assert str(task) == text

@@ -1,4 +1,4 @@
-"""The cache flush on the virtual GPU: cold after it, clean after a read, and cheap."""
+"""A flush on the virtual GPU empties the L2 cache, leaves it clean, and costs no extra memory."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from gpulab.virtual import Kind, VirtualGpu
 MIB = 1024**2
 L2_BYTES = 60 * MIB
 BUFFER_BYTES = 2 * L2_BYTES
-TICK_NS = 32  # in which event times come
+TICK_NS = 32  # event times are multiples of it
 SUMS_BYTES = 4 * BUFFER_BYTES // 65_536
 
 
@@ -36,7 +36,7 @@ def kernels_of(virtual: VirtualGpu) -> list[tuple[str, int]]:
 
 
 def linear() -> Callable[[], torch.Tensor]:
-    """Return a linear layer on one row, whose weights of 32 MiB are all that it reads."""
+    """Return a linear layer on one row that reads nothing but its 32 MiB of weights."""
     row = torch.empty(1, 4096, dtype=torch.float16, device="cuda")
     weights = torch.empty(4096, 4096, dtype=torch.float16, device="cuda")
     out = torch.empty(1, 4096, dtype=torch.float16, device="cuda")
@@ -44,21 +44,21 @@ def linear() -> Callable[[], torch.Tensor]:
 
 
 def small_sum() -> Callable[[], torch.Tensor]:
-    """Return a sum over rows of 8 MiB together."""
+    """Return a sum over 8 MiB of rows."""
     rows = torch.empty(2048, 1024, device="cuda")
     out = torch.empty(2048, device="cuda")
     return lambda: torch.sum(rows, dim=1, out=out)
 
 
 def last_ns(virtual: VirtualGpu, *steps: Callable[[], object]) -> int:
-    """Run the steps in a row and return how long the kernel of the last one took."""
+    """Run the steps one after the other and return how long the last kernel took."""
     for step in steps:
         step()
     return kernels_of(virtual)[-1][1]
 
 
 def between_events_ns(work: Callable[[], object]) -> int:
-    """Return the time between two events around the work, with the host far ahead."""
+    """Return the time between two events around the work, with a sleep before them."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(1_000_000)
     start.record()
@@ -68,26 +68,29 @@ def between_events_ns(work: Callable[[], object]) -> int:
     return round(start.elapsed_time(end) * 1e6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None:
-    """It takes as long as the first time, when nothing was in the cache."""
+    """After a flush, a kernel takes as long as its first run on an empty cache."""
     work, empty = small_sum(), flusher(kind)
     first_ns = last_ns(h200, flusher("read"), work)
     hot_ns = last_ns(h200, work)
     assert hot_ns < first_ns <= last_ns(h200, empty, work)
 
 
+@pytest.mark.slow
 def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
-    """A linear layer on one row takes a fifth longer than after a read flush, as on an H200."""
+    """A one-row linear layer takes 15 to 30 % longer after a write flush than a read flush."""
     work = linear()
     clean_ns, dirty_ns = (last_ns(h200, flusher(kind), work) for kind in ("read", "write"))
     assert 1.15 * clean_ns < dirty_ns < 1.3 * clean_ns
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
-    """The flush is outside of the pair, and what it does to the cache inside."""
+    """A flush before the event pair makes the reading longer, for one sample only."""
     work, empty = small_sum(), flusher(kind)
     work()
     hot_ns = between_events_ns(work)
@@ -96,8 +99,9 @@ def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
     assert abs(between_events_ns(work) - hot_ns) <= TICK_NS
 
 
+@pytest.mark.slow
 def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
-    """Each call adds one kernel, and no memory but the buffer and its sums."""
+    """Each call launches one kernel and allocates nothing beyond the buffer and its sums."""
     empty = flusher()
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
     n_before = len(kernels_of(h200))
@@ -108,8 +112,9 @@ def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
     assert torch.cuda.memory_stats()["allocation.all.allocated"] == n_allocations
 
 
+@pytest.mark.slow
 def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
-    """After it the cache has no dirty lines, of the timed work or of the flush."""
+    """After a read flush the cache has no dirty lines, neither of the work nor of the flush."""
     written = torch.empty(8 * MIB, device="cuda")
     cache = h200.machine.gpus[0].device.cache
     written.zero_()
@@ -123,24 +128,27 @@ def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
     assert cache._dirty_bytes > L2_BYTES // 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_the_buffer_is_made_once() -> None:
-    """Both kinds and all later calls share it."""
+    """Both kinds of flush and all later calls share one buffer."""
     for kind in ("read", "write", "read"):
         flusher(kind)
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_making_the_buffer_is_over_before_the_flush() -> None:
-    """Nothing of it is left in the queue to fall into a timed part."""
+    """The kernels that fill the buffer are done when `flusher` returns, so none gets timed."""
     flusher()
     assert torch.cuda.current_stream().query()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_forgotten_buffers_are_freed() -> None:
-    """As soon as no flusher uses them any more; the next one makes a new buffer."""
+    """A forgotten buffer is freed with its last flusher, and the next flusher makes a new one."""
     empty = flusher()
     forget_flushes()
     empty()
@@ -151,8 +159,9 @@ def test_forgotten_buffers_are_freed() -> None:
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
-def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
-    """A buffer does not keep a virtual GPU alive that is not used any more."""
+@pytest.mark.slow
+def test_each_virtual_gpu_has_its_own_buffer() -> None:
+    """Each virtual GPU gets its own buffer, which is freed together with that GPU."""
     for name in ("H200", "A100"):
         with gpulab.virtual_gpu(name, first_use=False):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
@@ -162,6 +171,7 @@ def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
     assert len(_cache_flush._buffers) == 0
 
 
+@pytest.mark.slow
 def test_each_device_has_its_own_buffer() -> None:
     """The buffer is on the device that is current when the flusher is made."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
@@ -172,6 +182,7 @@ def test_each_device_has_its_own_buffer() -> None:
         assert sizes == [BUFFER_BYTES + SUMS_BYTES] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
     """The default stream stays empty while a side stream is flushed."""
@@ -183,10 +194,11 @@ def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
     assert torch.cuda.default_stream().query()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_a_flush_can_be_captured(kind: str) -> None:
-    """A graph replays it."""
+    """A flush captured into a CUDA graph empties the cache at each replay."""
     work, empty, graph = small_sum(), flusher(kind), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         empty()
@@ -196,9 +208,10 @@ def test_a_flush_can_be_captured(kind: str) -> None:
     assert between_events_ns(work) > hot_ns + TICK_NS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_flush_is_no_part_of_a_gradient() -> None:
-    """Both kinds leave no trace in the user's autograd graph, or in inference mode."""
+    """Both kinds work with and without inference mode, and are not recorded by autograd."""
     with torch.inference_mode():
         empty = flusher()
     empty()
@@ -209,15 +222,16 @@ def test_a_flush_is_no_part_of_a_gradient() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_an_unknown_kind_is_refused() -> None:
-    """The message names the nearest."""
+    """The error for a misspelt kind suggests the nearest name."""
     with pytest.raises(UnknownNameError) as caught:
         flusher("reed")
     assert str(caught.value) == "unknown flush 'reed'; did you mean 'read'? Known: read, write"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_full_gpu_is_named_with_what_to_do() -> None:
-    """The size that was wanted is in the message, and nothing is kept."""
+    """Without memory for the buffer, the error gives its size and the cure, and a retry works."""
     free_bytes, _ = torch.cuda.mem_get_info()
     full = torch.empty(free_bytes - 64 * MIB, dtype=torch.uint8, device="cuda")
     with pytest.raises(FlushMemoryError) as caught:
@@ -230,11 +244,12 @@ def test_a_full_gpu_is_named_with_what_to_do() -> None:
     flusher()()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
-def test_a_gpu_that_does_not_tell_its_cache_is_given_a_large_one(
+def test_a_gpu_with_an_unknown_cache_size_gets_a_large_buffer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The buffer is then twice 128 MiB."""
+    """A GPU that reports an L2 size of 0 gets a buffer of twice 128 MiB."""
     properties = type("Properties", (), {"L2_cache_size": 0})
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
     flusher()

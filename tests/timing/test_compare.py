@@ -1,4 +1,4 @@
-"""Two pieces of work in turns: the ratio, its interval, and the verdict of no difference."""
+"""`compare` times two pieces of work in turns and judges their ratio by its interval."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,8 +29,9 @@ def h200() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_ratio_is_that_of_the_kernels() -> None:
-    """Three times the cycles take three times as long, and the verdict names both."""
+    """A kernel with three times the cycles has a ratio of 3, and the verdict names both labels."""
     found = compare(lambda: kernel(100), lambda: kernel(300), labels=("short", "long"))
     assert found.ratio == pytest.approx(3, abs=1e-3)
     assert found.differs
@@ -39,20 +40,23 @@ def test_ratio_is_that_of_the_kernels() -> None:
     assert found.first.method == "calibrated"
 
 
+@pytest.mark.slow
 def test_no_difference_is_an_answer() -> None:
-    """The same work twice is not called different."""
+    """The same work twice gives the verdict "no difference seen"."""
     found = compare(lambda: kernel(100), lambda: kernel(100))
     assert not found.differs
     assert found.verdict() == "no difference seen: second / first = 1.000 [1.000, 1.000]"
 
 
-def test_less_is_less() -> None:
-    """The direction of the verdict follows the interval."""
+@pytest.mark.slow
+def test_verdict_says_which_takes_less() -> None:
+    """When the second work is faster, the verdict says that it takes less."""
     assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
 
 
+@pytest.mark.slow
 def test_drift_falls_on_both_alike() -> None:
-    """While every kernel grows by half, the ratio of equal work stays one."""
+    """While every kernel slows down by half, the ratio of equal work stays 1."""
     n_calls = 0
 
     def growing() -> None:
@@ -65,8 +69,9 @@ def test_drift_falls_on_both_alike() -> None:
     assert found.ratio == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_samples_are_taken_in_turns_that_swap() -> None:
-    """A b b a, five at a time: neither is always the one that comes second."""
+    """Batches of five go a, b, b, a, so that neither work always runs second."""
     calls = []
 
     def noting(name: str) -> None:
@@ -77,15 +82,17 @@ def test_samples_are_taken_in_turns_that_swap() -> None:
     assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
 
 
+@pytest.mark.slow
 def test_number_of_pairs_is_a_choice() -> None:
-    """It need not be a multiple of a turn."""
+    """`n_samples` need not be a multiple of the batch size."""
     found = compare(lambda: kernel(10), lambda: kernel(10), n_warmup=0, n_samples=7)
     assert (found.first.n_samples, found.second.n_samples) == (7, 7)
     assert found.second.stopped_by == "n_samples"
 
 
+@pytest.mark.slow
 def test_time_limit() -> None:
-    """Two lengths in turn have no precise ratio."""
+    """A ratio that cannot get precise stops at `max_time_s` with equally many samples."""
     n_calls = 0
 
     def uneven() -> None:
@@ -98,8 +105,9 @@ def test_time_limit() -> None:
     assert found.first.n_samples == found.second.n_samples
 
 
+@pytest.mark.slow
 def test_interrupt_keeps_whole_pairs() -> None:
-    """What only one of the two had is dropped; both stay as long as each other."""
+    """After Ctrl-C, samples without a partner are dropped, so both have the same number."""
     n_calls = 0
 
     def interrupted() -> None:
@@ -114,8 +122,9 @@ def test_interrupt_keeps_whole_pairs() -> None:
     assert found.first.stopped_by == "interrupt"
 
 
+@pytest.mark.slow
 def test_interrupt_before_the_first_pair_is_raised() -> None:
-    """There is nothing to keep."""
+    """Ctrl-C before the first complete pair is raised to the caller."""
 
     def interrupted() -> None:
         raise KeyboardInterrupt
@@ -125,7 +134,7 @@ def test_interrupt_before_the_first_pair_is_raised() -> None:
 
 
 def test_wrong_use_is_refused() -> None:
-    """As by ``measure``, with the same words."""
+    """Wrong arguments get the same errors as in `measure`."""
     with pytest.raises(NotCallableError, match="second is of type int and cannot be called"):
         compare(lambda: None, 3)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(UnknownNameError, match="unknown option 'methd'; did you mean 'method'"):
@@ -133,7 +142,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_pairs_must_match() -> None:
-    """Records of different lengths have no pairs."""
+    """A comparison of records with different numbers of samples is refused."""
     with pytest.raises(InvalidOptionError) as error:
         Comparison(ONE, replace(ONE, samples_s=(1.0,)))
     assert str(error.value) == (
@@ -143,7 +152,7 @@ def test_pairs_must_match() -> None:
 
 
 def test_comparison_is_saved_whole() -> None:
-    """Text leads back to an equal record; its table has the rows of both."""
+    """A comparison survives a round trip through JSON, and its table has the rows of both."""
     found = Comparison(ONE, replace(ONE, label="two"))
     assert Comparison.from_json(found.to_json()) == found
     assert list(found.to_frame()["label"].unique()) == ["one", "two"]
@@ -151,13 +160,13 @@ def test_comparison_is_saved_whole() -> None:
 
 
 def test_pairs_in_which_the_first_reads_zero_are_left_out() -> None:
-    """They have no ratio."""
+    """Pairs whose first sample is zero have no ratio and are skipped."""
     found = Comparison(replace(ONE, samples_s=(0.0, 2.0)), replace(ONE, samples_s=(1.0, 6.0)))
     assert found.ratio == 3
 
 
 def test_ratio_to_an_earlier_measurement() -> None:
-    """The interval is the widest that both allow, and it is said that clocks may differ."""
+    """The interval is the widest that both allow, and the text warns that the times differ."""
     now = replace(ONE, samples_s=tuple(10 * sample_s for sample_s in ONE.samples_s))
     assert versus(ONE, now, "base") == (
         "it differs: 10.000 [1.667, 60.000] times base, which was taken at another time"

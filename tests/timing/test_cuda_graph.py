@@ -1,4 +1,4 @@
-"""The graph method: captured once, exact when replayed, and harmless when capture fails."""
+"""The graph method captures once, is exact when replayed, and cleans up after a failed capture."""
 
 from collections.abc import Iterator
 
@@ -35,21 +35,22 @@ def h200() -> Iterator[VirtualGpu]:
 
 
 def test_samples_are_the_kernel_and_the_floor_of_a_graph() -> None:
-    """Events that belong to the graph are read after each of its replays."""
+    """Each replay of the captured events reads the kernel plus the floor of a graph."""
     read_ns = ns(take_samples("graph", kernel, n_samples=25))
     assert read_ns[1:10] == pytest.approx([10_000 + FLOOR_NS] * 9, abs=TICK_NS)
     assert len(read_ns) == 25
 
 
 def test_kernels_of_a_graph_follow_closely() -> None:
-    """Four calls in a sample have three of the graph's short gaps between them."""
+    """Four calls in one sample are separated by three of the graph's short gaps."""
     per_call_ns = 10_000 + (FLOOR_NS + 3 * GRAPH_GAPS.work_to_work_ns) / 4
     (_, second_ns) = ns(take_samples("graph", kernel, n_samples=2, inner_loops=4))
     assert second_ns == pytest.approx(per_call_ns, abs=TICK_NS)
 
 
+@pytest.mark.slow
 def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
-    """A cold sample is longer than a hot one by the memory's time, not by the flush's."""
+    """A cold sample is longer by the time to read memory, and does not include the flush."""
     a = torch.ones(1 << 20, device="cuda")
     hot_ns = ns(take_samples("graph", lambda: a + a, n_samples=4))[-1]
     cold_ns = ns(take_samples("graph", lambda: a + a, n_samples=4, before=flusher()))[-1]
@@ -58,7 +59,7 @@ def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
 
 @pytest.mark.parametrize("n_samples", [1, 10, 11])
 def test_work_is_called_ten_times_whatever_is_asked(n_samples: int) -> None:
-    """All further samples are replays."""
+    """Ten samples are captured for any `n_samples`, and all further samples are replays."""
     n_calls = 0
 
     def work() -> None:
@@ -71,7 +72,7 @@ def test_work_is_called_ten_times_whatever_is_asked(n_samples: int) -> None:
 
 
 def test_work_that_waits_cannot_be_captured() -> None:
-    """The message says why in one line; the stream is free, and the next graph works."""
+    """The error names the reason in one line, and capture works again afterwards."""
     x = torch.ones(4, device="cuda")
     stream = torch.cuda.current_stream()
     with pytest.raises(NotCapturableError) as error:
@@ -87,8 +88,8 @@ def test_work_that_waits_cannot_be_captured() -> None:
     assert (x + 1).tolist() == [2.0] * 4
 
 
-def test_error_of_the_work_is_told_as_the_reason() -> None:
-    """Any error of the work ends the capture and is the reason in the message."""
+def test_error_of_the_work_is_the_reason() -> None:
+    """Any error of the work ends the capture, and the message quotes its first line."""
 
     def broken() -> None:
         raise ValueError("no such luck\nand advice for another case")
@@ -102,7 +103,7 @@ def test_error_of_the_work_is_told_as_the_reason() -> None:
 def test_only_a_capture_that_cannot_be_ended_is_mended(
     monkeypatch: pytest.MonkeyPatch, *, waits: bool, n_mended: int
 ) -> None:
-    """One that ends well gives its pool back itself, and twice would end the process."""
+    """`_mend` runs only if the capture cannot end; freeing a pool twice would kill the process."""
     mended: list[object] = []
     monkeypatch.setattr(_cuda_graph, "_mend", mended.append)
 
@@ -117,7 +118,7 @@ def test_only_a_capture_that_cannot_be_ended_is_mended(
 
 
 def test_graph_is_replayed_on_the_current_stream() -> None:
-    """The capture needs a stream of its own and leaves the current one alone."""
+    """Capture uses a stream of its own, and the user's stream stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         assert len(take_samples("graph", kernel, n_samples=2)) == 2
@@ -126,7 +127,7 @@ def test_graph_is_replayed_on_the_current_stream() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_nothing_is_captured_after_work_that_was_ended(error: type[BaseException]) -> None:
-    """A stream that went on capturing would refuse every later wait."""
+    """An interrupted capture is ended; otherwise every later synchronize would be refused."""
 
     def work() -> None:
         raise error

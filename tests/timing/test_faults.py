@@ -1,4 +1,4 @@
-"""Faults during a measurement end in an error that names the cause, or in an honest result."""
+"""A fault during a measurement ends in an error that names its cause, or in a valid result."""
 
 import sys
 import time
@@ -37,7 +37,7 @@ MEASURED: dict[str, Callable[[Work], object]] = {
 def test_out_of_memory_is_raised_and_leaves_the_gpu_usable(
     x: torch.Tensor, run: Callable[[Work], object]
 ) -> None:
-    """The work keeps what it makes; once that is dropped, the same GPU measures again."""
+    """After out-of-memory in the work, the same GPU can measure as soon as the memory is freed."""
     kept: list[torch.Tensor] = []
     with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory\."):
         run(lambda: kept.append(torch.empty(1 << 28, device="cuda")))
@@ -51,7 +51,7 @@ def test_out_of_memory_is_raised_and_leaves_the_gpu_usable(
 def test_an_asynchronous_error_says_what_may_be_to_blame(
     monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
 ) -> None:
-    """And whether the context is lost, so that the process must be started again."""
+    """Notes on a CUDA error blame an earlier kernel, and say if the context is lost."""
     fails, calls, wait = [False], count(), torch.cuda.synchronize
 
     def synchronize(*args: object) -> None:
@@ -85,7 +85,7 @@ def test_an_asynchronous_error_says_what_may_be_to_blame(
     assert lost == ([advice] if is_lost else [])
 
 
-QUESTIONS = (
+NVML_CALLS = (
     *("nvmlInit", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetClockInfo"),
     *("nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature", "nvmlDeviceGetMaxClockInfo"),
     *("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
@@ -99,7 +99,7 @@ UNINITIALIZED, NOT_SUPPORTED, GPU_IS_LOST, UNKNOWN = 1, 3, 15, 999
 def test_a_driver_that_stops_answering_costs_the_clocks_only(
     x: torch.Tensor, monkeypatch: pytest.MonkeyPatch, code: int, n_answers: int
 ) -> None:
-    """The samples and their times are there, without a clock from then on."""
+    """When NVML fails midway, the samples are complete and only the clock is missing."""
     nvml, asked = sys.modules["pynvml"], count()
 
     def vanishing(answer: Callable[..., object]) -> Callable[..., object]:
@@ -110,7 +110,7 @@ def test_a_driver_that_stops_answering_costs_the_clocks_only(
 
         return ask
 
-    for name in QUESTIONS:
+    for name in NVML_CALLS:
         monkeypatch.setattr(nvml, name, vanishing(getattr(nvml, name)))
     found = gpulab.measure(lambda: x + 1, n_samples=20)
     assert found.n_samples == 20
@@ -135,7 +135,7 @@ def wrong_clock(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Let the clock of the host go wrong, as that of a laptop that was asleep."""
+    """Make the host's clock go wrong, like that of a laptop that was asleep."""
     right, asked = time.perf_counter, count()
     monkeypatch.setattr(time, "perf_counter", lambda: request.param(right(), next(asked)))
 
@@ -143,7 +143,7 @@ def wrong_clock(
 @pytest.mark.usefixtures("wrong_clock")
 @pytest.mark.parametrize("method", ["naive", "synchronized", "calibrated"])
 def test_no_time_is_negative_and_no_loop_endless(x: torch.Tensor, method: str) -> None:
-    """One jump is one outlier, which a median does not see."""
+    """With a broken host clock, samples are not negative and the median ignores one jump."""
     found = gpulab.measure(lambda: x + 1, method=method, progress=False)
     assert min(found.samples_s) >= 0
     assert found.median_s < 1e-3
@@ -153,7 +153,7 @@ def test_no_time_is_negative_and_no_loop_endless(x: torch.Tensor, method: str) -
 
 
 def test_times_of_the_cpu_are_not_negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the clock is set back between the two readings of a sample."""
+    """CPU samples are not negative even if the clock is set back within a sample."""
     right, asked = time.perf_counter, count()
     monkeypatch.setattr(time, "perf_counter", lambda: right() - next(asked) % 3 * 1e-3)
     found = take_cpu_samples(lambda: None, precision=0.01, max_time_s=0.02)
@@ -161,7 +161,7 @@ def test_times_of_the_cpu_are_not_negative(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_time_that_has_passed_never_gets_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It decides when to stop, and how many samples come next."""
+    """The rule's elapsed time never decreases, even if the clock is set back."""
     times_s, passed_s = iter([0.0, 0.9, -5.0, 2.0]), []
 
     def n_next(_n_taken: int, elapsed_s: float) -> int:
@@ -177,7 +177,7 @@ def test_the_time_that_has_passed_never_gets_less(monkeypatch: pytest.MonkeyPatc
 def test_watching_goes_on_where_a_call_takes_no_time(
     x: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock does not move for a while; the load is called as often as allowed."""
+    """`watch` continues to call the load while the clock stands still."""
     right, asked = time.perf_counter, count()
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0 if next(asked) < 20 else right())
     readings = list(clocks.watch(lambda: x + 1, duration_s=0.01, period_s=0.005))

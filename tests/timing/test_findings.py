@@ -31,7 +31,7 @@ def observed(  # noqa: PLR0913  # all but two are keyword-only
     floor_s: float | None = None,
     **seen: Any,  # noqa: ANN401  # fields of three records
 ) -> RunObservations:
-    """Return what a run observes, with each value in its record."""
+    """Return the observations of a run, with each given value in the record it belongs to."""
     asked = {"cache": "hot"} | {k: v for k, v in seen.items() if k in names_of(MeasurementOptions)}
     shown = {k: v for k, v in seen.items() if k in names_of(WarmUp)}
     rest = {k: v for k, v in seen.items() if k not in asked | shown}
@@ -49,20 +49,20 @@ def observed(  # noqa: PLR0913  # all but two are keyword-only
     )
 
 
-def found(**seen: Any) -> Finding:  # noqa: ANN401  # as of ``observed``
-    """Return the only finding about a run that has seen this."""
+def found(**seen: Any) -> Finding:  # noqa: ANN401  # the options of ``observed``
+    """Return the only finding about a run with these observations."""
     (finding,) = examine(observed(**seen))
     return finding
 
 
 def test_steady_samples_of_enough_work_leave_no_doubt() -> None:
-    """Thirty equal samples of a millisecond, well above the host's pace, are left alone."""
+    """Thirty equal samples of 1 ms, far above the host's pace, give no finding."""
     run = observed(STEADY_S, "events", synchronizes=False, host_s=20e-6)
     assert examine(run) == ()
 
 
 def test_work_that_synchronizes() -> None:
-    """The message says what was seen, with both of its causes; the advice names the culprits."""
+    """The message gives both possible causes, and the advice names the usual calls."""
     assert found(synchronizes=True, method="synchronized") == Finding(
         "synchronizes-inside",
         "the call returned only after everything queued before it was done: the work waits for "
@@ -72,7 +72,7 @@ def test_work_that_synchronizes() -> None:
 
 
 def test_naive_reads_the_launch() -> None:
-    """A naive reading is called that, even if it is unknown whether the work waits."""
+    """Every naive reading gets this finding, even if it is unknown whether the work waits."""
     assert found(method="naive") == Finding(
         "naive-launch-only",
         "the naive method waits for nothing: it reads the launch, not the work of the GPU",
@@ -81,12 +81,12 @@ def test_naive_reads_the_launch() -> None:
 
 
 def test_naive_reading_of_work_that_synchronizes_is_more_than_the_launch() -> None:
-    """Where the work waits itself, only that is said."""
+    """If the work itself waits, the only finding is synchronizes-inside."""
     assert found(method="naive", synchronizes=True).code == "synchronizes-inside"
 
 
 def test_reading_at_the_pace_of_the_host() -> None:
-    """An events reading up to 1.2 times the host's time may be the host's pace."""
+    """An events reading of up to 1.2 times the host's time is called launch-bound."""
     assert found(samples_s=(12e-6,) * 10, host_s=10e-6) == Finding(
         "launch-bound",
         "a call and its event take the host 10.0 µs, about as long as the reading: "
@@ -105,19 +105,19 @@ def test_reading_at_the_pace_of_the_host() -> None:
         {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "graph"},
     ],
 )
-def test_launch_bound_is_said_of_nothing_else(seen: dict[str, object]) -> None:
-    """A longer reading, an unknown host time or a host clock is no reason to say it."""
+def test_no_launch_bound_without_reason(seen: dict[str, object]) -> None:
+    """A longer reading, an unknown host time or another method gives no launch-bound finding."""
     assert examine(observed(**seen)) == ()
 
 
 def test_host_pace_is_not_judged_where_the_work_waits() -> None:
-    """The host time of work that waits contains the GPU's time."""
+    """If the work waits, its host time includes GPU time and is not judged."""
     assert found(host_s=1e-3, synchronizes=True).code == "synchronizes-inside"
 
 
 @pytest.mark.parametrize(("n_samples", "given"), [(1, "1 sample"), (5, "5 samples")])
 def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
-    """Five samples contain the median with 93.75 % at most; six with 96.9 %."""
+    """Five samples contain the median with at most 93.75 %, so six (96.9 %) are the least."""
     assert found(samples_s=(1e-3,) * n_samples) == Finding(
         "too-few-samples",
         f"{given} cannot give a 95 % interval of the median; the range of the samples is shown",
@@ -136,12 +136,12 @@ def test_interval_below_the_resolution_of_events() -> None:
 
 
 def test_inner_loops_lift_the_interval_above_the_resolution() -> None:
-    """What counts is the interval, not its share per call; the limit itself is enough."""
+    """The whole interval is compared with the resolution, not its share per call."""
     assert examine(observed((EVENT_RESOLUTION_S / 8,) * 10, "events", inner_loops=8)) == ()
 
 
-def test_resolution_of_events_is_no_matter_of_the_host_clock() -> None:
-    """A short synchronized reading is not below the resolution of events."""
+def test_resolution_of_events_does_not_limit_the_host_clock() -> None:
+    """A short synchronized reading gets no finding about the resolution of events."""
     assert examine(observed((0.1e-6,) * 10, "synchronized")) == ()
 
 
@@ -153,7 +153,7 @@ def test_resolution_of_events_is_no_matter_of_the_host_clock() -> None:
     ],
 )
 def test_samples_that_drift(last_s: float, told: str) -> None:
-    """Thirds whose medians' intervals lie apart by 5 % or more are a drift, either way."""
+    """A change of 5 % or more between thirds with separate intervals is a drift, up or down."""
     assert found(samples_s=(1e-3,) * 6 + ((1e-3 + last_s) / 2,) * 6 + (last_s,) * 6) == Finding(
         "drifting",
         told,
@@ -175,7 +175,7 @@ def test_noise_is_not_drift(samples_s: tuple[float, ...]) -> None:
 
 
 def test_gravest_finding_comes_first() -> None:
-    """Findings keep the order of the checks, whichever of them speak."""
+    """Findings are in the order of the checks, most serious first."""
     run = observed((0.1e-6,), "events", synchronizes=True)
     codes = [finding.code for finding in examine(run)]
     assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
@@ -183,7 +183,7 @@ def test_gravest_finding_comes_first() -> None:
 
 
 def test_reading_that_no_gpu_can_reach() -> None:
-    """Five percent below the data sheet's limit gives a finding with the limit and its source."""
+    """A reading 5 % below the data sheet's limit gives a finding with the limit and its source."""
     assert found(least_s=(1.06e-3, "64.0 GB from and to memory")) == Finding(
         "faster-than-roofline",
         "the reading is 1.00 ms, and 64.0 GB from and to memory take at least 1.06 ms: "
@@ -195,7 +195,7 @@ def test_reading_that_no_gpu_can_reach() -> None:
 
 
 def test_work_on_a_side_stream() -> None:
-    """The device went on when the stream was done."""
+    """If the device stays busy after the current stream is done, a side stream was used."""
     assert found(side_s=0.4e-3) == Finding(
         "side-stream",
         "the device was busy for another 400 µs after the current stream was done: the work uses "
@@ -205,14 +205,14 @@ def test_work_on_a_side_stream() -> None:
     )
 
 
-def test_method_that_stood_in_is_named() -> None:
-    """Work that waits is read by plain events, and the record says so."""
+def test_replacement_method_is_named() -> None:
+    """Work that waits is timed by plain events, and the finding says so."""
     message = found(synchronizes=True, asked_method="calibrated").message
     assert message.endswith("; the method events was used instead of calibrated")
 
 
 def test_starved_samples() -> None:
-    """A host that no sleep could put ahead gives a finding, unless the reason is known already."""
+    """Samples in which the GPU waited for the host are found, unless the work synchronizes."""
     assert found(n_starved=3) == Finding(
         "starved",
         "in 3 of 30 samples the GPU had to wait for the host, however long it slept first: the "
@@ -223,7 +223,7 @@ def test_starved_samples() -> None:
 
 
 def test_gpu_that_is_done_before_the_host_has_launched() -> None:
-    """With the host ahead the reading is the GPU's own, and the program is what is slow."""
+    """With the host ahead, a short reading is right; `host_pace_s` is the program's pace."""
     seen = {"samples_s": (2e-6,) * 10, "host_s": 10e-6}
     for method, pace_s in (("calibrated", 10e-6), ("saturated", 10e-6), ("graph", 0.0)):
         run = observed(**seen, method=method)
@@ -233,7 +233,7 @@ def test_gpu_that_is_done_before_the_host_has_launched() -> None:
 
 
 def test_reading_served_by_the_cache() -> None:
-    """A cold call that takes more than 5 % longer says that the hot one was the cache's."""
+    """A finding appears if a call with a cold cache takes over 5 % longer than a hot one."""
     assert found(cold_s=1.2e-3) == Finding(
         "cache-hot",
         "the inputs were in the cache from the call before: with a cold cache a call takes "
@@ -245,13 +245,13 @@ def test_reading_served_by_the_cache() -> None:
 
 
 def test_flush_by_writing() -> None:
-    """A flush by writing gives a finding with its cost to the timed kernel."""
+    """A flush by writing gives a finding, but only where the cache is flushed."""
     assert found(cache="cold", flush="write").code == "write-flush"
     assert examine(observed(STEADY_S, "events", cache="hot", flush="write")) == ()
 
 
 def test_clock_that_moved() -> None:
-    """More than 3 % gives a finding with the samples at other clocks."""
+    """A clock that moved by more than 3 % gives a finding with the number of affected samples."""
     assert found(clocks_mhz=(1900, 1980), n_flagged=4) == Finding(
         "clock-changed",
         "the clock was between 1900 and 1980 MHz; in 4 of 30 samples the clock regime differs "
@@ -261,14 +261,14 @@ def test_clock_that_moved() -> None:
     assert examine(observed(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
 
 
-def test_a_clock_that_moved_by_the_limit_is_not_told() -> None:
-    """The limit itself, 3 % of the higher clock, is still a steady clock."""
+def test_a_clock_that_moved_by_exactly_the_limit_is_steady() -> None:
+    """A range of exactly 3 % of the higher clock gives no finding."""
     assert examine(observed(STEADY_S, "events", clocks_mhz=(1940, 2000))) == ()
     assert found(clocks_mhz=(1939, 2000)).code == "clock-changed"
 
 
 def test_little_above_the_floor_is_below_the_resolution() -> None:
-    """What is left above the floor is an interval, though a short one."""
+    """A reading just above the floor is too short for the resolution, but it is not empty."""
     finding = found(samples_s=(2e-7,) * 10, floor_s=3e-6, host_s=1e-8, method="calibrated")
     assert (finding.code, finding.message) == (
         "below-resolution",
@@ -284,33 +284,33 @@ def test_little_above_the_floor_is_below_the_resolution() -> None:
     ],
 )
 def test_clock_that_was_held_down(clocks_mhz: tuple[int, int], told: str) -> None:
-    """The finding gives the driver's reason, also for a clock that stayed low."""
+    """The finding quotes the driver's reason, also for a clock that was low all the time."""
     finding = found(clocks_mhz=clocks_mhz, throttle_reasons=("power cap",))
     assert (finding.code, finding.message) == ("throttled", told)
 
 
 @pytest.mark.parametrize(("n_times", "told"), [(1, "memory once while"), (3, "memory 3 times")])
 def test_memory_asked_for_while_timing(n_times: int, told: str) -> None:
-    """A cudaMalloc inside a sample stops host and device."""
+    """A cudaMalloc during the samples gives a finding, because it stops host and device."""
     finding = found(n_allocations=n_times)
     assert finding.code == "allocator-grew"
     assert told in finding.message
 
 
 def test_records_that_are_missing() -> None:
-    """The samples without whole records are counted."""
+    """The finding counts the samples whose profiler records are incomplete."""
     finding = found(method="profiler", n_dropped=2)
     assert finding.code == "profiler-dropped-records"
     assert finding.message.startswith("records are missing in 2 of 30 samples")
 
 
 def test_result_of_zeros() -> None:
-    """Power depends on the data, and zeros are the cheapest."""
+    """A result of zeros gives a finding, because power depends on the data."""
     assert found(is_zero=True).code == "zero-result"
 
 
 def test_work_that_enqueues_nothing() -> None:
-    """No more than the floor was read."""
+    """A reading no longer than the floor means that the work put nothing into the stream."""
     finding = found(samples_s=(0.0,) * 10, floor_s=3e-6, host_s=1e-6, method="calibrated")
     assert finding == Finding(
         "below-resolution",
@@ -320,7 +320,7 @@ def test_work_that_enqueues_nothing() -> None:
 
 
 def test_samples_in_two_clusters() -> None:
-    """One median hides that the work ran in two ways; a level that moved once is a drift."""
+    """Two mixed clusters are a finding of their own; a level that moved once is a drift."""
     mixed_s = (1.0e-3, 1.3e-3, 1.0e-3) * 10
     assert found(samples_s=mixed_s).message == (
         "the samples lie in 2 clusters, around 1.00 ms, 1.30 ms: the work ran in more than one way"
@@ -329,7 +329,7 @@ def test_samples_in_two_clusters() -> None:
 
 
 def test_samples_alone_are_examined_too() -> None:
-    """Samples of the CPU have nothing but times; short ones are no problem of events."""
+    """Samples without a run, such as a CPU's, are checked for drift and number only."""
     assert examine_samples(STEADY_S) == ()
     assert examine_samples((0.1e-6,) * 10) == ()
     drifting_s = (1e-3,) * 15 + (1.3e-3,) * 15

@@ -38,13 +38,15 @@ def codes(measurement: Measurement) -> list[str]:
     return [found.code for found in measurement.findings]
 
 
+@pytest.mark.slow
 def test_sleeping_kernels_raise_no_doubt() -> None:
-    """The work that the others are compared with."""
+    """The work that the other tests are compared with has no findings."""
     assert codes(measure(lambda: sleep_us(100))) == []
 
 
+@pytest.mark.slow
 def test_work_on_a_side_stream() -> None:
-    """The events bracket nothing of it, and the device is busy afterwards."""
+    """Work on a side stream is outside the events, and the finding says how long it took."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -56,8 +58,9 @@ def test_work_on_a_side_stream() -> None:
     assert 385 < int(busy_us) < 400  # less the host's way from the launch to the end of the work
 
 
+@pytest.mark.slow
 def test_side_stream_that_is_joined() -> None:
-    """What begins and ends with the current stream is in the reading."""
+    """A side stream that starts after and is joined to the current stream is timed in full."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -71,8 +74,9 @@ def test_side_stream_that_is_joined() -> None:
     assert measurement.median_s > 400e-6
 
 
+@pytest.mark.slow
 def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
-    """Nobody looked whether it waits, and still no sample is called the GPU's own."""
+    """Without a warm-up to detect waits, all samples are still marked as starved."""
 
     def many() -> None:
         for _ in range(1_500):
@@ -82,16 +86,18 @@ def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
     assert finding(measurement, "starved").message.startswith("in 6 of 6 samples")
 
 
+@pytest.mark.slow
 def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
-    """The GPU is done before Python has launched the next call."""
+    """For a tiny kernel, plain events are launch-bound and the calibrated method is not."""
     a = torch.ones(64, 64, device="cuda")
     assert measure(lambda: a + a).launch_s > 0
     assert codes(measure(lambda: a + a)) == []
     assert codes(measure(lambda: a + a, method="events")) == ["launch-bound"]
 
 
+@pytest.mark.slow
 def test_hot_inputs() -> None:
-    """Eight megabytes in the cache are read in less time than from memory."""
+    """Inputs of 8 MiB in the cache are read faster than from memory, and the finding says so."""
     a = torch.ones(1 << 21, device="cuda")
     measurement = measure(lambda: a + a, cache="hot")
     assert "with a cold cache a call takes" in finding(measurement, "cache-hot").message
@@ -100,8 +106,9 @@ def test_hot_inputs() -> None:
     assert cold.median_s > 1.2 * measurement.median_s
 
 
+@pytest.mark.slow
 def test_flush_that_writes() -> None:
-    """It costs the work time, and is named."""
+    """A flush by writing makes the work slower and gives a finding."""
     a = torch.ones(1 << 22, device="cuda")
     clean, dirty = (measure(lambda: a + a, flush=flush) for flush in ("read", "write"))
     assert dirty.median_s > 1.05 * clean.median_s
@@ -110,7 +117,7 @@ def test_flush_that_writes() -> None:
 
 
 def test_clock_that_falls() -> None:
-    """A long run of large matmuls reaches the power limit."""
+    """A long run of large matmuls reaches the power limit and is reported as throttled."""
     a = torch.empty(8192, 8192, device="cuda", dtype=torch.float16)
     measurement = measure(lambda: a @ a, cache="hot", n_samples=300, n_warmup=0)
     message = finding(measurement, "throttled").message
@@ -121,47 +128,53 @@ def test_clock_that_falls() -> None:
     assert measurement.flagged == (0,)
 
 
+@pytest.mark.slow
 def test_memory_that_grows() -> None:
-    """Results that are kept alive make the allocator ask the driver again and again."""
+    """Results that are kept force a cudaMalloc in each sample, and the finding counts them."""
     kept = []
     measurement = measure(lambda: kept.append(torch.empty(1 << 23, device="cuda")), n_samples=5)
     assert "5 times while samples were taken" in finding(measurement, "allocator-grew").message
 
 
+@pytest.mark.slow
 def test_zeros() -> None:
-    """A product of zeros is zero, and its power is not that of real data."""
+    """A matmul of zeros gives the finding zero-result, and a result with ones does not."""
     a = torch.zeros(64, 64, device="cuda")
     assert "zero-result" in codes(measure(lambda: a @ a))
     assert "zero-result" not in codes(measure(lambda: a + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "limit"),
     [({"flops": 1e12}, "1e+12 floating-point operations"), ({"size_bytes": 1e9}, "954 MiB")],
 )
 def test_reading_below_the_data_sheet(options: dict[str, float], limit: str) -> None:
-    """A microsecond is not enough for a tera-FLOP or a gigabyte."""
+    """Counts that no GPU could do in a microsecond give a finding with the limit."""
     a = torch.ones(64, 64, device="cuda")
     measurement = measure(lambda: a + a, **options)  # type: ignore[arg-type]  # both are floats
     assert limit in finding(measurement, "faster-than-roofline").message
 
 
+@pytest.mark.slow
 def test_right_counts_raise_no_doubt() -> None:
-    """A large product with the FLOPs and bytes of the catalogue is possible."""
+    """A large matmul with the FLOPs and bytes of the catalogue gives no finding."""
     listed = workloads.workload("matmul")
     work = listed.make(2048, "float16", "cuda")
     measurement = measure(work, flops=listed.flops(2048), size_bytes=listed.bytes(2048, "float16"))
     assert "faster-than-roofline" not in codes(measurement)
 
 
+@pytest.mark.slow
 def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
-    """They may come from there."""
+    """Bytes that fit into the L2 cache may come from there, so they set no limit."""
     a = torch.ones(64, 64, device="cuda")
     assert "faster-than-roofline" not in codes(measure(lambda: a + a, size_bytes=3e7))
 
 
+@pytest.mark.slow
 def test_work_that_runs_in_two_ways() -> None:
-    """Two lengths in turn are two clusters."""
+    """Kernels of two lengths in turn give the finding bimodal with both times."""
     n_calls = 0
 
     def work() -> None:
@@ -173,8 +186,9 @@ def test_work_that_runs_in_two_ways() -> None:
     assert "2 clusters, around 100 µs, 130 µs" in finding(measurement, "bimodal").message
 
 
+@pytest.mark.slow
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The finding distinguishes a profiler that loses records from one that does not."""
+    """The finding appears only if the profiler lost records."""
     per_call = _profiler.per_call
 
     def losing(*args: object, **options: object) -> object:
@@ -188,15 +202,17 @@ def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert message.startswith("records are missing in 1 of 10 samples")
 
 
+@pytest.mark.slow
 def test_work_that_enqueues_nothing() -> None:
-    """Nothing takes no time, and is not called a fast kernel."""
+    """Work that launches nothing reads zero and is not reported as a fast kernel."""
     measurement = measure(lambda: None)
     assert measurement.median_s == 0
     assert codes(measurement) == ["below-resolution"]
 
 
+@pytest.mark.slow
 def test_graph_that_is_captured_inside() -> None:
-    """Capturing waits for the device; the work is measured all the same."""
+    """Work that captures a graph is measured, with the finding that it waits."""
     a = torch.ones(64, device="cuda")
 
     def work() -> None:
@@ -208,8 +224,9 @@ def test_graph_that_is_captured_inside() -> None:
     assert "synchronizes-inside" in codes(measure(work, n_samples=3, n_warmup=2))
 
 
+@pytest.mark.slow
 def test_work_that_runs_out_of_memory() -> None:
-    """PyTorch's error arrives, with the samples until then."""
+    """PyTorch's error reaches the caller, and carries the samples taken so far."""
     kept = []
 
     def work() -> None:
@@ -221,9 +238,10 @@ def test_work_that_runs_out_of_memory() -> None:
     assert error.value.partial.stopped_by == "error"  # type: ignore[attr-defined]  # put there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", ["read", "write"])
 def test_flush_keeps_the_users_stream(flush: str) -> None:
-    """A flush goes to the stream that is current, like the work."""
+    """A flush runs on the user's current stream, which stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         measure(lambda: sleep_us(10), flush=flush)
@@ -231,7 +249,7 @@ def test_flush_keeps_the_users_stream(flush: str) -> None:
 
 
 def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
-    """An input that the work changes is restored each time."""
+    """The setup restores the inputs before each sample and is not part of the time."""
     a = torch.zeros(4, device="cuda")
     seen = []
 
@@ -249,16 +267,18 @@ def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
     assert [values.tolist() for values in seen] == [[2.0] * 4] * 4
 
 
+@pytest.mark.slow
 def test_what_the_setup_touches_is_cold_again() -> None:
-    """The cache is flushed after the setup, not before it."""
+    """The flush comes after the setup, so inputs touched by the setup are cold."""
     a = torch.ones(1 << 20, device="cuda")
     plain = measure(lambda: a + a)
     touched = measure(lambda: a + a, setup=lambda: a.mul_(1))
     assert touched.median_s == pytest.approx(plain.median_s, abs=32e-9)
 
 
+@pytest.mark.slow
 def test_inputs_are_given_in_turn() -> None:
-    """Each call gets the next tuple, and the first again after the last."""
+    """Each call gets the next tuple of inputs, starting over after the last."""
     given = []
     measure(given.append, inputs=[("a",), ("b",), ("c",)], n_warmup=0, n_samples=7)
     assert "".join(given) == "abcabca"

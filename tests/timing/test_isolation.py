@@ -1,4 +1,4 @@
-"""The process is as before a measurement, even if the work changed its settings."""
+"""After a measurement the process is as it was, even if the work changed its settings."""
 
 import gc
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 @pytest.mark.parametrize("leave", [None, ValueError, KeyboardInterrupt])
 def test_state_is_put_back_on_every_way_out(leave: type[BaseException] | None) -> None:
-    """Stream, gradients and collector are as before, at the end, after an error or Ctrl-C."""
+    """Stream, gradient mode and collector are restored after success, an error or Ctrl-C."""
     side, other = torch.cuda.Stream(), torch.cuda.Stream()
 
     def mess() -> None:
@@ -46,7 +46,7 @@ def test_state_is_put_back_on_every_way_out(leave: type[BaseException] | None) -
 
 
 def test_error_of_the_work_is_not_hidden_by_a_dead_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every wait raises, the first error is still the one that arrives."""
+    """If every synchronize raises, the caller still gets the first error, not a later one."""
 
     def dead() -> None:
         raise torch.AcceleratorError("CUDA error: unspecified launch failure")
@@ -58,7 +58,7 @@ def test_error_of_the_work_is_not_hidden_by_a_dead_device(monkeypatch: pytest.Mo
 
 
 def test_note_says_when_the_work_raised() -> None:
-    """The exception is the user's own; one note says when it came and that nothing is left."""
+    """The user's own exception is raised, with a note that says in which call."""
     mine = ZeroDivisionError("mine")
     with pytest.raises(ZeroDivisionError) as error, calling_work("in call 3"):
         raise mine
@@ -67,7 +67,7 @@ def test_note_says_when_the_work_raised() -> None:
 
 
 def test_note_on_an_error_of_cuda_warns_of_the_delay() -> None:
-    """The failing kernel may be an earlier one, and a second note says how to find it."""
+    """A second note says that an earlier kernel may be at fault, and how to find it."""
     with pytest.raises(torch.AcceleratorError) as error, calling_work("in call 3"):
         raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
     assert error.value.__notes__ == [
@@ -80,14 +80,14 @@ def test_note_on_an_error_of_cuda_warns_of_the_delay() -> None:
 
 
 def test_interrupt_carries_no_note() -> None:
-    """Ctrl-C is not an error of the work."""
+    """Ctrl-C gets no note, as it is not an error of the work."""
     with pytest.raises(KeyboardInterrupt) as error, calling_work("in call 3"):
         raise KeyboardInterrupt
     assert not hasattr(error.value, "__notes__")
 
 
 def test_stream_left_open_is_refused() -> None:
-    """Work that leaves another current stream is an error, with the way to write it."""
+    """Work that leaves another stream current is refused, and the error shows the right way."""
     with left_as_found(), pytest.raises(StreamLeftOpenError) as error, calling_work("in call 3"):
         torch.cuda.set_stream(torch.cuda.Stream())
     assert str(error.value) == (
@@ -96,14 +96,14 @@ def test_stream_left_open_is_refused() -> None:
     )
 
 
-def test_stream_of_a_context_is_put_back_in_time() -> None:
-    """Work that uses a side stream in a ``with`` block is fine."""
+def test_stream_context_inside_the_work_is_allowed() -> None:
+    """Work that uses a side stream in a ``with`` block is allowed."""
     with calling_work("in call 3"), torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda._sleep(1_000)
 
 
 def test_device_left_open() -> None:
-    """Work that leaves another device current is refused by its number."""
+    """Work that leaves another device current is refused, and the error names both devices."""
     torch.cuda.set_device(0)
     with pytest.raises(StreamLeftOpenError) as error, calling_work("in call 3"):
         torch.cuda.set_device(1)
@@ -115,7 +115,7 @@ def test_device_left_open() -> None:
 
 
 def test_device_is_put_back() -> None:
-    """The current stream is that of its device."""
+    """The device that was current before is current afterwards."""
     with left_as_found():
         torch.cuda.set_device(1)
     assert torch.cuda.current_device() == 0
@@ -126,7 +126,7 @@ def test_determinism_is_put_back_only_where_it_was_changed(
     monkeypatch: pytest.MonkeyPatch,
     changed: bool,  # noqa: FBT001 # a parameter of the test
 ) -> None:
-    """The call that does so imports PyTorch's compiler, for which a first answer waited 5 s."""
+    """The setter runs only after a change: it imports the compiler, which once took 5 s."""
     calls: list[tuple[bool, bool]] = []
     choose = torch.use_deterministic_algorithms
 
@@ -143,10 +143,10 @@ def test_determinism_is_put_back_only_where_it_was_changed(
 
 
 @pytest.mark.parametrize("only_warned", [False, True])
-def test_what_determinism_does_about_others_is_put_back(
+def test_warn_only_is_put_back(
     only_warned: bool,  # noqa: FBT001 # a parameter of the test
 ) -> None:
-    """Whether it warns or raises is a setting of its own, which work may change alone."""
+    """`warn_only` of deterministic algorithms is restored when only it was changed."""
     try:
         torch.use_deterministic_algorithms(mode=True, warn_only=only_warned)
         with left_as_found():

@@ -1,4 +1,4 @@
-"""The ladder: each method beside the records, and the text of a method that cannot run."""
+"""A ladder times work by each method, next to profiler records, and says why a method failed."""
 
 from collections.abc import Iterator
 
@@ -37,28 +37,29 @@ def h200() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def addition() -> Ladder:
-    """Climb the ladder of an addition once for all that only look at it."""
+    """Return the ladder of an addition, made once for all tests that only read it."""
     with gpulab.virtual_gpu("H200", first_use=False):
         a = torch.ones(1 << 20, device="cuda")
         return ladder(lambda: a + a, label="addition")
 
 
 def by_name(climbed: Ladder) -> dict[str, Rung]:
-    """Return the rungs by their names."""
+    """Return a dictionary from names to rungs."""
     return {rung.name: rung for rung in climbed.rungs}
 
 
 @pytest.mark.slow
 def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
-    """From the naive stopwatch to the referee."""
+    """Each rung repairs one fault of the rung before, from naive timing to profiler records."""
     assert [rung.name for rung in addition.rungs] == RUNGS
     records = [rung.record for rung in addition.rungs if rung.record is not None]
     assert len(records) == len(RUNGS)
     assert [record.n_warmup > 0 for record in records] == [False] * 3 + [True] * 9
 
 
+@pytest.mark.slow
 def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
-    """On the virtual GPU within half a tick of the events; those below do not."""
+    """Calibrated times match the records within half a tick; simpler ones do not."""
     rungs = by_name(addition)
     for name in ("calibrated", "calibrated, hot"):
         record, referee_s = rungs[name].record, rungs[name].referee_s
@@ -69,7 +70,7 @@ def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
 
 
 def test_each_rung_is_judged_by_records_of_its_own_cache(addition: Ladder) -> None:
-    """Hot rungs by hot records, cold ones by cold."""
+    """Hot rungs are judged by records with a hot cache, cold rungs by cold ones."""
     rungs = by_name(addition)
     hot_s, cold_s = (rungs[f"driver's records, {cache}"].referee_s for cache in ("hot", "cold"))
     assert hot_s is not None
@@ -80,7 +81,7 @@ def test_each_rung_is_judged_by_records_of_its_own_cache(addition: Ladder) -> No
 
 
 def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
-    """The text is a table with heads and the source; the frame has seconds and the source."""
+    """Text, frame and HTML have one row per rung, and name the source."""
     head, *rows, source = str(addition).splitlines()
     assert source == "(virtual NVIDIA H200)"
     assert head.split("  ")[0] == "rung"
@@ -93,20 +94,22 @@ def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
 
 
 def test_ladder_is_saved_whole(addition: Ladder) -> None:
-    """Text leads back to an equal record, measurements included."""
+    """A ladder with its measurements survives a round trip through JSON."""
     assert Ladder.from_json(addition.to_json()) == addition
 
 
+@pytest.mark.slow
 def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
-    """Title with the source, an axis with its unit, and a description."""
+    """The figure's HTML has the title, the source and the unit of the axis."""
     html = draw_ladder(addition)._repr_html_()
     assert "addition by every method" in html
     assert "virtual NVIDIA H200" in html
     assert "time per call (µs)" in html
 
 
+@pytest.mark.slow
 def test_rung_that_cannot_be_climbed_says_why() -> None:
-    """A graph cannot contain a wait: that method has no time, and the others have."""
+    """A method that fails has its reason instead of a time, and the others have times."""
     x = torch.ones(4, device="cuda")
     climbed = ladder(lambda: x.sum().item(), max_time_s=0.1)
     rung = by_name(climbed)["graph"]
@@ -118,7 +121,7 @@ def test_rung_that_cannot_be_climbed_says_why() -> None:
 
 
 def test_error_of_the_work_is_raised() -> None:
-    """A ladder of work that fails is no ladder."""
+    """An error of the work itself is raised instead of becoming a rung."""
 
     def broken() -> None:
         raise ValueError("third")
@@ -128,7 +131,7 @@ def test_error_of_the_work_is_raised() -> None:
 
 
 def test_wrong_use_is_refused() -> None:
-    """As by ``measure``."""
+    """Wrong arguments get the same errors as in `measure`."""
     with pytest.raises(NotCallableError, match="work is of type int"):
         ladder(3)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(UnknownNameError, match="unknown option 'lable'; did you mean 'label'"):
@@ -136,15 +139,16 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_figure_of_nothing_is_refused() -> None:
-    """A ladder without a timed rung has nothing to draw."""
+    """A ladder without a timed rung cannot be drawn."""
     empty = Ladder((Rung("naive", "", obstacle="no"),), "virtual", "NVIDIA H200")
     with pytest.raises(InvalidOptionError) as error:
         draw_ladder(empty)
     assert str(error.value) == "no rung was timed; there is nothing to draw"
 
 
+@pytest.mark.slow
 def test_a_ladder_grows_by_a_rung_a_time() -> None:
-    """Every rung is judged as soon as it is there, and the last ladder is the whole."""
+    """`run_ladder` yields after each rung, and every rung has its referee at once."""
     a = torch.ones(1 << 20, device="cuda")
     grown = list(run_ladder(lambda: a + a, max_time_s=0.01))
     assert [len(climbed.rungs) for climbed in grown] == list(range(1, N_RUNGS + 1))
@@ -154,7 +158,7 @@ def test_a_ladder_grows_by_a_rung_a_time() -> None:
 
 @pytest.mark.parametrize("referee_s", [-1.0, float("nan"), float("inf")])
 def test_a_referee_that_is_no_time_is_refused(referee_s: float) -> None:
-    """Every error of a rung would mean nothing."""
+    """A referee's time must be finite and not negative."""
     with pytest.raises(InvalidOptionError) as error:
         Rung("naive", "", referee_s=referee_s)
     assert str(error.value) == (
@@ -163,6 +167,6 @@ def test_a_referee_that_is_no_time_is_refused(referee_s: float) -> None:
 
 
 def test_a_ladder_has_one_of_the_three_sources() -> None:
-    """A name that is one letter off would let a model's numbers pass for a GPU's."""
+    """A misspelt source is refused, so that a model's times cannot pass for a GPU's."""
     with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
         Ladder((), "virtuam", "NVIDIA H200")

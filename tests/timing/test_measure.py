@@ -71,7 +71,7 @@ pytestmark = pytest.mark.usefixtures("h200")
 
 
 def test_record_of_a_measurement() -> None:
-    """It contains method, source, device, label, counts and the reason for stopping."""
+    """The measurement has method, source, device, label, counts and the reason it stopped."""
     measurement = measure(
         kernel, method="naive", n_samples=7, n_warmup=2, inner_loops=3, label="a kernel"
     )
@@ -89,7 +89,7 @@ def test_record_of_a_measurement() -> None:
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
 @pytest.mark.parametrize("n_warmup", [0, 1, 2, 5])
 def test_number_of_calls(method: str, n_warmup: int) -> None:
-    """The work is called as often as was asked, neither for a probe nor for an estimate more."""
+    """The work is called exactly as often as asked, without extra calls for a probe."""
     work = Work()
     measure(work, method=method, n_samples=4, n_warmup=n_warmup, inner_loops=3)
     assert work.n_calls == n_warmup + 4 * 3
@@ -108,12 +108,12 @@ def test_number_of_calls(method: str, n_warmup: int) -> None:
     ],
 )
 def test_cache_is_the_methods_unless_asked_for(options: dict[str, Any], cache: str) -> None:
-    """Only the first of several calls could be cold, so they are hot."""
+    """The cache state is the method's default, and hot with several calls in a sample."""
     assert measure(kernel, n_samples=1, n_warmup=0, **options).conditions.cache == cache
 
 
 def test_several_calls_of_a_sample_cannot_be_cold() -> None:
-    """The message says what to do."""
+    """A cold cache with several calls in a sample is refused with the alternatives."""
     with pytest.raises(InvalidOptionError) as error:
         measure(kernel, cache="cold", inner_loops=3)
     assert str(error.value) == (
@@ -123,7 +123,7 @@ def test_several_calls_of_a_sample_cannot_be_cold() -> None:
 
 
 def test_empty_inputs_are_refused() -> None:
-    """There is nothing to call the work with."""
+    """An empty list of inputs is refused."""
     with pytest.raises(InvalidOptionError) as error:
         measure(kernel, inputs=[])
     assert str(error.value) == (
@@ -132,21 +132,22 @@ def test_empty_inputs_are_refused() -> None:
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
-    """With four calls in a sample, a quarter of the floor is subtracted from each."""
+    """With four calls in a sample, a quarter of the floor is subtracted per call."""
     measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)
     gaps_s = 3 / 4 * Gaps().work_to_work_ns * 1e-9
     assert measurement.median_s == pytest.approx(100e-6 + gaps_s, abs=8e-9)
 
 
 def test_graph_is_captured_once() -> None:
-    """Ten samples of three calls are captured, and replayed for as many samples as it takes."""
+    """The work is called for ten captured samples only, however many are replayed."""
     work = Work()
     assert measure(work, method="graph", n_samples=14, n_warmup=0, inner_loops=3).n_samples == 14
     assert work.n_calls == 10 * 3
 
 
+@pytest.mark.slow
 def test_single_shot_is_one_call() -> None:
-    """Without warm-up and with one sample the work runs once, for what can run only once."""
+    """With one sample and no warm-up, the work runs exactly once."""
     work = Work()
     measurement = measure(work, n_samples=1, n_warmup=0)
     assert work.n_calls == 1
@@ -154,8 +155,9 @@ def test_single_shot_is_one_call() -> None:
     assert codes(measurement) == ["too-few-samples"]
 
 
+@pytest.mark.slow
 def test_default_is_warm_calibrated_events_until_precise() -> None:
-    """A steady kernel needs ten samples, and reads itself within half a tick of the events."""
+    """By default a steady kernel needs ten samples and is read within half a tick."""
     measurement = measure(Work(lambda n: 5_000 if n < 4 else 100))
     assert (measurement.method, measurement.stopped_by) == ("calibrated", "precision")
     assert measurement.n_samples == 10
@@ -166,8 +168,9 @@ def test_default_is_warm_calibrated_events_until_precise() -> None:
     assert measurement.findings == ()
 
 
+@pytest.mark.slow
 def test_samples_are_taken_until_the_interval_is_narrow() -> None:
-    """A half width of 1.5 % after ten samples is not enough: the rarer length must drop out."""
+    """Sampling continues until the half width of the interval is within 1 % of the median."""
     measurement = measure(Work(lambda n: 1_030 if n % 3 == 0 else 1_000), n_warmup=0)
     low_s, high_s = measurement.interval_s
     assert measurement.stopped_by == "precision"
@@ -175,8 +178,9 @@ def test_samples_are_taken_until_the_interval_is_narrow() -> None:
     assert (high_s - low_s) / 2 <= 0.01 * measurement.median_s
 
 
+@pytest.mark.slow
 def test_precision_is_half_the_width() -> None:
-    """An interval from -0.75 % to +0.75 % around the median is within 1 %."""
+    """`precision` limits half the width: ±0.75 % counts as within 1 %."""
     measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
@@ -184,21 +188,22 @@ def test_precision_is_half_the_width() -> None:
 
 
 def test_one_tick_of_the_events_is_precise_enough() -> None:
-    """More samples cannot make an interval of 32 ns narrower, for any precision asked for."""
+    """Sampling stops when the interval is one tick of 32 ns wide, for any precision."""
     measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
     assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_precision_is_a_choice() -> None:
-    """A wider interval is reached with the first ten samples."""
+    """A precision of 10 % is reached with the first ten samples."""
     work = Work(lambda n: 110 if n % 3 == 0 else 100)
     assert measure(work, n_warmup=0, precision=0.1).n_samples == 10
 
 
 def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
-    """Two lengths in turn never narrow the interval; the limit is met within one look."""
+    """Work of two lengths never gets precise and stops soon after `max_time_s`."""
     start_s = h200.now_s
     measurement = measure(
         Work(lambda n: 100 + 100 * (n % 2)), method="synchronized", n_warmup=0, max_time_s=0.05
@@ -207,22 +212,24 @@ def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
     assert 0.05 <= h200.now_s - start_s < 0.08
 
 
+@pytest.mark.slow
 def test_slow_work_is_not_sampled_ten_times() -> None:
-    """The time limit also applies before ten samples; work of half a second is sampled twice."""
+    """The time limit applies before the tenth sample: work of 0.5 s is sampled twice."""
     measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
     assert measurement.stopped_by == "max_time"
     assert measurement.n_samples == 2
     assert codes(measurement) == ["too-few-samples"]
 
 
+@pytest.mark.slow
 def test_asked_for_samples_are_taken_whatever_the_time() -> None:
-    """``n_samples`` is neither shortened by the time nor by the precision."""
+    """Neither the time limit nor the precision changes a given `n_samples`."""
     measurement = measure(Work(lambda _: 50_000), n_samples=12, n_warmup=1, max_time_s=0.1)
     assert (measurement.n_samples, measurement.stopped_by) == (12, "n_samples")
 
 
 def interrupt_at(n_calls: int, *, length_us: int = 50_000) -> Work:
-    """Return work of this length that is interrupted in its so-many-th call."""
+    """Return work of this length that raises KeyboardInterrupt in call number `n_calls`."""
 
     def duration_us(n: int) -> int:
         if n == n_calls:
@@ -233,27 +240,29 @@ def interrupt_at(n_calls: int, *, length_us: int = 50_000) -> Work:
 
 
 def test_interrupt_keeps_the_samples() -> None:
-    """Ctrl-C in the sixth call keeps the samples of the calls looked at before."""
+    """Ctrl-C in the sixth call keeps the five samples before it."""
     measurement = measure(interrupt_at(6), method="synchronized", n_warmup=0, n_samples=50)
     assert measurement.stopped_by == "interrupt"
     assert measurement.n_samples == 5
 
 
 def test_interrupt_loses_no_more_than_a_tenth_of_a_second() -> None:
-    """How many samples are taken at a time counts the inner loops: 3 of 4 x 20 ms are kept."""
+    """The batch size takes the inner loops into account, so Ctrl-C loses one sample here."""
     work = interrupt_at(1 + 3 * 4 + 1, length_us=20_000)
     measurement = measure(work, method="naive", n_warmup=1, n_samples=50, inner_loops=4)
     assert measurement.n_samples == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_warmup", [0, 4])
-def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
-    """Ctrl-C in the first call, of warm-up or sample, is raised to the caller."""
+def test_interrupt_with_nothing_to_keep_is_raised(n_warmup: int) -> None:
+    """Ctrl-C in the first call, of the warm-up or of the samples, is raised to the caller."""
     with pytest.raises(KeyboardInterrupt):
         measure(interrupt_at(1), n_warmup=n_warmup)
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failing", "when"),
     [
@@ -271,7 +280,7 @@ def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
     ],
 )
 def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
-    """The user's exception is raised, with a note on when; all is left as it was."""
+    """The user's own exception is raised with a note, and all settings are restored."""
     mine = ZeroDivisionError("mine")
     side = torch.cuda.Stream()
 
@@ -293,8 +302,9 @@ def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
     assert side.query()
 
 
+@pytest.mark.slow
 def test_single_sample_is_named_in_the_note() -> None:
-    """Where one sample is taken at a time, the note names it."""
+    """For batches of one sample, the note gives the number of that sample."""
     work = Work(lambda n: 200_000 if n < 3 else 1 // 0)
     with pytest.raises(ZeroDivisionError) as error:
         measure(work, n_warmup=0)
@@ -306,8 +316,9 @@ def test_single_sample_is_named_in_the_note() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_samples_before_an_error_are_kept() -> None:
-    """They hang on the error as a measurement that says what stopped it."""
+    """Samples taken before an error are a measurement in its attribute `partial`."""
     work = Work(lambda n: 1 // 0 if n == 25 else 100 + 100 * (n % 2))
     with pytest.raises(ZeroDivisionError) as error:
         measure(work, n_warmup=3, label="a kernel")
@@ -316,8 +327,9 @@ def test_samples_before_an_error_are_kept() -> None:
     assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
 
 
-def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
-    """Where events stand in for work that waits, nothing is taken off what was kept, either."""
+@pytest.mark.slow
+def test_samples_before_an_error_lose_no_floor_that_they_do_not_contain() -> None:
+    """No floor is subtracted from kept samples if plain events replaced the method."""
     x = torch.ones(4, device="cuda")
     numbers = iter(range(10_000))
 
@@ -334,15 +346,17 @@ def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
     assert (partial.method, partial.floor_s, partial.stopped_by) == ("events", 0.0, "error")
 
 
+@pytest.mark.slow
 def test_error_without_samples_keeps_nothing() -> None:
-    """There is no measurement without a sample."""
+    """An error before the first sample has no attribute `partial`."""
     with pytest.raises(ZeroDivisionError) as error:
         measure(lambda: 1 // 0)
     assert not hasattr(error.value, "partial")
 
 
+@pytest.mark.slow
 def test_settings_that_the_work_changes_are_put_back() -> None:
-    """The choice of deterministic algorithms and cuDNN's flags are the user's."""
+    """The flags of deterministic algorithms and cuDNN are restored after the work changed them."""
 
     def work() -> None:
         torch.use_deterministic_algorithms(mode=True, warn_only=True)
@@ -354,9 +368,10 @@ def test_settings_that_the_work_changes_are_put_back() -> None:
     assert not torch.backends.cudnn.benchmark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_warmup", [0, 1])
 def test_stream_left_open(n_warmup: int) -> None:
-    """Work that leaves its own stream current is refused, and the first one is put back."""
+    """Work that leaves its stream current is refused, and the first stream is restored."""
     with pytest.raises(StreamLeftOpenError) as error:
         measure(lambda: torch.cuda.set_stream(torch.cuda.Stream()), n_warmup=n_warmup)
     assert str(error.value) == (
@@ -366,26 +381,29 @@ def test_stream_left_open(n_warmup: int) -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
+@pytest.mark.slow
 def test_measures_on_the_current_stream() -> None:
-    """Inside a stream's context the events are in that stream, which stays current."""
+    """Inside a stream's context the events go to that stream, which stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         assert measure(kernel).median_s == pytest.approx(100e-6, abs=16e-9)
         assert torch.cuda.current_stream() == side
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
-def test_work_that_waits_is_measured_and_told(method: str) -> None:
-    """``.item()`` in the work is a finding; the measurement is made all the same."""
+def test_work_that_waits_is_measured_with_a_finding(method: str) -> None:
+    """Work with ``.item()`` is measured by every method, and gets a finding."""
     x = torch.ones(4, device="cuda")
     measurement = measure(lambda: x.sum().item(), method=method)
     assert codes(measurement) == ["synchronizes-inside"]
     assert measurement.n_samples == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["saturated", "calibrated"])
 def test_events_stand_in_where_the_work_waits(method: str) -> None:
-    """No sleep puts the host ahead of a wait, so nothing is subtracted and the record says so."""
+    """Work that waits is timed by plain events, without subtracting a floor."""
     x = torch.ones(4, device="cuda")
     measurement = measure(lambda: x.sum().item(), method=method)
     assert (measurement.method, measurement.floor_s) == ("events", 0.0)
@@ -394,23 +412,26 @@ def test_events_stand_in_where_the_work_waits(method: str) -> None:
 
 
 def test_naive_is_called_a_launch() -> None:
-    """A naive reading carries its finding."""
+    """A naive reading has its finding."""
     assert codes(measure(kernel, method="naive")) == ["naive-launch-only"]
 
 
+@pytest.mark.slow
 def test_small_work_is_called_launch_bound() -> None:
-    """A multiplication of 64 x 64 is over before the next launch is ready."""
+    """A matmul of 64 x 64 ends before the next launch, so it is launch-bound."""
     a = torch.ones(64, 64, device="cuda")
     assert "; launch-bound: " in str(measure(lambda: a @ a))
 
 
-def test_drift_is_told() -> None:
-    """Kernels that grow by a third while being sampled are drifting."""
+@pytest.mark.slow
+def test_drift_is_a_finding() -> None:
+    """Kernels that slow down by a third during sampling give the finding drifting."""
     assert codes(measure(Work(lambda n: 100 + n), n_samples=40, n_warmup=2)) == ["drifting"]
 
 
-def test_too_few_samples_are_told() -> None:
-    """Five samples have no 95 % interval."""
+@pytest.mark.slow
+def test_too_few_samples_are_a_finding() -> None:
+    """Five samples are too few for a 95 % interval."""
     assert codes(measure(kernel, n_samples=5)) == ["too-few-samples"]
 
 
@@ -431,7 +452,7 @@ def test_too_few_samples_are_told() -> None:
     ],
 )
 def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> None:
-    """A wrong value is refused with what it was and what it may be, before any work runs."""
+    """A wrong value is refused before any work runs; the error gives the value and the limits."""
     work = Work()
     with pytest.raises(InvalidOptionError) as error:
         measure(work, **option)
@@ -465,7 +486,7 @@ def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> 
     ],
 )
 def test_unknown_name(call: Callable[[Work], Measurement], message: str) -> None:
-    """A misspelt option or method is refused with the nearest one, before any work runs."""
+    """A misspelt option or method is refused before any work runs, with the nearest name."""
     work = Work()
     with pytest.raises(UnknownNameError) as error:
         call(work)
@@ -513,7 +534,7 @@ def generator() -> Iterator[int]:
     ],
 )
 def test_work_that_cannot_be_called(work: object, message: str) -> None:
-    """The message says what was given and how to write it; it is a TypeError as well."""
+    """The error says what was given and how to write it, and is a TypeError too."""
     with pytest.raises(NotCallableError) as error:
         measure(work)
     assert str(error.value) == message
@@ -536,9 +557,10 @@ def test_work_runs_on_the_device_in_use(monkeypatch: pytest.MonkeyPatch) -> None
     assert log == ["entered", "work", "work", "left"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("progress", [True, False])
 def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> None:
-    """The bar is made disabled where no progress is wanted; it knows how many are to come."""
+    """`progress` switches the bar on or off, and the bar knows the total."""
     made: list[dict[str, object]] = []
 
     class Seen(Bar):
@@ -552,6 +574,7 @@ def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progre
     assert (options["total"], options["disable"]) == (7, not progress)
 
 
+@pytest.mark.slow
 def test_progress_is_silent_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     """A quick measurement writes nothing, with progress on or off."""
     measure(kernel, progress=True)
@@ -559,8 +582,8 @@ def test_progress_is_silent_within_a_second(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == ("", "")
 
 
-def test_progress_is_told_only_while_more_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bar moves before each look, and not after the last one, where it could only flash."""
+def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar moves before each batch and not after the last, where it would only flash."""
     told: list[float] = []
 
     class Seen(Bar):
@@ -576,7 +599,7 @@ def test_progress_is_told_only_while_more_is_to_come(monkeypatch: pytest.MonkeyP
 def test_progress_appears_after_a_second_and_leaves_no_trace(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The bar is text on stderr, wiped at the end; it has no thread of its own."""
+    """The bar is text on stderr that is wiped at the end, and it starts no thread."""
     with Bar(total=40, desc="measuring", unit=" samples", disable=False) as bar:
         bar.update(10)
         assert capsys.readouterr().err == ""
@@ -590,6 +613,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
     assert bar.monitor is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "more_us", "stopped_by"),
     [
@@ -601,7 +625,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
 def test_half_the_error_of_the_floor_is_precise_enough(
     method: str, more_us: float, stopped_by: str
 ) -> None:
-    """An interval of 0.2 µs is precise enough, but only where a floor is subtracted."""
+    """An interval of 0.2 µs is precise enough, but only if a floor is subtracted."""
     lengths = itertools.cycle([5.0, 5.0 + more_us])
 
     def work() -> None:
@@ -615,21 +639,22 @@ def test_half_the_error_of_the_floor_is_precise_enough(
     "options", [{"n_samples": 10}, {"n_samples": 10, "inner_loops": 2}, {"inner_loops": 2}]
 )
 def test_a_hot_cache_costs_no_call_that_was_not_asked_for(options: dict[str, Any]) -> None:
-    """Five calls on a cold cache test the cache, except where the number of calls was given."""
+    """With given counts, the five extra calls that test the cache are not made."""
     work = Work()
     measurement = measure(work, cache="hot", n_warmup=2, **options)
     assert work.n_calls == 2 + measurement.n_samples * measurement.inner_loops
 
 
 def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
-    """The work is called no more."""
+    """After Ctrl-C in the cache test, the work is not called again."""
     work = interrupt_at(12)
     assert measure(work, cache="hot", n_warmup=2).stopped_by == "interrupt"
     assert work.n_calls == 12
 
 
+@pytest.mark.slow
 def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
-    """The finding's time is that of a measurement on a cold cache."""
+    """The cold time in the finding equals a measurement with a cold cache."""
     x = torch.ones(1 << 21, device="cuda")
     cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
     (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
@@ -637,8 +662,9 @@ def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
     assert float(said_us) == pytest.approx(cold.median_s * 1e6, rel=0.01)
 
 
+@pytest.mark.slow
 def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory from the driver after the samples gives no finding about them."""
+    """Memory allocated for the floor after the samples gives no finding about them."""
     n_allocations = 0
 
     def beside(*_: object, **__: object) -> Floor:
@@ -652,10 +678,11 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
     assert n_allocations == 2
 
 
+@pytest.mark.slow
 def test_samples_that_would_take_hours_are_refused_after_the_warm_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The estimate is that of the work itself; no sample is taken."""
+    """The warm-up's own times give the estimate, and no sample is taken."""
     seconds = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
     calls: list[int] = []

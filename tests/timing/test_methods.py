@@ -1,4 +1,4 @@
-"""The simple methods, exact on the virtual GPU: a kernel of 100 µs, timed in three ways."""
+"""The simple methods are exact on the virtual GPU: a 100 µs kernel, timed in three ways."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -55,21 +55,21 @@ def h200() -> Iterator[VirtualGpu]:
 
 @pytest.mark.usefixtures("h200")
 def test_naive_reads_the_launch_alone() -> None:
-    """100 µs of work read 6 µs: what the launch costs the host, and one look at the clock."""
+    """For 100 µs of work, naive timing reads 6 µs: the launch and one read of the clock."""
     launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
     assert ns(naive(kernel, n_samples=3)) == [launch_ns] * 3
 
 
 @pytest.mark.usefixtures("h200")
 def test_naive_shares_the_interval_among_the_calls() -> None:
-    """Two calls an interval halve the share of the look at the clock."""
+    """With two calls in a sample, each gets half of the clock's cost."""
     per_call_ns = HOST.sleep_launch_ns + HOST.clock_read_ns // 2
     assert ns(naive(kernel, n_samples=2, inner_loops=2)) == [per_call_ns] * 2
 
 
 @pytest.mark.usefixtures("h200")
 def test_naive_drains_the_device_between_samples() -> None:
-    """More calls than the queue holds never block: each sample starts from an idle device."""
+    """Each sample starts on an idle device, so that a full queue never blocks the host."""
     launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
     assert ns(naive(kernel, n_samples=1_100)) == [launch_ns] * 1_100
     assert torch.cuda.current_stream().query()
@@ -77,14 +77,14 @@ def test_naive_drains_the_device_between_samples() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_synchronized_adds_launch_and_wake_up() -> None:
-    """100 µs of work read 112.75 µs: launch, way to the device, work, wake-up, clock."""
+    """Synchronized timing adds launch, latency, wake-up and clock to the kernel's 100 µs."""
     around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
     assert ns(synchronized(kernel, n_samples=3)) == [KERNEL_NS + around_ns] * 3
 
 
 @pytest.mark.usefixtures("h200")
 def test_synchronized_pays_the_way_once_an_interval() -> None:
-    """Ten calls an interval share one launch ahead of the device, one wake-up and the gaps."""
+    """Ten calls in a sample share one launch, one wake-up and nine gaps."""
     around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
     per_call_ns = KERNEL_NS + (around_ns + 9 * GAPS.work_to_work_ns) / 10
     assert synchronized(kernel, n_samples=1, inner_loops=10) == pytest.approx(
@@ -103,7 +103,7 @@ def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -
 
 @pytest.mark.usefixtures("h200")
 def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
-    """The first sample contains the launch; later ones, with the host ahead, the floor."""
+    """Only the first sample contains the launch; later ones contain the floor."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
     first_ns = KERNEL_NS + HOST.sleep_launch_ns + GAPS.work_to_mark_ns
     later_ns = KERNEL_NS + floor_ns
@@ -113,7 +113,7 @@ def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_events_share_the_floor_among_the_calls() -> None:
-    """With ten calls in an interval, each has a tenth of the floor and nearly one gap."""
+    """With ten calls in a sample, each has a tenth of the floor and of nine gaps."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns + 9 * GAPS.work_to_work_ns
     (_, second_ns) = ns(events(kernel, n_samples=2, inner_loops=10))
     assert second_ns == pytest.approx(KERNEL_NS + floor_ns / 10, abs=TICK_NS / 10 + 1)
@@ -121,7 +121,7 @@ def test_events_share_the_floor_among_the_calls() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_events_do_not_bracket_other_streams() -> None:
-    """Work on a side stream is outside of the interval, which is then an empty pair."""
+    """Work on a side stream is outside the interval, which is nearly empty."""
     side = torch.cuda.Stream()
 
     def on_the_side() -> None:
@@ -136,7 +136,7 @@ def test_events_do_not_bracket_other_streams() -> None:
 def test_events_never_fill_the_launch_queue(
     h200: VirtualGpu, n_samples: int, inner_loops: int
 ) -> None:
-    """However many samples, fewer launches wait than would block the host."""
+    """Fewer launches wait in the queue than would block the host, for any counts."""
     pending = []
 
     def work() -> None:
@@ -149,7 +149,7 @@ def test_events_never_fill_the_launch_queue(
 
 
 def test_more_calls_than_the_queue_holds_still_make_a_sample(h200: VirtualGpu) -> None:
-    """An interval of 2,000 calls is taken alone; its launches block, its reading is right."""
+    """A sample of 2,000 calls blocks the host, and its reading is still right."""
     (read_ns,) = ns(events(kernel, n_samples=1, inner_loops=2_000))
     assert read_ns == pytest.approx(KERNEL_NS + GAPS.work_to_work_ns, abs=5)
     assert h200.machine.gpu.device.n_pending == 0
@@ -157,7 +157,7 @@ def test_more_calls_than_the_queue_holds_still_make_a_sample(h200: VirtualGpu) -
 
 @pytest.mark.usefixtures("h200")
 def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No event is made, and none recorded for the first time, between the samples."""
+    """No event is created or first recorded between the samples, as that takes time."""
     made: list[torch.cuda.Event] = []
     first_records = []
     new_event = _event_pairs.new_event
@@ -180,7 +180,7 @@ def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_collector_is_off_while_sampling_and_back_after_an_error(
     method: Callable[..., list[float]],
 ) -> None:
-    """The garbage collector does not run inside intervals, and is restored on any way out."""
+    """The garbage collector is off during samples and on again after an error."""
     seen = []
 
     def work() -> None:
@@ -196,7 +196,7 @@ def test_collector_is_off_while_sampling_and_back_after_an_error(
 
 
 def test_collector_that_was_off_stays_off() -> None:
-    """What was off before is not switched on."""
+    """A collector that the user switched off is not switched on."""
     gc.disable()
     try:
         with collector_paused():
@@ -209,14 +209,14 @@ def test_collector_that_was_off_stays_off() -> None:
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
 def test_number_of_calls(method: Callable[..., list[float]]) -> None:
-    """The work is called once for each sample and inner loop, never more."""
+    """The work is called exactly once per sample and inner loop."""
     calls: list[None] = []
     assert len(method(lambda: calls.append(None), n_samples=7, inner_loops=3)) == 7
     assert len(calls) == 21
 
 
 def test_registry_names_each_method() -> None:
-    """A method is found by the name that it carries; all rungs are there."""
+    """`METHODS` has every method under its own name, with its sampler."""
     span = METHODS["profiler-span"].sampler
     assert isinstance(span, partial)
     assert (span.func, span.keywords) == (ProfilerSampler, {"span": True})
@@ -234,7 +234,7 @@ def test_registry_names_each_method() -> None:
 
 
 def test_unknown_method() -> None:
-    """The message names the nearest method and all others."""
+    """The error suggests the nearest method and lists all."""
     with pytest.raises(UnknownNameError) as error:
         find_method("event")
     assert str(error.value) == (

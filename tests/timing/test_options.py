@@ -1,4 +1,4 @@
-"""The options of a measurement: one record that every caller reads."""
+"""All callers share one record of the options of a measurement."""
 
 from inspect import signature
 from typing import Any
@@ -11,7 +11,7 @@ from gpulab.timing import MeasurementOptions, compare, ladder, measure
 
 @pytest.mark.parametrize("function", [measure, compare, ladder])
 def test_what_is_left_out_has_the_default_of_the_record(function: Any) -> None:  # noqa: ANN401  # three signatures
-    """The limit of the time alone differs, as compare and ladder do more than one measurement."""
+    """Defaults equal the record's; only `max_time_s` differs in compare and ladder."""
     parameters = signature(function).parameters
     shared = MeasurementOptions.names() & parameters.keys() - {"max_time_s"}
     assert shared >= {"setup", "precision"}
@@ -20,7 +20,7 @@ def test_what_is_left_out_has_the_default_of_the_record(function: Any) -> None: 
 
 
 def test_arguments_are_those_of_measure_and_compare() -> None:
-    """All fields of the record can be passed on."""
+    """Every field of the record can be passed to `measure` and `compare`."""
     options = MeasurementOptions(method="graph", n_samples=7)
     assert options.arguments()["n_samples"] == 7
     for function in (measure, compare):
@@ -45,13 +45,13 @@ def test_arguments_are_those_of_measure_and_compare() -> None:
 def test_values_that_cannot_be_used(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """They are refused when the record is made, also where they would not be read."""
+    """A wrong value is refused when the record is made, even if nothing would read it."""
     with pytest.raises(error) as caught:
         MeasurementOptions(**options)
     assert message in str(caught.value)
 
 
 def test_what_is_wanted_completes_a_sentence() -> None:
-    """For those who read the text of a value, as the magic does."""
+    """`wanted` returns words that fit after "it must be", as the magic needs."""
     assert MeasurementOptions.wanted("precision") == "between 0 and 1, such as 0.01 for 1 %"
     assert MeasurementOptions.wanted("floor") == "the name of a floor"

@@ -1,4 +1,4 @@
-"""The records as a timing method: busy time and span, exact on the virtual GPU."""
+"""Profiler records as timing methods: busy time and span, exact on the virtual GPU."""
 
 from collections.abc import Iterator
 
@@ -33,17 +33,17 @@ def h200() -> Iterator[None]:
 
 
 def test_pauses_are_no_busy_time() -> None:
-    """Kernels count and the pause between them does not."""
+    """Busy time is the sum of the kernels, without the pause between them."""
     assert ns(take_samples("profiler", two_kernels, n_samples=3)) == [30_000] * 3
 
 
-def test_span_holds_the_pauses() -> None:
-    """From the first start to the last end, with the host ahead."""
+def test_span_contains_the_pauses() -> None:
+    """The span goes from the first start to the last end, pause included."""
     assert ns(take_samples("profiler-span", two_kernels, n_samples=3)) == [30_000 + GAP_NS] * 3
 
 
 def test_calls_of_a_sample_share_its_time() -> None:
-    """Two calls in a sample have three pauses between their four kernels."""
+    """Two calls in a sample share its time; the span contains three pauses."""
     assert ns(take_samples("profiler", two_kernels, n_samples=2, inner_loops=2)) == [30_000] * 2
     shared_ns = 30_000 + 3 * GAP_NS // 2
     assert (
@@ -53,7 +53,7 @@ def test_calls_of_a_sample_share_its_time() -> None:
 
 
 def test_kernels_side_by_side_count_once() -> None:
-    """Two kernels of 10 µs at the same time keep the device busy for 10 µs."""
+    """Two kernels of 10 µs at the same time keep the device busy for about 10 µs."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -67,7 +67,7 @@ def test_kernels_side_by_side_count_once() -> None:
 
 
 def test_what_goes_before_is_not_counted() -> None:
-    """A flush ahead of the sample is not the work's."""
+    """A kernel launched before the sample, such as a flush, is not counted."""
 
     def before() -> None:
         torch.cuda._sleep(50 * CYCLES_PER_US)

@@ -1,4 +1,4 @@
-"""Events after a sleep: exact where the host is ahead, and a finding where it cannot be."""
+"""Events after a sleep are exact if the host is ahead, and counted as starved if it cannot be."""
 
 from collections.abc import Iterator
 
@@ -34,26 +34,26 @@ def h200() -> Iterator[VirtualGpu]:
 
 
 def test_every_sample_is_the_kernel_and_the_floor() -> None:
-    """The first one too: a kernel of 10 µs reads 12.6 µs where launching alone takes 6 µs."""
+    """Even the first sample reads the kernel plus the floor, and no launch."""
     read_ns = ns(take_samples("saturated", kernel, n_samples=70))
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
 
 
 def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
-    """With events alone it would read the pace of the host."""
+    """A 1 µs kernel reads 1 µs plus the floor, where plain events read the host's pace."""
     read_ns = ns(take_samples("saturated", lambda: kernel(1), n_samples=5))
     assert read_ns == pytest.approx([1_000 + FLOOR_NS] * 5, abs=TICK_NS)
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
-    """With four calls, each has a quarter of the floor, and three gaps are between them."""
+    """With four calls, each has a quarter of the floor and of three gaps."""
     per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
     read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
     assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
 
 
 def test_what_goes_before_is_not_timed() -> None:
-    """It is enqueued once ahead of each sample, and lengthens none."""
+    """`before` is called once per sample and is not part of the time."""
     n_calls = 0
 
     def before() -> None:
@@ -67,7 +67,7 @@ def test_what_goes_before_is_not_timed() -> None:
 
 
 def test_work_is_called_as_often_as_it_is_timed() -> None:
-    """Where the host is ahead at once no sample is thrown away."""
+    """If the host is ahead at once, no sample is thrown away."""
     n_calls = 0
 
     def work() -> None:
@@ -80,7 +80,7 @@ def test_work_is_called_as_often_as_it_is_timed() -> None:
 
 
 def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
-    """300 launches keep the host longer than the first sleep; the second is long enough."""
+    """If 300 launches outlast the first sleep, that sample is repeated with a longer one."""
 
     def slow() -> None:
         for _ in range(300):
@@ -96,7 +96,7 @@ def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
 
 
 def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> None:
-    """Two hundred launches a sample leave room for five; all are valid in the end."""
+    """With 200 launches in a sample, batches get smaller until every sample is valid."""
 
     def many() -> None:
         for _ in range(200):
@@ -109,7 +109,7 @@ def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> Non
 
 
 def test_work_that_waits_is_starved() -> None:
-    """No sleep helps: after three tries the samples are plain events, and are counted."""
+    """No sleep helps work that waits: after three tries the samples count as starved."""
     x = torch.ones(4, device="cuda")
     take = SaturatedSampler(lambda: x.sum().item())
     assert len(take(5)) == 5
@@ -120,7 +120,7 @@ def test_work_that_waits_is_starved() -> None:
 
 
 def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
-    """Giving up costs little: no sleep grows without end."""
+    """Giving up takes under 0.2 s: the sleep does not grow without limit."""
 
     def endless() -> None:
         for _ in range(1_500):
@@ -134,7 +134,7 @@ def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
 
 
 def test_stays_on_the_current_stream() -> None:
-    """The sleep, the events and the work are in the stream that was current."""
+    """Sleep, events and work go to the current stream, which stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         read_ns = ns(take_samples("saturated", kernel, n_samples=3))

@@ -1,4 +1,4 @@
-"""One rule ends all sampling: by number, by precision or by time."""
+"""One rule ends all sampling: at a number, a precision or a time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,24 +13,24 @@ WIDE = [1.0, 1.1] * 10
 
 
 def never() -> Sequence[float]:
-    """Replace values that must not be read."""
+    """Fail if the values are read, where the rule must not look at them."""
     raise AssertionError("the values were looked at")
 
 
 def test_a_number_of_samples_is_kept_to() -> None:
-    """Time and precision do not end it, and the values do not matter."""
+    """With `n_samples`, neither time nor precision ends the sampling."""
     rule = StoppingRule(n_samples=12, precision=0.01, max_time_s=1.0, n_least=10)
     assert [rule.reason(n, 5.0, never) for n in (0, 11, 12, 13)] == ["", "", *["n_samples"] * 2]
 
 
 def test_no_precision_is_claimed_before_the_least_number() -> None:
-    """Equal values are precise from the tenth on."""
+    """Even equal values count as precise only from sample `n_least` on."""
     assert LIMIT.reason(9, 0.0, never) == ""
     assert LIMIT.reason(10, 0.0, lambda: [1.0] * 10) == "precision"
 
 
 def test_time_ends_what_is_not_precise_but_nothing_empty() -> None:
-    """At least one sample is taken, however long that takes."""
+    """The time limit ends sampling, but only after at least one sample."""
     assert LIMIT.reason(20, 0.999, lambda: WIDE) == ""
     assert LIMIT.reason(20, 1.0, lambda: WIDE) == "max_time"
     assert LIMIT.reason(1, 1.0, never) == "max_time"
@@ -51,7 +51,7 @@ def test_time_ends_what_is_not_precise_but_nothing_empty() -> None:
 def test_width_that_is_narrow_enough(
     precision: float, resolution: float, coarsest_tick: float, reason: str
 ) -> None:
-    """A share of the median, a width that need not get narrower, or one tick of the clock."""
+    """The width may be a share of the median, the given resolution, or one tick of the clock."""
     rule = StoppingRule(
         precision=precision,
         max_time_s=1.0,
@@ -63,7 +63,7 @@ def test_width_that_is_narrow_enough(
 
 
 def test_the_rule_of_a_measurement_has_its_options() -> None:
-    """What the options leave open is the caller's."""
+    """The rule takes number, precision and time from the options of a measurement."""
     options = MeasurementOptions(n_samples=3, precision=0.2, max_time_s=4.0)
     assert StoppingRule.of_options(options, n_least=20) == StoppingRule(
         n_samples=3, precision=0.2, max_time_s=4.0, n_least=20
@@ -71,7 +71,7 @@ def test_the_rule_of_a_measurement_has_its_options() -> None:
 
 
 def test_runs_take_turns() -> None:
-    """Two runs go a b b a; the first batch is chosen with nothing taken and no time gone."""
+    """Two runs go a, b, b, a, and the first batch size is asked for at time zero."""
     taken: list[str] = []
     asked: list[tuple[int, bool]] = []
 
@@ -94,11 +94,11 @@ def test_runs_take_turns() -> None:
 def test_a_bar_is_shown_where_it_is_asked_for(
     asked: dict[str, bool], *, hidden: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a word about it none is."""
+    """The progress bar is hidden unless `progress=True`."""
     seen: list[bool] = []
 
     class Watched(_stopping.Bar):
-        def __init__(self, *, disable: bool, **words: Any) -> None:  # noqa: ANN401  # of a bar
+        def __init__(self, *, disable: bool, **words: Any) -> None:  # noqa: ANN401  # the bar's options
             seen.append(disable)
             super().__init__(disable=True, **words)
 

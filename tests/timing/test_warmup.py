@@ -32,7 +32,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 
 def durations(*first_us: int, then_us: int = 100) -> tuple[Callable[[], None], list[int]]:
-    """Return work whose kernels last so long, one after the other, and the record of calls."""
+    """Return work whose kernels last this long, in turn, and the list of its calls."""
     called: list[int] = []
 
     def work() -> None:
@@ -43,45 +43,45 @@ def durations(*first_us: int, then_us: int = 100) -> tuple[Callable[[], None], l
 
 
 def test_slow_first_calls_are_waited_for() -> None:
-    """After eight slow calls, six fast ones are the steady state, and one more is the probe."""
+    """After eight slow calls, six fast ones are steady, and one more call is the probe."""
     work, called = durations(9_000, 4_000, 2_000, 1_000, 900, 800, 600, 300)
     assert warm_up(work, n_calls=None, max_time_s=1.0).n_calls == 8 + 6 + 1
     assert len(called) == 15
 
 
 def test_at_least_ten_calls_are_looked_at() -> None:
-    """Nothing shorter is believed to be steady, even if all calls are alike."""
+    """Ten calls are made before the times count as steady, even if all are equal."""
     assert warm_up(durations()[0], n_calls=None, max_time_s=1.0).n_calls == 10 + 1
 
 
 def test_work_that_never_gets_steady_is_given_up() -> None:
-    """Calls that grow for ever are ended by their number."""
+    """Calls that get slower and slower end after 100."""
     work, _ = durations(*(round(100 * 1.1**n) for n in range(120)))
     assert warm_up(work, n_calls=None, max_time_s=100.0).n_calls == 100 + 1
 
 
 def test_slow_work_is_ended_by_the_time() -> None:
-    """Four calls of 30 ms pass a limit of 0.1 s."""
+    """Four calls of 30 ms exceed a limit of 0.1 s and end the warm-up."""
     work, _ = durations(then_us=30_000)
     assert warm_up(work, n_calls=None, max_time_s=0.1).n_calls == 4 + 1
 
 
 @pytest.mark.parametrize("n_calls", [0, 1, 2, 7])
 def test_asked_for_number_of_calls(n_calls: int) -> None:
-    """The number of calls is exact, with the probe and regardless of the time."""
+    """A given number of calls is exact: it includes the probe and ignores the time."""
     work, called = durations()
     assert warm_up(work, n_calls=n_calls, max_time_s=1e-9).n_calls == n_calls
     assert len(called) == n_calls
 
 
 def test_what_no_call_could_tell_is_none() -> None:
-    """Without a call nothing is known; one call is no probe, since its host time is not."""
+    """Without enough calls the fields are None: a probe needs an earlier call's host time."""
     assert warm_up(durations()[0], n_calls=0, max_time_s=1.0) == WarmUp(0, None, None, None)
     assert warm_up(durations()[0], n_calls=1, max_time_s=1.0).synchronizes is None
 
 
 def test_times_of_a_call() -> None:
-    """The host is kept by launch and event; the call lasts until the host wakes up."""
+    """`host_s` is launch, event and clock; `call_s` lasts until the host wakes up."""
     learnt = warm_up(durations()[0], n_calls=4, max_time_s=1.0)
     host_ns = HOST.sleep_launch_ns + HOST.event_record_ns + HOST.clock_read_ns
     assert round(learnt.host_s * 1e9) == host_ns
@@ -95,7 +95,7 @@ def test_work_queued_before_is_not_charged() -> None:
 
 
 def test_host_time_is_the_least_and_call_time_of_the_last_calls() -> None:
-    """Six calls that are slow on host and device raise neither, though they are the majority."""
+    """Six slow calls of twelve raise neither the host time nor the call time."""
     slow: list[None] = []
 
     def work() -> None:
@@ -109,7 +109,7 @@ def test_host_time_is_the_least_and_call_time_of_the_last_calls() -> None:
 
 
 def test_work_that_launches_does_not_wait() -> None:
-    """A kernel longer than the sleep of the probe is no wait."""
+    """A kernel that is longer than the probe's sleep does not count as a wait."""
     assert waits(lambda: sleep_us(100_000), 10e-6) is False
     assert warm_up(durations()[0], n_calls=None, max_time_s=1.0).synchronizes is False
 
@@ -125,7 +125,7 @@ def test_work_that_launches_does_not_wait() -> None:
     ],
 )
 def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
-    """Each of the usual ways to wait is seen, whether it looks like one or not."""
+    """The probe detects each usual way to wait, hidden ones such as `repr` included."""
 
     def work() -> None:
         sleep_us(100)
@@ -135,7 +135,7 @@ def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
 
 
 def test_full_launch_queue_counts_as_waiting() -> None:
-    """A call with more launches than the queue can take returns late, too."""
+    """A call with more launches than the queue can store blocks, so it counts as waiting."""
 
     def work() -> None:
         for _ in range(HOST.queue_depth + 10):
@@ -145,7 +145,7 @@ def test_full_launch_queue_counts_as_waiting() -> None:
 
 
 def test_probe_outlasts_a_slow_host() -> None:
-    """Python that takes 100 ms is not taken for a wait."""
+    """Python that takes 100 ms does not count as a wait."""
 
     def work() -> None:
         time.sleep(0.1)
@@ -155,7 +155,7 @@ def test_probe_outlasts_a_slow_host() -> None:
 
 
 def test_very_slow_call_is_not_examined() -> None:
-    """Above half a second on the host, the call is made, drained, and not judged."""
+    """Above half a second of host time, the probe makes the call but gives no judgement."""
     work, called = durations()
     assert waits(work, 0.51) is None
     assert len(called) == 1
@@ -163,14 +163,14 @@ def test_very_slow_call_is_not_examined() -> None:
 
 
 def test_device_is_idle_after_the_probe() -> None:
-    """The sleep of the probe does not reach into the samples."""
+    """The probe's sleep is over before the first sample."""
     waits(lambda: None, 10e-6)
     assert torch.cuda.current_stream().query()
 
 
 @pytest.mark.parametrize(("failing", "n_calls"), [(1, None), (3, 5), (5, 5)])
 def test_note_names_the_call_that_raised(failing: int, n_calls: int | None) -> None:
-    """The probe is counted like the other calls."""
+    """The note counts the probe like any other call."""
     calls: list[None] = []
 
     def work() -> None:
@@ -185,7 +185,7 @@ def test_note_names_the_call_that_raised(failing: int, n_calls: int | None) -> N
 
 
 def test_slow_work_many_times_is_refused_by_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the second call took, by the real clock, says how long all of them would take."""
+    """The second call's real time shows that all calls would take too long."""
     seconds = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
     work, called = durations()

@@ -1,4 +1,4 @@
-"""The timeline of a piece of work on the virtual GPU, to the nanosecond, and what it refuses."""
+"""The timeline of a piece of work on the virtual GPU, exact to the nanosecond."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,7 +29,7 @@ def named(shown: Timeline, name: str) -> Span:
 
 @pytest.mark.usefixtures("virtual")
 def test_spans_of_a_two_stream_program() -> None:
-    """Launch, kernel, copy, event and both kinds of waits, each linked to what it belongs to."""
+    """Launch, kernel, copy, event and both kinds of wait appear, each linked to its cause."""
     side, done = torch.cuda.Stream(), torch.cuda.Event()
     host = torch.empty(1 << 20).pin_memory()
     target = torch.empty(1 << 20, device="cuda")
@@ -56,7 +56,7 @@ def test_spans_of_a_two_stream_program() -> None:
 
 
 def test_program_is_as_fast_as_without(virtual: VirtualGpu) -> None:
-    """Looking on takes no virtual time: calls follow each other as they always do."""
+    """Recording a timeline takes no virtual time."""
     x = torch.ones(1024, device="cuda")
 
     def work() -> None:
@@ -84,7 +84,7 @@ WAITS: dict[str, Callable[[torch.cuda.Stream, torch.cuda.Event], None]] = {
 @pytest.mark.usefixtures("virtual")
 @pytest.mark.parametrize("wait", WAITS)
 def test_who_blocks_in_the_five_waits(wait: str) -> None:
-    """Three of the waits block the host, two only the stream; none lets the work overlap."""
+    """Three of the waits block the host, two only the stream, and none lets the work overlap."""
     side, done = torch.cuda.Stream(), torch.cuda.Event()
 
     def work() -> None:
@@ -112,7 +112,7 @@ def test_who_blocks_in_the_five_waits(wait: str) -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_memory_is_in_the_timeline() -> None:
-    """What is in use before counts from the start on."""
+    """The memory series starts with what was already allocated."""
     kept = torch.empty(1 << 10, device="cuda")
 
     def work() -> None:
@@ -127,7 +127,7 @@ def test_memory_is_in_the_timeline() -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_two_devices_have_lanes_of_their_own() -> None:
-    """Named after the device."""
+    """With two devices, each lane is named after its device."""
 
     def work() -> None:
         torch.ones(4, device="cuda:0")
@@ -139,7 +139,7 @@ def test_two_devices_have_lanes_of_their_own() -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_graph_is_one_launch() -> None:
-    """All of its nodes share the launch's number."""
+    """All kernels of a graph have the correlation number of its one launch."""
     graph, x = torch.cuda.CUDAGraph(), torch.ones(4, device="cuda")
     with torch.cuda.graph(graph):
         x.relu_()
@@ -152,7 +152,7 @@ def test_graph_is_one_launch() -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_work_that_does_nothing() -> None:
-    """There is the wait at the end, and no more."""
+    """For work that does nothing, the timeline has the final synchronize only."""
     shown = timeline(lambda: None)
     assert [(span.kind, span.name) for span in shown.spans] == [("wait", "cudaDeviceSynchronize")]
     assert shown.summary().devices == ()
@@ -161,7 +161,7 @@ def test_work_that_does_nothing() -> None:
 @pytest.mark.usefixtures("virtual")
 @pytest.mark.parametrize("n_warmup", [0, 1, 3])
 def test_calls_of_the_work(n_warmup: int) -> None:
-    """Once for the timeline, and before that as often as was asked for."""
+    """The work is called `n_warmup` times and once more for the timeline."""
     calls: list[None] = []
     timeline(lambda: calls.append(None), n_warmup=n_warmup)
     assert len(calls) == n_warmup + 1
@@ -169,7 +169,7 @@ def test_calls_of_the_work(n_warmup: int) -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_warmup_is_not_shown() -> None:
-    """Not even what was still under way when the shown call began."""
+    """Kernels of the warm-up are absent, even those still running when the recorded call began."""
     shown = timeline(lambda: torch.cuda._sleep(10_000_000), n_warmup=2)
     assert [span.name for span in shown.spans if span.is_work] == ["sleep"]
     assert named(shown, "sleep").start_s < 50e-6
@@ -177,7 +177,7 @@ def test_warmup_is_not_shown() -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_timeline_inside_a_timeline() -> None:
-    """It is refused on every GPU alike, and the next one works again."""
+    """A timeline inside another is refused on every GPU, and the next one works."""
     with pytest.raises(ProfilerBusyError) as error:
         timeline(lambda: timeline(lambda: None))
     assert str(error.value) == (
@@ -188,7 +188,7 @@ def test_timeline_inside_a_timeline() -> None:
 
 
 def test_error_of_the_work(virtual: VirtualGpu) -> None:
-    """It reaches the caller, and nothing stays patched."""
+    """An error of the work reaches the caller and leaves no method patched."""
     with pytest.raises(ZeroDivisionError):
         timeline(lambda: 1 / 0, n_warmup=0)
     assert "mark" not in vars(virtual.machine)
@@ -197,7 +197,7 @@ def test_error_of_the_work(virtual: VirtualGpu) -> None:
 
 
 def test_profiler_in_use(monkeypatch: pytest.MonkeyPatch, virtual: VirtualGpu) -> None:
-    """The error of the records is passed on, and nothing stays watched."""
+    """The error about a busy profiler reaches the caller and leaves no method patched."""
 
     def busy(_work: object) -> Records:
         raise ProfilerBusyError("a session of torch.profiler is open")
@@ -216,14 +216,14 @@ def test_profiler_in_use(monkeypatch: pytest.MonkeyPatch, virtual: VirtualGpu) -
     ],
 )
 def test_what_cannot_be_called(work: object, reason: str) -> None:
-    """The message says what to pass instead."""
+    """The error says what to pass instead."""
     with pytest.raises(NotCallableError) as error:
         timeline(work)  # type: ignore[arg-type]  # the test is of that
     assert str(error.value) == f"{reason}pass a function: timeline(lambda: a @ b)"
 
 
 def test_what_would_run_nothing() -> None:
-    """A coroutine function only makes a coroutine, a generator function only a generator."""
+    """Coroutine and generator functions are refused, as calling one runs nothing."""
 
     async def later() -> None:
         pass
@@ -241,14 +241,14 @@ def test_what_would_run_nothing() -> None:
 
 
 def test_negative_warmup() -> None:
-    """It is refused before anything runs."""
+    """A negative `n_warmup` is refused before the work runs."""
     with pytest.raises(InvalidOptionError) as error:
         timeline(lambda: pytest.fail("it ran"), n_warmup=-1)
     assert str(error.value) == "n_warmup=-1; it must be a whole number, 0 or more"
 
 
 def test_events_of_a_real_gpu_come_from_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a machine to ask, calls of torch.cuda are noted and found again by their time."""
+    """On CUDA, calls of torch.cuda are noted and matched with the records by their time."""
     call = HostCall("other", "cudaEventRecord", 4_000, 5_000, 0, 2)
     launch = HostCall("launch", "cudaLaunchKernel", 1_000, 2_000, 0, 1)
     kernel = ActivityRecord(
@@ -266,7 +266,7 @@ def test_events_of_a_real_gpu_come_from_the_calls(monkeypatch: pytest.MonkeyPatc
 def _recorded_on_a_real_gpu(
     monkeypatch: pytest.MonkeyPatch, made: EventCall
 ) -> _capture._Recorded:
-    """Run nothing as if on a CUDA GPU, with this call."""
+    """Run nothing as if on a CUDA GPU, with this noted call."""
 
     class Heard(_capture.EventListener):
         def __init__(self, clock: object) -> None:

@@ -35,7 +35,7 @@ Event = dict[str, Any]
 
 @pytest.fixture
 def content(tmp_path: Path) -> dict[str, Any]:
-    """Write the trace and read it back."""
+    """Return the content of a written trace."""
     path = TIMELINE.to_chrome_trace(tmp_path / "trace.json")
     assert path == tmp_path / "trace.json"
     read: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -52,7 +52,7 @@ def events(content: dict[str, Any]) -> list[Event]:
 def test_a_disk_that_refuses_keeps_the_old_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trace that cannot be written gives one sentence and replaces nothing."""
+    """A trace that cannot be written raises one clear error and leaves the old file alone."""
     path = tmp_path / "trace.json"
     path.write_text("old")
     with monkeypatch.context() as patch:
@@ -63,19 +63,19 @@ def test_a_disk_that_refuses_keeps_the_old_trace(
 
 
 def of(events: list[Event], phase: str) -> list[Event]:
-    """Return the events of one phase."""
+    """Return the events of this phase."""
     return [event for event in events if event["ph"] == phase]
 
 
 def test_trace_is_an_object_with_events(content: dict[str, Any]) -> None:
-    """It says where the numbers come from."""
+    """The file names the device and says that it is virtual."""
     assert content["displayTimeUnit"] == "ns"
     assert content["otherData"] == {"device": "NVIDIA H200", "place": "virtual NVIDIA H200"}
     assert {event["ph"] for event in content["traceEvents"]} == set("MXsfC")
 
 
 def test_every_event_has_what_the_format_asks_for(events: list[Event]) -> None:
-    """Phase, process, thread, name and time; times are microseconds."""
+    """Every event has phase, process, thread, name and a time of 0 or more."""
     for event in events:
         assert {"ph", "pid", "tid", "name", "ts"} <= set(event)
         assert isinstance(event["pid"], int)
@@ -84,7 +84,7 @@ def test_every_event_has_what_the_format_asks_for(events: list[Event]) -> None:
 
 
 def test_processes_and_threads_are_named(events: list[Event]) -> None:
-    """Host and devices are processes, in this order; each row of a lane is a thread."""
+    """Host and devices are named processes in this order, and each row of a lane is a thread."""
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {
         1: "host",
@@ -100,7 +100,7 @@ def test_processes_and_threads_are_named(events: list[Event]) -> None:
 
 
 def test_spans_are_complete_events(events: list[Event]) -> None:
-    """With the times of the spans, and what else is known of them."""
+    """Each span is a complete event with its time, duration and known details."""
     copy = of(events, "X")[1]
     assert (copy["name"], copy["cat"], copy["ts"], copy["dur"]) == ("copy", "copy", 7, 2)
     assert copy["args"] == {"stream": 0, "engine": "copy in", "correlation": 1, "size_bytes": 64}
@@ -109,7 +109,7 @@ def test_spans_are_complete_events(events: list[Event]) -> None:
 
 
 def test_moments_last_a_nanosecond(events: list[Event], tmp_path: Path) -> None:
-    """A slice without length could have no arrow; the first moment is at zero all the same."""
+    """Events last 1 ns, since a slice without length cannot have an arrow."""
     moments = [event for event in of(events, "X") if event["cat"] == "event"]
     assert [(event["ts"], event["dur"]) for event in moments] == [(14.999, 0.001)]
     first = Timeline((mark("event", 0, 0, 0, 1),), "virtual", "NVIDIA H200")
@@ -132,7 +132,7 @@ def test_slices_of_a_thread_do_not_cross(events: list[Event]) -> None:
 
 
 def test_arrows_begin_and_end_inside_slices(events: list[Event]) -> None:
-    """Each start has one end with its name, category and number, not earlier; both hit a slice."""
+    """Each arrow has a start and a later end with the same number, and both lie in a slice."""
     starts, ends = of(events, "s"), of(events, "f")
     assert Counter(event["cat"] for event in starts) == {"launch": 2, "record": 1, "wait": 2}
     assert [(e["id"], e["cat"], e["name"]) for e in starts] == [
@@ -151,14 +151,14 @@ def test_arrows_begin_and_end_inside_slices(events: list[Event]) -> None:
 
 
 def test_arrow_that_would_go_back_is_left_out(tmp_path: Path) -> None:
-    """A wait that was over before what it waited for has none."""
+    """A wait that ended before what it waited for has no arrow."""
     spans = (work(10, 12, 0, 1), host("wait", 0, 5, 2, waits_for=1))
     path = Timeline(spans, "virtual", "NVIDIA H200").to_chrome_trace(tmp_path / "t.json")
     assert of(json.loads(path.read_text())["traceEvents"], "s") == []
 
 
 def test_counters(events: list[Event]) -> None:
-    """Queue depth and memory are counters of their device, at each change."""
+    """Queue depth and memory have a counter event of their device for each change."""
     counters = [
         (event["pid"], event["name"], event["ts"], event["args"]) for event in of(events, "C")
     ]
@@ -171,6 +171,6 @@ def test_counters(events: list[Event]) -> None:
 
 
 def test_empty_timeline_can_be_exported(tmp_path: Path) -> None:
-    """A trace without events is a trace."""
+    """An empty timeline becomes a valid trace without events."""
     path = Timeline((), "virtual", "NVIDIA H200").to_chrome_trace(str(tmp_path / "t.json"))
     assert json.loads(path.read_text())["traceEvents"] == []

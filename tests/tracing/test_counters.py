@@ -17,7 +17,7 @@ SPANS = [
 
 
 def test_engines_count_what_runs_at_once() -> None:
-    """In the order of the engines; what has none is left out."""
+    """Each engine in use has a series of how many spans run at once, in a fixed order."""
     spans = [work(0, 10, engine="copy out"), work(0, 10), work(5, 15, 1), host("host", 0, 20)]
     compute, copy_out = engine_use(spans)
     assert (compute.name, compute.times_s, compute.values) == (
@@ -29,7 +29,7 @@ def test_engines_count_what_runs_at_once() -> None:
 
 
 def test_series_are_grouped_by_device() -> None:
-    """Engines, queue and memory of one device stand together."""
+    """Engines, queue and memory of one device come one after the other."""
     spans = [host("launch", 0, 1, 1), work(1, 2, 0, 1, device=1), work(1, 2)]
     memory = [CounterSeries("memory", "B", device, (0.0,), (1.0,)) for device in (0, 1)]
     found = [(series.device, series.name) for series in counter_series(spans, memory)]
@@ -42,8 +42,8 @@ def test_series_are_grouped_by_device() -> None:
     ]
 
 
-def test_queue_holds_what_was_launched_and_is_not_done() -> None:
-    """It counts from the return of the call to the end of its last work; a graph counts once."""
+def test_queue_contains_what_was_launched_and_is_not_done() -> None:
+    """A launch is queued from its return to the end of its last work; a graph counts once."""
     (series,) = queue_depth([*SPANS, host("launch", 6, 8, 9), work(12, 13, 0, 9)])
     assert (series.name, series.unit, series.device) == ("queue depth", "launches", 0)
     assert series.times_s == (5 * US, 8 * US, 12 * US, 13 * US)
@@ -51,32 +51,32 @@ def test_queue_holds_what_was_launched_and_is_not_done() -> None:
 
 
 def test_nodes_of_a_graph_may_come_in_any_order() -> None:
-    """The last to end decides."""
+    """A graph leaves the queue when its last node ends, in whatever order nodes are listed."""
     (series,) = queue_depth([SPANS[0], SPANS[2], SPANS[1]])
     assert series.times_s == (5 * US, 12 * US)
 
 
 def test_work_that_starts_before_its_call_returns_is_in_the_queue() -> None:
-    """On an idle device a kernel may even end before that."""
+    """A kernel that ends before its launch returns still counts as queued."""
     (series,) = queue_depth([host("launch", 0, 5, 1), work(3, 4, 0, 1)])
     assert series.times_s == (3 * US, 4 * US)
 
 
 def test_each_device_has_a_queue() -> None:
-    """A work without a known call is in none."""
+    """Each device has its own queue, and work without a known launch is in none."""
     spans = [host("launch", 0, 1, 1), work(2, 3, 0, 1, device=1), work(5, 6)]
     assert [series.device for series in queue_depth(spans)] == [1]
 
 
 def test_a_device_that_is_not_known_counts_as_the_first() -> None:
-    """A timeline that was made by hand may name none."""
+    """A span without a device, as in a hand-made timeline, counts for device 0."""
     unknown = Span("kernel", "k", "stream 0", 2 * US, 3 * US, 0, correlation=1)
     (series,) = queue_depth([host("launch", 0, 1, 1), unknown])
     assert series.device == 0
 
 
 def test_counting_what_overlaps() -> None:
-    """Where one ends as another begins nothing changes."""
+    """The count does not change where one span ends as another begins."""
     assert at_once([(0.0, 1.0), (1.0, 2.0), (0.5, 1.5)]) == ((0.0, 0.5, 1.5, 2.0), (1, 2, 1, 0))
 
 
@@ -91,7 +91,7 @@ def test_counting_what_overlaps() -> None:
 def test_numbers_that_cannot_be_drawn_are_refused(
     times_s: tuple[float, ...], values: tuple[float, ...], message: str
 ) -> None:
-    """The message has the number."""
+    """The error quotes the number that cannot be drawn."""
     with pytest.raises(InvalidOptionError) as error:
         CounterSeries("memory", "B", 0, times_s, values)
     assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""Events and waits of a program through torch.cuda are noted and found among the calls."""
+"""Calls of torch.cuda that record or wait for events are noted and matched with host calls."""
 
 import pytest
 import torch
@@ -12,12 +12,12 @@ NUMBERS = {SEVEN: (0, 7), SIDE: (0, 13)}
 
 
 def call(name: str, end_ns: int, number: int) -> HostCall:
-    """Make a call of the host that took a microsecond."""
+    """Return a host call that took a microsecond."""
     return HostCall("other", name, end_ns - 1_000, end_ns, 0, number)
 
 
 def test_notes_of_a_program() -> None:
-    """Records, waits of streams and waits of the host are noted in their order, with the time."""
+    """Records and waits of streams and host are noted in order, with their times."""
     times = iter(range(100))
     with gpulab.virtual_gpu("H200"):
         listener = EventListener(lambda: next(times))
@@ -44,7 +44,7 @@ def test_notes_of_a_program() -> None:
 
 
 def test_what_is_no_wait_is_not_noted() -> None:
-    """Reading memory, keeping it and going backward make no note."""
+    """Reading memory, keeping it alive and a backward pass make no note."""
     listener = EventListener(lambda: 0)
     listener.host_reads(torch.ones(1), "numpy")
     listener.is_kept(torch.ones(1), None)  # type: ignore[arg-type]  # not looked at
@@ -54,7 +54,7 @@ def test_what_is_no_wait_is_not_noted() -> None:
 
 
 def test_calls_are_found_by_name_and_time() -> None:
-    """A note belongs to the last call of its kind that had ended by then."""
+    """A note is matched with the latest call of its kind that had ended by then."""
     first = EventCall("event", 11_000, SEVEN)
     calls_of_events = [
         first,
@@ -80,7 +80,7 @@ def test_calls_are_found_by_name_and_time() -> None:
 
 @pytest.mark.parametrize(("end_ns", "is_found"), [(16_000, True), (16_001, False)])
 def test_clocks_may_differ_a_little(end_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
-    """A call may seem to end 5 µs after its note, and not more."""
+    """A call may end up to 5 µs after its note, because the clocks differ."""
     found = event_notes(
         [EventCall("event", 11_000, SEVEN)], [call("cudaEventRecord", end_ns, 1)], NUMBERS
     )
@@ -89,7 +89,7 @@ def test_clocks_may_differ_a_little(end_ns: int, is_found: bool) -> None:  # noq
 
 @pytest.mark.parametrize(("after_ns", "is_found"), [(110_000, True), (110_001, False)])
 def test_old_calls_are_not_taken(after_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
-    """A call that ended more than 100 µs before its note is another one."""
+    """A call that ended more than 100 µs before the note belongs to another one."""
     found = event_notes(
         [EventCall("event", after_ns, SEVEN)], [call("cudaEventRecord", 10_000, 1)], NUMBERS
     )
@@ -97,7 +97,7 @@ def test_old_calls_are_not_taken(after_ns: int, is_found: bool) -> None:  # noqa
 
 
 def test_no_call_is_used_twice() -> None:
-    """Two notes that are close take the two calls in turn, the later one first."""
+    """Two notes close together are matched with different calls."""
     calls_of_events = [EventCall("event", 11_000, SEVEN), EventCall("event", 12_000, SIDE)]
     calls = [call("cudaEventRecord", 10_000, 1), call("cudaEventRecord", 20_000, 2)]
     assert [note.correlation for note in event_notes(calls_of_events, calls, NUMBERS)] == [1]
@@ -109,7 +109,7 @@ def test_no_call_is_used_twice() -> None:
 
 
 def test_what_is_captured_is_not_found() -> None:
-    """It runs when its graph does, and not now."""
+    """Events recorded during graph capture are skipped, because they run only with the graph."""
     calls = [
         call("cudaStreamBeginCapture", 8_000, 1),
         call("cudaEventRecord", 10_000, 2),

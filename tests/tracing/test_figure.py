@@ -1,4 +1,4 @@
-"""The static picture has the same lanes, arrows and series as the widget, and a text."""
+"""The static picture has the lanes, arrows and series of the widget, and a description."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ SHOWN = Timeline(
 
 @pytest.fixture
 def ax() -> Axes:
-    """Return axes that are not shown."""
+    """Return axes of a figure that is not shown."""
     return Canvas().add_subplot()
 
 
@@ -40,7 +40,7 @@ def rows(ax: Axes) -> list[str]:
 
 
 def test_rows_from_top_to_bottom(ax: Axes) -> None:
-    """Host, streams, and the series with their greatest values."""
+    """The rows are the host, the streams, and the series with their maxima."""
     timeline(SHOWN, ax)
     assert rows(ax) == [
         *["host", "stream 0", "stream 7"],
@@ -50,19 +50,19 @@ def test_rows_from_top_to_bottom(ax: Axes) -> None:
 
 
 def test_series_of_two_devices_are_named(ax: Axes) -> None:
-    """After the device."""
+    """With two devices, each series is named after its device."""
     timeline(replace(SHOWN, spans=(*SHOWN.spans, work(100, 110, 0, device=1))), ax)
     assert "cuda:1 compute (≤ 1)" in rows(ax)
 
 
 def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
-    """The label is beside the middle of the rows."""
+    """A lane of several rows has one label, at their middle."""
     timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax)
     assert list(ax.get_yticks())[:2] == [0.5, 2]
 
 
 def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
-    """Times count from the first span; colour and hatch show the kind."""
+    """Times count from the first span, and colour and hatch show the kind."""
     timeline(SHOWN, ax)
     kinds = {
         (look.colour.lower(), look.hatch): kind
@@ -84,7 +84,7 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
 
 
 def test_names_are_cut_to_the_room(ax: Axes) -> None:
-    """A short bar has the beginning of a long name, and one that is too short has none."""
+    """A short bar has the start of its name, and a very short one has none."""
     name = "vectorized_elementwise_kernel"
     spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 117, name=name))
     timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
@@ -92,7 +92,7 @@ def test_names_are_cut_to_the_room(ax: Axes) -> None:
 
 
 def test_arrows(ax: Axes) -> None:
-    """From a launch to its work, and from what was awaited to the end of the wait."""
+    """Arrows go from a launch to its work, and from what was awaited to the end of the wait."""
     timeline(SHOWN, ax)
     arrows = [text for text in ax.texts if text.get_text() == ""]
     ends = [(*text.xyann, *text.xy) for text in arrows]  # type: ignore[attr-defined]  # annotations
@@ -106,7 +106,7 @@ def test_arrows(ax: Axes) -> None:
 
 
 def test_too_many_arrows_are_left_out(ax: Axes) -> None:
-    """All of them, and the description says so."""
+    """Above the limit no arrow is drawn, and the description says so."""
     n = MAX_ARROWS + 1
     launches = [host("launch", 10 * i, 10 * i + 1, i) for i in range(n)]
     works = [work(10 * i + 2, 10 * i + 3, 0, i) for i in range(n)]
@@ -119,7 +119,7 @@ def test_too_many_arrows_are_left_out(ax: Axes) -> None:
 
 
 def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
-    """A value is constant until the next one, and the last one until the end."""
+    """A series is a step line that reaches to the end of the timeline."""
     timeline(SHOWN, ax)
     (path,) = ax.collections[-1].get_paths()
     box = path.get_extents()
@@ -128,22 +128,23 @@ def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
 
 
 def test_picture_reads_as_text() -> None:
-    """The description has the summary, and the table the spans."""
+    """The description contains the summary, and the table has a row per span."""
     figure = draw_timeline(SHOWN)
     assert figure.title == "Timeline (virtual NVIDIA H200)"
     assert str(SHOWN.summary()) in figure.description
     assert len(figure.frame) == len(SHOWN.spans)
 
 
+@pytest.mark.slow
 def test_thinned_picture_says_so() -> None:
-    """The note of the drawing is part of the description."""
+    """The description says how many spans were drawn as how many bars."""
     spans = tuple(work(n, n + 0.5) for n in range(3_001))
     shown = Timeline(spans, "virtual", "NVIDIA H200")
     assert "3,001 spans, drawn as 3,000 bars" in draw_timeline(shown).description
 
 
 def test_nothing_cannot_be_drawn(ax: Axes) -> None:
-    """To show a timeline that may be empty, show the timeline itself."""
+    """An empty timeline cannot be drawn."""
     for function in (lambda empty: timeline(empty, ax), draw_timeline):
         with pytest.raises(InvalidOptionError) as error:
             function(replace(SHOWN, spans=()))
@@ -151,7 +152,7 @@ def test_nothing_cannot_be_drawn(ax: Axes) -> None:
 
 
 def test_long_names_are_cut_where_they_are_drawn(ax: Axes) -> None:
-    """Matplotlib takes minutes for text of a page; the table has all of it."""
+    """Long names are cut in the picture, as matplotlib takes minutes; the table is complete."""
     long = "x" * 10_000
     record = replace(
         SHOWN,

@@ -1,4 +1,4 @@
-"""Arrows from launches to the kernels that they started, and from events to waits."""
+"""Arrows go from launches to the kernels they started, and from events to waits."""
 
 from gpulab.tracing import Flow, flows
 from tests.support.spans import host, mark, work
@@ -15,7 +15,7 @@ SPANS = [
 
 
 def test_arrows() -> None:
-    """A graph has an arrow to each node, a wait one from what ended last."""
+    """A graph launch has an arrow to each node, and a wait has one from what ended last."""
     assert flows(SPANS) == [
         Flow("launch", 0, 1),
         Flow("launch", 0, 2),
@@ -26,11 +26,11 @@ def test_arrows() -> None:
 
 
 def test_no_arrow_without_its_other_end() -> None:
-    """Work whose call was not seen, and a wait for what was not seen, stand alone."""
+    """Work without a known call and a wait for something unknown have no arrow."""
     assert flows([work(0, 1, 0, 7), work(0, 1), host("wait", 0, 1, 2, waits_for=8)]) == []
 
 
 def test_last_of_a_graph_is_the_one_that_ends_last() -> None:
-    """The order in which the spans are listed does not matter."""
+    """A wait's arrow starts at the node that ended last, in whatever order spans are listed."""
     spans = [SPANS[0], SPANS[2], SPANS[1], SPANS[6]]
     assert flows(spans)[-1] == Flow("wait", 1, 3)

@@ -1,4 +1,4 @@
-"""Records of host and device become spans; what they do not contain is worked out."""
+"""Records of device and host become spans, and what they lack is derived."""
 
 import pytest
 
@@ -13,14 +13,14 @@ ZERO = 5_000_000
 def call(  # noqa: PLR0913, PLR0917 # what a call consists of
     kind: str, name: str, start: int, end: int, number: int, thread: int = 0
 ) -> HostCall:
-    """Make a call of the host; times are in ns from the zero."""
+    """Return a host call; times are in ns from `ZERO`."""
     return HostCall(kind, name, ZERO + start, ZERO + end, thread, number)
 
 
 def done(
     start: int, end: int, number: int | None, stream: int = 7, **more: object
 ) -> ActivityRecord:
-    """Make a record of a device."""
+    """Return a device record; times are in ns from `ZERO`."""
     kind, name = str(more.pop("kind", "kernel")), str(more.pop("name", "k"))
     return ActivityRecord(kind, name, ZERO + start, ZERO + end, stream, correlation=number, **more)  # type: ignore[arg-type]  # plain options
 
@@ -28,7 +28,7 @@ def done(
 def made(
     records: list[ActivityRecord], calls: list[HostCall], *marks: EventNote
 ) -> tuple[Span, ...]:
-    """Return the spans, with times in nanoseconds as seconds to look at."""
+    """Return the spans made from these records, calls and notes."""
     found = Records(tuple(records), tuple(calls), "measured", "NVIDIA H200")
     return spans_of(found, marks, lambda name: name)[0]
 
@@ -42,7 +42,7 @@ LAUNCH = call("launch", "cudaLaunchKernel", 0, 50, 1)
 
 
 def test_zero_is_the_first_start() -> None:
-    """The timeline contains its zero, so that other readings can be put beside the spans."""
+    """The timeline returns its zero, so that other readings can be shifted to it."""
     found = Records((done(70, 90, 1),), (LAUNCH,), "measured", "NVIDIA H200")
     spans, zero_ns = spans_of(found, [], str.upper)
     assert zero_ns == ZERO
@@ -53,12 +53,12 @@ def test_zero_is_the_first_start() -> None:
 
 
 def test_nothing_makes_no_spans() -> None:
-    """No records and no calls are no error."""
+    """Without records and calls there are no spans and no error."""
     assert spans_of(Records((), (), "virtual", "NVIDIA H200"), [], str) == ((), 0)
 
 
 def test_launch_and_kernel() -> None:
-    """They share their number; the kernel keeps the multiprocessors busy."""
+    """A launch and its kernel share their number; the kernel uses the compute engine."""
     launch, kernel = made([done(70, 90, 1)], [LAUNCH])
     assert (launch.kind, launch.lane, launch.correlation) == ("launch", "host", 1)
     assert (kernel.kind, kernel.lane, kernel.correlation) == ("kernel", "stream 7", 1)
@@ -80,14 +80,14 @@ def test_launch_and_kernel() -> None:
     ],
 )
 def test_engines(name: str, kind: str, engine: str) -> None:
-    """Copies are known by the driver's names and by the model's; a fill is a kernel."""
+    """Copies are recognized by the names of driver and model; a fill counts as a kernel."""
     record_kind = "memcpy" if kind == "copy" else "kernel"
     (span,) = made([done(0, 5, None, kind=record_kind, name=name, size_bytes=64)], [])
     assert (span.kind, span.engine, span.size_bytes) == (kind, engine, 64)
 
 
 def test_kinds_of_calls() -> None:
-    """What is neither launch nor wait is another call; questions are left out."""
+    """Calls other than launches and waits are host spans; queries are left out."""
     calls = [
         call("other", "cudaEventRecord", 0, 1, 1),
         call("wait", "cudaStreamSynchronize", 2, 3, 2),
@@ -100,7 +100,7 @@ def test_kinds_of_calls() -> None:
 
 
 def test_threads_of_the_host() -> None:
-    """The thread that waits at the end is the main one; the others are numbered."""
+    """The thread of the final wait is the main one, and the others are numbered."""
     calls = [
         call("launch", "cudaLaunchKernel", 0, 1, 1, thread=33),
         call("launch", "cudaLaunchKernel", 2, 3, 2, thread=11),
@@ -110,7 +110,7 @@ def test_threads_of_the_host() -> None:
 
 
 def test_lanes_of_two_devices() -> None:
-    """Streams of several devices have different lanes."""
+    """The same stream number on two devices gives two lanes."""
     spans = made([done(0, 1, None), done(2, 3, None, device=1)], [])
     assert [span.lane for span in spans] == ["cuda:0 stream 7", "cuda:1 stream 7"]
 
@@ -120,7 +120,7 @@ WAIT = call("other", "cudaStreamWaitEvent", 63, 65, 3)
 
 
 def test_event_is_reached_when_the_work_before_it_is_done() -> None:
-    """Or when it was recorded, if that was later; work launched later does not count."""
+    """An event's time is the end of the work before it, or its record call if that is later."""
     later = done(400, 500, 9)
     event = EventNote("event", 2, (0, 7))
     spans = made([done(70, 90, 1), later], [LAUNCH, RECORD], event)
@@ -134,7 +134,7 @@ def test_event_is_reached_when_the_work_before_it_is_done() -> None:
 
 
 def test_event_with_a_known_time() -> None:
-    """The model knows when it was, to the nanosecond."""
+    """A time given by the virtual GPU is used as it is."""
     spans = made(
         [done(70, 90, 1)], [LAUNCH, RECORD], EventNote("event", 2, (0, 7), at_ns=ZERO + 91)
     )
@@ -142,7 +142,7 @@ def test_event_with_a_known_time() -> None:
 
 
 def test_stream_waits_from_its_own_work_to_the_event() -> None:
-    """It waits for the event, and later work of the stream comes after the wait."""
+    """A stream's wait ends with the event, and later work of the stream comes after it."""
     event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
     again = call("other", "cudaEventRecord", 66, 68, 4)
     marks = (wait, event, EventNote("event", 4, (0, 13)))
@@ -154,20 +154,20 @@ def test_stream_waits_from_its_own_work_to_the_event() -> None:
 
 
 def test_wait_for_what_is_done_takes_no_time() -> None:
-    """The stream came to it too late to wait."""
+    """A wait for an event that has already passed has no length."""
     event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
     spans = made([done(51, 55, 1)], [LAUNCH, RECORD, WAIT], event, wait)
     assert [ns(span) for span in spans if span.kind == "wait"] == [(65, 65)]
 
 
 def test_marks_without_a_stream_are_not_drawn() -> None:
-    """Where the driver's number of the stream is not known, there is no lane."""
+    """An event on a stream whose number is unknown has no lane, so no span."""
     spans = made([done(70, 90, 1)], [LAUNCH, RECORD], EventNote("event", 2, None))
     assert [span.kind for span in spans] == ["launch", "host", "kernel"]
 
 
 def awaited(name: str, *marks: EventNote, start: int = 80, before: int = 9) -> int | None:
-    """Return what a wait of the host waited for, with work on streams 7 and 13 under way."""
+    """Return what a wait of the host waited for, while streams 7 and 13 have work."""
     records = [done(70, 190, 1), done(100, 150, 5, stream=13), done(300, 400, 8)]
     calls = [
         LAUNCH,
@@ -182,13 +182,13 @@ def awaited(name: str, *marks: EventNote, start: int = 80, before: int = 9) -> i
 
 
 def test_wait_for_the_device() -> None:
-    """It waits for what ends last of all that was launched before it."""
+    """A device synchronize waits for what ends last of all earlier launches."""
     assert awaited("cudaDeviceSynchronize", before=7) == 1
     assert awaited("cudaDeviceSynchronize", before=9) == 8
 
 
 def test_wait_for_a_stream() -> None:
-    """It waits for that stream's last work, if it was noted which stream."""
+    """A stream synchronize waits for the stream's last work, if the stream was noted."""
     assert (
         awaited("cudaStreamSynchronize", EventNote("synchronize stream", 7, (0, 13)), before=7)
         == 5
@@ -200,17 +200,17 @@ def test_wait_for_a_stream() -> None:
 
 
 def test_wait_for_a_stream_that_nobody_noted() -> None:
-    """A copy that blocks waits for what was launched last."""
+    """Without a note, as for a blocking copy, the latest launch was waited for."""
     assert awaited("cudaStreamSynchronize", before=7) == 5
 
 
 def test_wait_for_an_event() -> None:
-    """It waits for the record of the event."""
+    """An event synchronize waits for the record of its event."""
     event, wait = EventNote("event", 2, (0, 7)), EventNote("synchronize event", 7, awaited=2)
     assert awaited("cudaEventSynchronize", event, wait, before=7) == 2
 
 
 def test_wait_that_came_too_late() -> None:
-    """What was done before the call was not waited for."""
+    """Work that had ended before the call was not waited for."""
     assert awaited("cudaDeviceSynchronize", start=195, before=7) is None
     assert made([], [call("wait", "cudaDeviceSynchronize", 0, 5, 1)])[0].waits_for is None

@@ -1,4 +1,4 @@
-"""The shapes of a timeline's drawing, and how they are thinned if there are too many."""
+"""The shapes that a timeline is drawn with, and how too many are thinned."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,12 @@ from tests.support.spans import US, host, work
 
 
 def timeline(*spans: object, memory: tuple[CounterSeries, ...] = ()) -> Timeline:
-    """Make a timeline of spans."""
+    """Return a timeline with these spans."""
     return Timeline(tuple(spans), "virtual", "NVIDIA H200", memory)  # type: ignore[arg-type]  # they are spans
 
 
 def test_all_is_drawn_when_there_is_room() -> None:
-    """Bars come by row and then by start, and time begins with the first span."""
+    """Bars are sorted by row and start, and time begins with the first span."""
     shown = drawing(
         timeline(work(108, 110, 0, 1, size_bytes=5), work(104, 106), host("launch", 100, 105, 1)),
         max_bars=3,
@@ -31,7 +31,7 @@ def test_all_is_drawn_when_there_is_room() -> None:
 
 
 def test_neighbours_become_one() -> None:
-    """What is shorter than a piece of time and begins in the same piece is one bar."""
+    """Short spans that begin in the same piece of time are drawn as one bar."""
     spans = [work(n, n + 0.5) for n in range(100)] + [work(200, 300, name="long")]
     shown = drawing(timeline(*spans), max_bars=30)
     assert shown.note == (
@@ -46,7 +46,7 @@ def test_neighbours_become_one() -> None:
 
 
 def test_nothing_is_lost_by_thinning() -> None:
-    """The counts add up to all spans, for any limit; rows stay separate."""
+    """For any limit the bars' counts add up to all spans, and rows stay separate."""
     spans = [
         span for n in range(500) for span in (work(n, n + 0.5, n % 2), host("host", n, n + 0.1))
     ]
@@ -58,13 +58,13 @@ def test_nothing_is_lost_by_thinning() -> None:
 
 
 def test_bars_never_get_fewer_than_rows() -> None:
-    """Two rows cannot be drawn as one bar, so a limit of one is not kept."""
+    """Each row has at least one bar, even above the limit."""
     spans = [work(n, n + 0.5, n % 2) for n in range(10)]
     assert len(drawing(timeline(*spans), max_bars=1).bars) == 2
 
 
 def test_group_is_named_after_the_longest_kind() -> None:
-    """By time, not by number."""
+    """A group has the name of the kind with the most time, not with the most spans."""
     spans = [host("launch", 0, 1), host("launch", 1, 2), host("wait", 2, 9), host("host", 99, 100)]
     assert drawing(timeline(*spans), max_bars=2).bars.name == (
         "3 spans, mostly wait",
@@ -73,7 +73,7 @@ def test_group_is_named_after_the_longest_kind() -> None:
 
 
 def test_arrows_of_groups_are_left_out() -> None:
-    """An arrow that begins somewhere in a group would say little; others stay, renumbered."""
+    """An arrow from inside a group is left out, and the others get new indices."""
     short = [host("launch", n, n + 0.5, n) for n in range(1, 50)]
     works = [work(n + 60, n + 60.4, 0, n) for n in range(1, 50)]
     long = [host("launch", 200, 300, 99), work(300, 400, 0, 99)]
@@ -85,14 +85,14 @@ def test_arrows_of_groups_are_left_out() -> None:
 
 
 def test_series_begin_with_the_first_span() -> None:
-    """Memory is shifted as the spans are."""
+    """Series are shifted by the same time as the spans."""
     memory = CounterSeries("memory", "B", 0, (100 * US, 105 * US), (1.0, 2.0))
     shown = drawing(timeline(host("host", 100, 110), memory=(memory,)), max_bars=9)
     assert shown.series[0].times_s == pytest.approx((0, 5 * US))
 
 
 def test_long_series_keep_their_peaks() -> None:
-    """The highest of neighbours stays, at the time of the first of them."""
+    """Thinning a series keeps the maximum of each group of neighbours."""
     values = [0.0] * 1000
     values[777] = 5.0
     memory = CounterSeries("memory", "B", 0, tuple(n * US for n in range(1000)), tuple(values))
@@ -103,7 +103,7 @@ def test_long_series_keep_their_peaks() -> None:
     assert series.times_s[1] == pytest.approx(100 * US)
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_an_empty_timeline_has_nothing_to_draw() -> None:
     """An empty timeline has no bars, lanes or length."""
     shown = drawing(timeline(), max_bars=10)
     assert (len(shown.bars), shown.lanes, shown.arrows, shown.series) == (0, (), (), ())

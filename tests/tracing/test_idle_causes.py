@@ -10,19 +10,19 @@ AHEAD = host("launch", -20, -15, 2)  # its work was in the queue before the gap
 
 
 def only(spans: list[Span]) -> Gap:
-    """Return the one gap, with times in microseconds to look at."""
+    """Return the only gap."""
     (gap,) = gaps(spans)
     assert gap.cause in CAUSES
     return gap
 
 
 def before(*others: Span, **options: object) -> list[Span]:
-    """Return a work, a gap from 10 to 30 µs, and a second work with the number 2."""
+    """Return work, a gap from 10 to 30 µs, and more work with the number 2."""
     return [work(0, 10, 0, 1), work(30, 40, 0, 2, **options), *others]
 
 
 def test_late_launch() -> None:
-    """The host did nothing that blocks it."""
+    """A gap before a late launch is "host late" if no call blocked the host."""
     gap = only(before(host("launch", 20, 27, 2, name="cudaLaunchKernel")))
     assert (gap.start_s, gap.end_s, gap.duration_s) == (10 * US, 30 * US, pytest.approx(20 * US))
     assert (gap.cause, gap.detail) == ("host late", "cudaLaunchKernel for kernel came late")
@@ -30,35 +30,35 @@ def test_late_launch() -> None:
 
 
 def test_launch_that_returns_after_its_work_began() -> None:
-    """It was late all the same."""
+    """A launch that returns after its kernel began is still late."""
     assert only(before(host("launch", 20, 35, 2))).cause == "host late"
 
 
 def test_wait_of_the_host() -> None:
-    """While the host waited, nothing could get into the queue."""
+    """A gap is due to a synchronize if the host was in one during the gap."""
     spans = before(host("wait", 5, 13, name="cudaDeviceSynchronize"), host("launch", 20, 27, 2))
     gap = only(spans)
     assert (gap.cause, gap.detail) == ("synchronize", "the host was in cudaDeviceSynchronize")
 
 
 def test_wait_that_was_over_before_the_gap() -> None:
-    """It did not cause it."""
+    """A synchronize that ended before the gap is not its cause."""
     assert only(before(host("wait", 5, 9), host("launch", 20, 27, 2))).cause == "host late"
 
 
 def test_other_call_of_the_host() -> None:
-    """One that took most of the time until the launch is named."""
+    """A call that took most of the time until the launch is named as the cause."""
     gap = only(before(host("host", 11, 19, name="cudaMalloc"), host("launch", 20, 27, 2)))
     assert (gap.cause, gap.detail) == ("host call", "the host was in cudaMalloc")
 
 
 def test_short_call_of_the_host() -> None:
-    """One that took less than half of that time is not the cause."""
+    """A call that took less than half of that time is not the cause."""
     assert only(before(host("host", 11, 15), host("launch", 20, 27, 2))).cause == "host late"
 
 
 def test_other_launch_of_the_host() -> None:
-    """A host that launches is at its own work, so it is late and not held up."""
+    """A host that was busy with other launches is late, not blocked."""
     other = host("launch", 11, 19, 9, name="cudaLaunchKernel")
     assert only(before(other, host("launch", 20, 27, 2))).cause == "host late"
 
@@ -70,21 +70,21 @@ def test_call_of_another_thread() -> None:
 
 
 def test_copy_that_blocks_the_host() -> None:
-    """The call of the copy before came back only when it was done."""
+    """If the copy's call returned only after the copy, the copy blocked the host."""
     call = host("launch", 0, 12, 1, name="cudaMemcpyAsync")
     gap = only(before(call, host("launch", 20, 27, 2)))
     assert (gap.cause, gap.detail) == ("blocking copy", "the host was in cudaMemcpyAsync")
 
 
 def test_copy_that_does_not_block_the_host() -> None:
-    """Its call came back while it ran, on another stream."""
+    """A copy on another stream whose call returned while it ran is not the cause."""
     call = host("launch", 5, 12, 9, name="cudaMemcpyAsync")
     spans = before(call, host("launch", 20, 27, 2), work(9, 40, 1, 9, engine="copy in"))
     assert only(spans).cause == "host late"
 
 
 def test_copy_that_the_host_must_prepare() -> None:
-    """Pageable memory goes through the host, which was at it when the device ran dry."""
+    """A copy from pageable memory keeps the host busy, and that is the cause."""
     name = "Memcpy HtoD (Pageable -> Device)"
     call = host("launch", 5, 29, 2, name="cudaMemcpyAsync")
     gap = only(before(call, engine="copy in", name=name))
@@ -95,13 +95,13 @@ def test_copy_that_the_host_must_prepare() -> None:
 
 
 def test_copy_of_pinned_memory_is_only_late() -> None:
-    """Its call may be under way as the device runs dry, and prepares nothing."""
+    """A copy from pinned memory needs no preparation, so the host is only late."""
     call = host("launch", 5, 29, 2, name="cudaMemcpyAsync")
     assert only(before(call, engine="copy in")).cause == "host late"
 
 
 def test_event_of_another_stream() -> None:
-    """The launch was in time; the stream waited."""
+    """If the launch was in time and the stream waited for an event, the event is the cause."""
     spans = before(
         AHEAD,
         mark("wait", 10, 28, 0, 3, waits_for=4),
@@ -112,19 +112,19 @@ def test_event_of_another_stream() -> None:
 
 
 def test_event_that_nobody_saw() -> None:
-    """Then the stream is not named."""
+    """Without a record of the event, its stream is not named."""
     gap = only(before(AHEAD, mark("wait", 10, 28, 0, 3, waits_for=4)))
     assert gap.detail == "waited for an event"
 
 
 def test_event_that_was_done_already() -> None:
-    """The stream did not wait, however long the device took to see the event."""
+    """An event that had passed before the gap is not the cause."""
     spans = before(AHEAD, mark("wait", 10, 11, 0, 3, waits_for=4), mark("event", 8, 8, 1, 4))
     assert only(spans).cause == "device"
 
 
 def test_engine_in_use() -> None:
-    """Another stream's copy ended just before; the stream's gap is no gap of the device."""
+    """A stream's gap while another stream used the same engine is "engine busy"."""
     spans = [
         work(0, 10, 0, 1, engine="copy in"),
         work(5, 29, 1, 5, engine="copy in", name="large"),
@@ -141,26 +141,26 @@ def test_engine_in_use() -> None:
 
 
 def test_other_work_that_ended_long_before() -> None:
-    """It was not what was waited for."""
+    """Work that ended long before the gap's end is not the cause."""
     spans = [work(0, 10, 0, 1), work(5, 25, 1, 5), work(30, 40, 0, 2), AHEAD]
     assert {gap.cause for gap in gaps(spans)} == {"device"}
 
 
-def test_other_device_does_not_hold_up() -> None:
-    """Each device has engines of its own."""
+def test_other_device_is_not_the_cause() -> None:
+    """Work on another device uses other engines, so it is not the cause."""
     spans = [*before(AHEAD), work(0, 29, 5, 9, device=1)]
     assert only(spans).cause == "device"
 
 
-def test_nothing_held_it_up() -> None:
-    """Everything was ready."""
+def test_gap_without_a_cause() -> None:
+    """If everything was ready, the cause is the device itself."""
     gap = only(before(AHEAD))
     assert (gap.cause, gap.detail) == ("device", "from one work to the next")
     assert only([work(0, 10), work(30, 40)]).cause == "device"
 
 
 def test_last_release_is_the_cause() -> None:
-    """With a late launch and a later event, the event decides, and vice versa."""
+    """Of a launch and an event, the later one is the cause."""
     event = mark("event", 28, 28, 1, 4)
     wait = mark("wait", 10, 28, 0, 3, waits_for=4)
     assert only(before(host("launch", 11, 20, 2), wait, event)).cause == "event"
@@ -170,12 +170,12 @@ def test_last_release_is_the_cause() -> None:
 
 
 def test_work_side_by_side_leaves_no_gap() -> None:
-    """A long work covers the pauses of others, for the device."""
+    """The device has no gap while a long kernel covers the pauses of another stream."""
     spans = [work(0, 100, 1), work(5, 10, 0), work(20, 30, 0), work(100, 110, 0)]
     assert [(gap.lane, gap.device) for gap in gaps(spans)] == [("stream 0", None)] * 2
 
 
 def test_union_of_intervals() -> None:
-    """Touching ones are one; one inside another adds nothing."""
+    """Touching intervals are merged, and one inside another adds nothing."""
     assert merged([(5, 6), (0, 2), (1, 3), (3, 4), (1, 2)]) == [(0, 4), (5, 6)]
     assert merged([(0, 9), (1, 2)]) == [(0, 9)]

@@ -5,7 +5,7 @@ from tests.support.spans import host, mark, work
 
 
 def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
-    """However the spans are ordered."""
+    """Lanes are the host first, then streams by device and number, in any order of spans."""
     spans = [
         Span("kernel", "k", "cuda:1 stream 0", 0, 1, 0, 1),
         work(0, 1, 13),
@@ -29,25 +29,25 @@ def test_streams_are_ordered_by_number_not_by_name() -> None:
 
 
 def test_what_overlaps_goes_down_a_row() -> None:
-    """A row is used again as soon as it is free."""
+    """Overlapping spans use further rows, and a free row is used again."""
     placed = layout([work(0, 10), work(5, 8), work(8, 9), work(10, 11)])
     assert placed.rows == (0, 1, 1, 0)
     assert placed.lanes == (Lane("stream 0", 0, 0, 2),)
 
 
 def test_moments_take_no_room() -> None:
-    """An event stays in the first row, and pushes nothing down."""
+    """An event has no length, so it stays in the first row."""
     placed = layout([work(0, 10), mark("event", 5, 5, 0, 1), work(10, 20)])
     assert placed.rows == (0, 0, 0)
 
 
 def test_rows_of_a_lane_are_limited() -> None:
-    """What overlaps more than eightfold is drawn on top of one another."""
+    """A lane has at most eight rows; further spans are drawn over others."""
     placed = layout([work(n, 100) for n in range(12)])
     assert max(placed.rows) == 7
     assert placed.n_rows == 8
 
 
 def test_nothing_has_no_rows() -> None:
-    """An empty timeline is no error."""
+    """Without spans there are no lanes and no rows."""
     assert (layout([]).lanes, layout([]).rows) == ((), ())

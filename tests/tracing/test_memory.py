@@ -1,4 +1,4 @@
-"""Memory in use, noted at every change."""
+"""Memory in use is read at every change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def virtual() -> Iterator[VirtualGpu]:
 
 
 def test_virtual_memory_is_followed(virtual: VirtualGpu) -> None:
-    """Every allocation and release of every device, with the host's time."""
+    """Every allocation and release of each device is read, with the host's time."""
     kept = torch.empty(256, device="cuda")
     before_ns = virtual.machine.host.now_ns
     with watch_memory(virtual.machine) as readings:
@@ -35,7 +35,7 @@ def test_virtual_memory_is_followed(virtual: VirtualGpu) -> None:
 
 
 def test_nobody_watches_afterwards(virtual: VirtualGpu) -> None:
-    """The allocator is as it was, also after an error."""
+    """The allocator's methods are restored, also after an error."""
     with pytest.raises(ValueError, match=r"^mine$"), watch_memory(virtual.machine) as readings:
         raise ValueError("mine")
     torch.empty(256, device="cuda")
@@ -44,7 +44,7 @@ def test_nobody_watches_afterwards(virtual: VirtualGpu) -> None:
 
 
 class History:
-    """Replaces PyTorch's history of memory."""
+    """Replaces PyTorch's memory history."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool) -> None:
         self.calls: list[dict[str, object]] = []
@@ -63,12 +63,12 @@ class History:
         monkeypatch.setattr(layer, "_cuda_isHistoryEnabled", lambda: is_kept, raising=False)
 
     def record(self, **options: object) -> None:
-        """Take note of being called."""
+        """Note the options of this call."""
         self.calls.append(options)
 
 
 def test_real_memory_is_taken_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are whole; what was in use before counts; the history ends with the block."""
+    """Sizes are whole blocks, earlier memory counts, and the history is switched off again."""
     history = History(monkeypatch, is_kept=False)
     with watch_memory(None) as readings:
         pass
@@ -80,7 +80,7 @@ def test_real_memory_is_taken_from_the_history(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_history_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then there are no readings."""
+    """A history that is already switched on is not touched, and there are no readings."""
     history = History(monkeypatch, is_kept=True)
     with watch_memory(None) as readings:
         pass
@@ -88,7 +88,7 @@ def test_history_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_history_ends_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error reaches the caller."""
+    """The history is switched off after an error, which reaches the caller."""
     history = History(monkeypatch, is_kept=False)
     with pytest.raises(ValueError, match=r"^mine$"), watch_memory(None):
         raise ValueError("mine")
@@ -96,7 +96,7 @@ def test_history_ends_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_series_from_the_start_to_the_end() -> None:
-    """What was before counts from the start on, what comes after the end does not."""
+    """The value at the start counts, and changes after the end do not."""
     readings = [[(0, 512), (1_000, 1024), (2_000, 2048), (9_000, 0)], [(0, 0), (1_500, 0)]]
     (series,) = memory_series(readings, zero_ns=1_000, end_s=5e-6)
     assert (series.name, series.unit, series.device) == ("memory", "B", 0)
@@ -104,8 +104,8 @@ def test_series_from_the_start_to_the_end() -> None:
     assert series.values == (1024, 2048)
 
 
-def test_module_exports_what_is_used() -> None:
-    """The two sources are chosen by whether there is a machine."""
+def test_source_depends_on_the_machine() -> None:
+    """With a virtual machine its allocator is watched, otherwise CUDA's history."""
     chosen = []
 
     @contextmanager

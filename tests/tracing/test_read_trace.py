@@ -1,4 +1,4 @@
-"""A trace of PyTorch's profiler becomes a timeline; anything else is refused with the cure."""
+"""A trace of PyTorch's profiler becomes a timeline; other files are refused with the cure."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ def event(category: str, name: str, ts: float, **args: object) -> dict[str, Any]
     return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": 2.5, "tid": 7, "args": args}
 
 
-# In the form of a trace from an H200: large times, numbers that join launch and kernel.
+# Copies the form of a trace from an H200: large times, and numbers that link launch and kernel.
 KINETO = {
     "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}],
     "traceEvents": [
@@ -35,14 +35,14 @@ KINETO = {
 
 
 def written(tmp_path: Path, content: object) -> Path:
-    """Write what a test gives, as JSON unless it is text."""
+    """Write text as it is and other content as JSON, and return the path."""
     path = tmp_path / "trace.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     return path
 
 
 def test_a_trace_of_a_real_gpu(tmp_path: Path) -> None:
-    """Names, lanes, bytes and nanoseconds come over; the launch is joined to its kernel."""
+    """Names, lanes, bytes and times are read, and launch and kernel are linked."""
     found = read_trace(written(tmp_path, KINETO))
     launch, kernel, copy = found.spans
     assert (found.source, found.device_name) == ("recorded", "NVIDIA H200")
@@ -53,7 +53,7 @@ def test_a_trace_of_a_real_gpu(tmp_path: Path) -> None:
 
 
 def test_packed_and_without_a_name(tmp_path: Path) -> None:
-    """A gzipped file is unpacked, and a missing name can be given."""
+    """A gzipped file can be read, and a missing device name can be given."""
     path = tmp_path / "trace.json.gz"
     events = KINETO["traceEvents"]
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
@@ -61,7 +61,7 @@ def test_packed_and_without_a_name(tmp_path: Path) -> None:
 
 
 def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
-    """The source goes through the file, and the kernels keep their durations."""
+    """A trace of the virtual GPU is read as virtual, with the same durations."""
     path = tmp_path / "trace.json"
     with gpulab.virtual_gpu("H200", first_use=False), profile() as found:
         torch.ones(1 << 20, device="cuda").exp()
@@ -94,7 +94,7 @@ def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> None:
-    """The message names the file, the reason and what to give instead."""
+    """The error names the file, the reason and the file to give instead."""
     with pytest.raises(DamagedDataError, match="export_chrome_trace") as caught:
         read_trace(written(tmp_path, content))
     assert said in str(caught.value)
@@ -102,7 +102,7 @@ def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> 
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what the path is, where it was looked for, and what to do next."""
+    """The error says what the path is, where it was looked for and what to do."""
     monkeypatch.chdir(tmp_path)
     said = {
         "step.json": f"there is no file step.json in {tmp_path}; check the name, or record a ",
@@ -118,7 +118,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_trace_without_times_is_refused(tmp_path: Path) -> None:
-    """PyTorch writes such a file for a profile that another one followed."""
+    """A file without times, as torch writes if another profile followed, is refused."""
     stopped = {**event("kernel", "k", 0.0, correlation=1), "dur": 0.0}
     with pytest.raises(DamagedDataError, match="before that"):
         read_trace(written(tmp_path, {"traceEvents": [stopped]}))
@@ -126,7 +126,7 @@ def test_a_trace_without_times_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", range(0, 700, 61))
 def test_a_cut_file_is_refused(tmp_path: Path, cut: int) -> None:
-    """At any byte: an error of ours, never one of Python's."""
+    """A truncated file raises an error of gpulab, never one of Python's."""
     text = json.dumps(KINETO)
     with pytest.raises(GpulabError):
         read_trace(written(tmp_path, text[: min(cut, len(text) - 1)]))

@@ -1,4 +1,4 @@
-"""A double buffer recorded on an H200: what must be true for real timelines."""
+"""A double buffer recorded on an H200 shows what must be true for real timelines."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ COPIES, KERNELS = 6, 12
 
 @pytest.fixture(scope="module")
 def recorded() -> Timeline:
-    """Read the timeline of six steps, each a copy on one stream and two products on another."""
+    """Return the timeline of six steps, each with a copy and two matmuls on two streams."""
     path = Path(__file__).parents[1] / "data" / "timeline-h200.json"
     return Timeline.from_json(path.read_text("utf-8"))
 
 
 def test_all_work_is_there(recorded: Timeline) -> None:
-    """Every copy and every kernel has a launch that began before it."""
+    """Every copy and kernel has a launch that began before it."""
     works = [span for span in recorded.spans if span.is_work]
     assert len(works) == COPIES + KERNELS
     arrows = [flow for flow in flows(recorded.spans) if flow.kind == "launch"]
@@ -29,7 +29,7 @@ def test_all_work_is_there(recorded: Timeline) -> None:
 
 
 def test_waits_end_with_what_they_wait_for(recorded: Timeline) -> None:
-    """Each of the twelve waits of a stream is for an event of the other one."""
+    """Each of the twelve stream waits is for an event of the other stream."""
     arrows = [flow for flow in flows(recorded.spans) if flow.kind == "wait"]
     waits = [(recorded.spans[flow.source], recorded.spans[flow.target]) for flow in arrows]
     in_streams = [(event, wait) for event, wait in waits if not wait.is_on_host]
@@ -41,7 +41,7 @@ def test_waits_end_with_what_they_wait_for(recorded: Timeline) -> None:
 
 
 def test_summary_of_the_double_buffer(recorded: Timeline) -> None:
-    """Busy nearly all the time, four fifths of the possible overlap, and why not more."""
+    """The summary gives busy share, overlap and the cause of the longest gaps."""
     summary = recorded.summary()
     (share,) = summary.devices
     assert share.busy_s / summary.window_s == pytest.approx(0.954, abs=0.001)
@@ -52,7 +52,7 @@ def test_summary_of_the_double_buffer(recorded: Timeline) -> None:
 
 
 def test_pictures_show_the_same(recorded: Timeline) -> None:
-    """Both have the lanes and the series of the timeline, and say where it is from."""
+    """Widget and picture have the same lanes and series, and name the source."""
     names = ["host", "stream 7", "stream 17", "compute", "copy in", "queue depth", "memory"]
     sent = content(recorded, recorded.summary())
     assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names

@@ -1,4 +1,4 @@
-"""The records of a timeline refuse impossible values, and come back from JSON."""
+"""The records of a timeline refuse impossible values and survive JSON."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ TIMELINE = Timeline(
 
 
 def test_engine_must_be_one_of_the_four() -> None:
-    """The message names them all."""
+    """The error for a misspelt engine lists all four."""
     with pytest.raises(UnknownNameError) as error:
         replace(TIMELINE.spans[1], engine="copy inn")
     assert str(error.value) == (
@@ -33,14 +33,14 @@ def test_engine_must_be_one_of_the_four() -> None:
 
 
 def test_series_has_a_value_for_each_time() -> None:
-    """Otherwise it is unknown which value belongs to which time."""
+    """A series with different numbers of times and values is refused."""
     with pytest.raises(InvalidOptionError) as error:
         CounterSeries("memory", "B", 0, (0.0,), ())
     assert str(error.value) == "1 times and 0 values; a series has one value for each time"
 
 
 def test_series_goes_forward() -> None:
-    """Times that are equal are allowed, earlier ones are not."""
+    """Times of a series may be equal but not decrease."""
     CounterSeries("memory", "B", 0, (1.0, 1.0), (0.0, 1.0))
     with pytest.raises(InvalidOptionError) as error:
         CounterSeries("memory", "B", 0, (1.0, 0.5), (0.0, 1.0))
@@ -50,18 +50,18 @@ def test_series_goes_forward() -> None:
 
 
 def test_largest_of_a_series() -> None:
-    """Without readings it is nothing."""
+    """`largest` is the greatest value, and 0 without readings."""
     assert MEMORY.largest == 512
     assert CounterSeries("memory", "B", 0, (), ()).largest == 0
 
 
 def test_timeline_with_everything_comes_back_from_json() -> None:
-    """Correlations, waits, sizes, series and what is missing survive."""
+    """All fields survive a round trip through JSON."""
     assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
 
 
-def test_timeline_of_the_first_kind_is_still_read() -> None:
-    """What was saved before spans knew their correlation has None there."""
+def test_first_version_of_the_schema_is_still_read() -> None:
+    """A file from before spans had a correlation is read with None there."""
     text = (
         '{"schema": "gpulab.timeline/1", "spans": [{"kind": "kernel", "name": "k", '
         '"lane": "stream 0", "start_s": 0.0, "end_s": 1.0, "stream": 0}], '
@@ -73,7 +73,7 @@ def test_timeline_of_the_first_kind_is_still_read() -> None:
 
 
 def test_frame_keeps_whole_numbers_whole() -> None:
-    """What is not known is missing, and what is known has not become a float."""
+    """Whole-number columns stay integers where values are missing."""
     frame = TIMELINE.to_frame()
     assert list(frame["correlation"]) == [1, 1, 2]
     assert frame["waits_for"].isna().tolist() == [True, True, False]
@@ -83,12 +83,12 @@ def test_frame_keeps_whole_numbers_whole() -> None:
 
 
 def test_text_of_a_timeline_is_its_summary() -> None:
-    """Not a list of a thousand spans."""
+    """`str` gives the summary, not a list of all spans."""
     assert str(TIMELINE) == str(TIMELINE.summary())
 
 
 def test_host_and_work_are_told_apart() -> None:
-    """A wait in a stream is neither."""
+    """A wait in a stream counts neither as host nor as work."""
     wait = Span("wait", "w", "stream 0", 0.0, 1.0, 0)
     kinds = [(span.is_on_host, span.is_work) for span in (*TIMELINE.spans[:2], wait)]
     assert kinds == [(True, False), (False, True), (False, False)]

@@ -1,4 +1,4 @@
-"""Streams of torch and the numbers that records give them."""
+"""Streams of torch are matched with the numbers that records give them."""
 
 import pytest
 import torch
@@ -20,13 +20,13 @@ def test_numbers_of_streams() -> None:
 
 
 def test_no_streams_need_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most programs have no events, and are not made to wait for this."""
+    """A program without events does not pay for a profiler session."""
     monkeypatch.setattr(profiling, "capture", lambda _work: pytest.fail("a session was opened"))
     assert stream_numbers({}) == {}
 
 
 def test_lost_record_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not known which of them was lost."""
+    """If one record is lost, no stream gets a number, as it is unknown which is missing."""
     nothing = Records((), (), "measured", "NVIDIA H200")
     with gpulab.virtual_gpu("H200"):
         monkeypatch.setattr(profiling, "capture", lambda _work: nothing)

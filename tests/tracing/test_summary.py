@@ -1,4 +1,4 @@
-"""Busy, idle and overlap in percent, and the same in words."""
+"""A summary gives busy, idle and overlap times, in numbers and in words."""
 
 import pytest
 
@@ -17,7 +17,7 @@ TWO_STREAMS = [
 
 
 def test_shares_of_two_streams() -> None:
-    """All shares are of the window, host included."""
+    """All shares refer to the whole window, host included."""
     summary = summarize(TWO_STREAMS, PLACE)
     (share,) = summary.devices
     assert summary.window_s == pytest.approx(100 * US)
@@ -30,7 +30,7 @@ def test_shares_of_two_streams() -> None:
 
 
 def test_possible_saving() -> None:
-    """One after the other would take 100, the longest stream alone 60, and it took 80."""
+    """In turn it would take 100 µs, the longest stream 60, and it took 80: half is saved."""
     (share,) = summarize(TWO_STREAMS, PLACE).devices
     assert share.possible_s == pytest.approx(40 * US)
     assert share.saved_s == pytest.approx(20 * US)
@@ -46,7 +46,7 @@ def test_copies_in_one_direction_cannot_overlap() -> None:
 
 
 def test_kernels_of_two_streams_may_overlap() -> None:
-    """They may share the multiprocessors, so these set no bound."""
+    """Kernels can share the multiprocessors, so the compute engine sets no bound."""
     (share,) = summarize([work(0, 10, 0), work(0, 20, 1)], PLACE).devices
     assert share.possible_s == pytest.approx(10 * US)
     assert share.overlap_achieved == pytest.approx(1)
@@ -55,13 +55,13 @@ def test_kernels_of_two_streams_may_overlap() -> None:
 
 
 def test_window_may_begin_at_any_time() -> None:
-    """The time before the first work counts from the first span."""
+    """Time before and after the work counts from the first to the last span."""
     (share,) = summarize([host("host", 50, 60), work(57, 70), host("host", 60, 75)], PLACE).devices
     assert (share.before_s, share.after_s) == pytest.approx((7 * US, 5 * US))
 
 
 def test_overlap_inside_one_stream_is_none() -> None:
-    """What runs side by side in one stream, as branches of a graph may, counts once."""
+    """Overlap within one stream, as in a graph, does not count as overlap of streams."""
     (share,) = summarize([work(0, 10), work(5, 20)], PLACE).devices
     assert (share.busy_s, share.overlap_s) == (pytest.approx(20 * US), 0)
     assert share.streams == (BusyTime("stream 0", share.busy_s, 2),)
@@ -69,7 +69,7 @@ def test_overlap_inside_one_stream_is_none() -> None:
 
 
 def test_hand_made_spans_have_engines_by_kind() -> None:
-    """Without an engine a kernel computes, and a copy copies somewhere."""
+    """A span without an engine is grouped by its kind."""
     spans = [Span("kernel", "k", "s", 0, 1, 0), Span("copy", "c", "s", 1, 2, 0)]
     assert [part.name for part in summarize(spans, PLACE).devices[0].engines] == [
         "compute",
@@ -85,7 +85,7 @@ def test_waits_of_streams_are_not_busy() -> None:
 
 
 def test_words() -> None:
-    """The whole text of a timeline with a gap."""
+    """The text has counts, shares, idle causes and the longest gaps, word for word as here."""
     spans = [*TWO_STREAMS, host("launch", 99, 101, 4), work(104, 110, 0, 4)]
     assert str(summarize(spans, PLACE)) == (
         "110 µs on virtual NVIDIA H200: 3 launches, 2 kernels, 1 copy, 1 wait.\n"
@@ -101,7 +101,7 @@ def test_words() -> None:
 
 
 def test_words_for_two_devices_and_lost_records() -> None:
-    """Each device has its lines, and the text says what is missing."""
+    """Each device has its own lines, and missing records are mentioned."""
     spans = [work(0, 10), work(0, 5, 0, device=1), host("host", 0, 20)]
     lines = summarize(spans, PLACE, n_missing=1).lines()
     assert lines[:3] == [
@@ -113,7 +113,7 @@ def test_words_for_two_devices_and_lost_records() -> None:
 
 
 def test_words_for_nothing() -> None:
-    """A timeline without spans, or without work, is not an error."""
+    """A timeline without spans, or without work, has a text of its own."""
     assert str(summarize([], PLACE)) == (
         "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
     )
@@ -124,21 +124,21 @@ def test_words_for_nothing() -> None:
 
 
 def test_moments_alone() -> None:
-    """A timeline without length has no shares to divide by."""
+    """A timeline without length has shares of 0 % and raises no error."""
     (share,) = summarize([work(5, 5)], PLACE).devices
     assert share.busy_s == 0
     assert "busy 0.0 %, idle 0.0 %" in str(summarize([work(5, 5)], PLACE))
 
 
-def test_only_the_longest_gaps_are_told() -> None:
-    """Five of them, longest first; all are kept."""
+def test_only_the_longest_gaps_are_printed() -> None:
+    """The text lists the five longest gaps, and the record contains all."""
     summary = summarize([work(n * n, n * n + 1) for n in range(10)], PLACE)
     assert [round(gap.duration_s / US) for gap in summary.gaps] == [16, 14, 12, 10, 8, 6, 4, 2]
     assert len([line for line in summary.lines() if line.startswith("  ") and "from" in line]) == 5
 
 
 def test_idle_time_by_cause() -> None:
-    """Only gaps of the device count; the shares of one cause add up."""
+    """Idle time is added up by cause, for gaps of the whole device only."""
     spans = [*TWO_STREAMS, host("launch", 99, 101, 4), work(104, 110, 0, 4), work(112, 113)]
     lost = summarize(spans, PLACE).idle_by_cause(0)
     assert lost == pytest.approx({"synchronize": 14 * US, "device": 2 * US})
@@ -146,7 +146,7 @@ def test_idle_time_by_cause() -> None:
 
 
 def test_summary_as_html_is_escaped() -> None:
-    """A name from a program cannot become markup."""
+    """A kernel's name cannot become markup."""
     spans = [work(0, 1, 0, 1), work(9, 10, 0, 2, name="<b>"), host("launch", 5, 6, 2)]
     html = summarize(spans, PLACE)._repr_html_()
     assert html.startswith('<pre class="gpulab-summary">10.0 µs on virtual NVIDIA H200')

@@ -1,4 +1,4 @@
-"""Events of the virtual GPU in a timeline, with the model's own times and at no cost."""
+"""Events of the virtual GPU have the simulator's own times, and recording them is free."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +20,7 @@ def virtual() -> Iterator[VirtualGpu]:
 
 
 def watched(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Records, list[EventNote]]:
-    """Return the records of some work and its events."""
+    """Return the records of the work, and the notes about its events."""
     watch = MachineWatch(virtual.machine)
     with watch.watching():
         found = _capture.capture(work)
@@ -28,7 +28,7 @@ def watched(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Records, l
 
 
 def test_event_and_wait(virtual: VirtualGpu) -> None:
-    """The event has the time at which the device passed it; the wait knows the event's record."""
+    """An event has the time at which the device passed it, and the wait knows the event."""
     side, event = torch.cuda.Stream(), torch.cuda.Event()
 
     def work() -> None:
@@ -47,7 +47,7 @@ def test_event_and_wait(virtual: VirtualGpu) -> None:
 
 
 def test_waits_of_the_host(virtual: VirtualGpu) -> None:
-    """What each waited for is known: an event's record, or the last work of a stream."""
+    """Each wait of the host knows its event's record, or the last work of its stream."""
     event, x = torch.cuda.Event(), torch.ones(4, device="cuda")
 
     def work() -> None:
@@ -65,7 +65,7 @@ def test_waits_of_the_host(virtual: VirtualGpu) -> None:
 
 
 def test_work_from_before_has_no_number(virtual: VirtualGpu) -> None:
-    """A wait for what was launched before anybody watched waits for something unknown."""
+    """A wait for an event from before the recording waits for something unknown."""
     event = torch.cuda.Event()
     event.record()
     _, marks = watched(virtual, event.synchronize)
@@ -73,7 +73,7 @@ def test_work_from_before_has_no_number(virtual: VirtualGpu) -> None:
 
 
 def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
-    """They are no calls of the host; they happen when the graph is launched."""
+    """Events recorded during capture are left out, because they run only with the graph."""
     graph, event, x = torch.cuda.CUDAGraph(), torch.cuda.Event(), torch.ones(4, device="cuda")
 
     def work() -> None:
@@ -86,7 +86,7 @@ def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
 
 
 def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
-    """The same program takes as long as without, and nothing stays patched."""
+    """Recording adds no virtual time and leaves no method patched."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -111,7 +111,7 @@ def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
 
 
 def test_nobody_watches_after_an_error(virtual: VirtualGpu) -> None:
-    """The error reaches the caller and the methods are restored."""
+    """An error reaches the caller and the methods are restored."""
     with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(virtual.machine).watching():
         raise ValueError("mine")
     assert "mark" not in vars(virtual.machine)

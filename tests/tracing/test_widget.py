@@ -1,4 +1,4 @@
-"""A timeline in a notebook: text, picture, and a widget where a front end can show it."""
+"""In a notebook, a timeline is text, picture, and a widget if the front end can show it."""
 
 import re
 import subprocess
@@ -34,22 +34,22 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def content(record: Timeline) -> dict[str, Any]:
-    """Return what the widget is sent."""
+    """Return the message that the widget gets."""
     return _widget.content(record, record.summary())
 
 
 def floats(text: bytes) -> list[float]:
-    """Read a column of numbers."""
+    """Return a column of floats."""
     return [float(value) for value in np.frombuffer(text, "<f8")]
 
 
 def whole(text: bytes) -> list[int]:
-    """Read a column of whole numbers."""
+    """Return a column of integers."""
     return [int(value) for value in np.frombuffer(text, "<i4")]
 
 
 def test_columns_of_the_widget() -> None:
-    """Bars by row and start, in microseconds; names are sent once."""
+    """Bars are sorted by row and start, in microseconds, and each name is sent once."""
     sent = content(SHOWN)
     assert floats(sent["start"]) == pytest.approx([0, 11, 15, 80, 30])
     assert floats(sent["end"]) == pytest.approx([10, 12, 80, 80, 80])
@@ -67,7 +67,7 @@ def test_columns_of_the_widget() -> None:
 
 
 def test_words_of_the_widget() -> None:
-    """Place, summary, its first line for each device, lanes and series."""
+    """Place, summary, headline, lanes and series are sent as text."""
     sent = content(SHOWN)
     assert (sent["place"], sent["n_spans"], sent["note"]) == ("virtual NVIDIA H200", 5, "")
     assert sent["summary"] == str(SHOWN.summary())
@@ -82,13 +82,14 @@ def test_words_of_the_widget() -> None:
 
 
 def test_names_are_sent_as_they_are() -> None:
-    """It is the page that writes them as text."""
+    """Names are not escaped, because the page inserts them as text."""
     name = "<img src=x onerror=alert(1)>"
     assert name in content(replace(SHOWN, spans=(work(0, 1, name=name),)))["names"]
 
 
+@pytest.mark.slow
 def test_too_many_spans_are_thinned() -> None:
-    """Spans are thinned before they are sent, and the widget shows it."""
+    """Many spans are thinned before sending, and the note says so."""
     spans = tuple(work(n, n + 0.5) for n in range(20_001))
     sent = content(replace(SHOWN, spans=spans))
     assert len(floats(sent["start"])) == 20_000
@@ -96,14 +97,15 @@ def test_too_many_spans_are_thinned() -> None:
 
 
 def test_every_column_is_read_by_the_script() -> None:
-    """No name is written differently on the two sides."""
+    """The script reads every key of the message under the same name."""
     script = Path(_widget.__file__).with_name("timeline.js").read_text("utf-8")
     for name in content(SHOWN):
         assert re.search(rf"\b(?:drawing\.|this\.shown\.|[{{,] ?){name}\b", script), name
 
 
+@pytest.mark.slow
 def test_picture_and_text_are_always_there() -> None:
-    """A page that shows no widgets has the picture, a terminal the text."""
+    """Without widgets, a page shows the picture and a terminal shows the text."""
     shown = SHOWN._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html"}
     assert str(SHOWN.summary()) in shown["text/plain"]
@@ -112,12 +114,13 @@ def test_picture_and_text_are_always_there() -> None:
 
 
 def test_empty_timeline_says_so() -> None:
-    """There is no picture of nothing."""
+    """An empty timeline is a sentence instead of a picture."""
     shown = bundle(replace(SHOWN, spans=()))
     text = "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
     assert shown == {"text/plain": text, "text/html": f"<p>{text}</p>"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "has_widget"),
     [
@@ -134,7 +137,7 @@ def test_widget_only_where_somebody_looks(
     shell: object,
     has_widget: bool,  # noqa: FBT001 # from the table
 ) -> None:
-    """A front end names the cell that it asks for; who runs a notebook unseen does not."""
+    """The widget is made only if the request names a cell, which nbconvert's does not."""
     made = {WIDGET: {"model_id": "m"}, "text/plain": "widget"}
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     widget = SimpleNamespace(_repr_mimebundle_=lambda: made)
@@ -144,8 +147,9 @@ def test_widget_only_where_somebody_looks(
     assert shown["text/plain"] != "widget"
 
 
+@pytest.mark.slow
 def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With metadata or without, and with nothing where there is no connection."""
+    """Widgets that return data and metadata, or nothing, work as well."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
     for returned, has_widget in ((({WIDGET: {}}, {}), True), (None, False)):
         widget = SimpleNamespace(_repr_mimebundle_=lambda returned=returned: returned)
@@ -153,8 +157,8 @@ def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPa
         assert (WIDGET in bundle(SHOWN)) is has_widget
 
 
-def test_widget_holds_the_drawing() -> None:
-    """Its script is the JavaScript file next to the module."""
+def test_widget_contains_the_drawing() -> None:
+    """The widget has the drawing, and the JavaScript next to the module."""
     widget: Any = view(SHOWN)
     try:
         assert widget.drawing == content(SHOWN)
@@ -165,14 +169,14 @@ def test_widget_holds_the_drawing() -> None:
 
 @pytest.mark.slow
 def test_importing_loads_no_widgets() -> None:
-    """Only who sees one waits for them."""
+    """Importing the module does not import anywidget."""
     code = "import gpulab.tracing._widget, sys; print('anywidget' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
 def test_times_begin_with_the_first_span() -> None:
-    """However late the timeline begins."""
+    """Times sent to the widget count from the first span."""
     later = tuple(
         replace(span, start_s=span.start_s + 1, end_s=span.end_s + 1) for span in SHOWN.spans
     )

@@ -1,4 +1,4 @@
-"""PyTorch's decisions by shapes, devices and values are the same on the virtual GPU."""
+"""The virtual GPU decides by shapes, devices and values as PyTorch does."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -22,9 +22,9 @@ def gpus() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("shape", "kernel"),
     [
-        ((8, 1, 28, 28), (4, 1, 3, 3)),  # one channel
-        ((8, 3, 8, 8), (4, 3, 1, 1)),  # weights of one pixel
-        ((8, 64, 4, 4), (1, 64, 4, 4)),  # results of one pixel
+        ((8, 1, 28, 28), (4, 1, 3, 3)),  # one channel: both layouts have the same strides
+        ((8, 3, 8, 8), (4, 3, 1, 1)),  # 1x1 weights
+        ((8, 64, 4, 4), (1, 64, 4, 4)),  # 1x1 results
         ((8, 1, 1, 1), (1, 1, 1, 1)),
         ((2, 3, 8, 8), (4, 3, 3, 3)),
         ((2, 1, 4, 4, 4), (4, 1, 2, 2, 2)),
@@ -34,7 +34,7 @@ def gpus() -> Iterator[None]:
 def test_a_convolution_keeps_the_order_of_dimensions(
     shape: tuple[int, ...], kernel: tuple[int, ...], *, is_last: bool
 ) -> None:
-    """Channels come last where PyTorch takes them for that, and first where it may be either."""
+    """The result of a convolution has the strides that it has on the CPU."""
     is_flat = len(shape) == 4
     convolve = functional.conv2d if is_flat else functional.conv3d
     images, weight = torch.ones(shape), torch.ones(kernel)
@@ -46,7 +46,7 @@ def test_a_convolution_keeps_the_order_of_dimensions(
 
 
 def test_cuda_without_a_device_is_the_current_one() -> None:
-    """A tensor of another GPU moves to the current one."""
+    """``x.cuda()`` copies to the current GPU, and returns ``x`` if it is there."""
     x = torch.ones(2, device="cuda:0")
     with torch.cuda.device(1):
         assert x.cuda().device == torch.device("cuda:1")
@@ -54,7 +54,7 @@ def test_cuda_without_a_device_is_the_current_one() -> None:
 
 
 def test_cuda_and_cpu_take_a_memory_format() -> None:
-    """It counts where the tensor stays on its GPU, too."""
+    """``cuda`` and ``cpu`` apply a memory format, also if the tensor does not move."""
     x = torch.ones(2, 3, 4, 5).cuda(memory_format=torch.channels_last)
     assert x.is_contiguous(memory_format=torch.channels_last)
     assert x.cuda(memory_format=torch.contiguous_format).is_contiguous()
@@ -74,7 +74,7 @@ FACTORIZATIONS: dict[str, tuple[Callable[[torch.Tensor], object], torch.Tensor]]
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_a_factorization_that_fails_says_so_at_its_line(name: str) -> None:
-    """PyTorch waits for the device there, and raises what it raises on the CPU."""
+    """A factorization that fails raises the CPU's error at its own line."""
     factorize, matrix = FACTORIZATIONS[name]
     with pytest.raises(RuntimeError) as expected:
         factorize(matrix)
@@ -84,7 +84,7 @@ def test_a_factorization_that_fails_says_so_at_its_line(name: str) -> None:
 
 
 def test_an_assertion_on_the_device_fails_the_call_that_waits() -> None:
-    """As a device-side assertion on hardware, and once."""
+    """A failed device-side assertion raises its error once, at the next wait."""
     torch._assert_async(torch.zeros(1, device="cuda"))
     with pytest.raises(
         RuntimeError, match=r"^Expected Tensor with single nonzero value"
@@ -112,7 +112,7 @@ MISTAKES: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_have_pytorchs_words(name: str) -> None:
-    """What is wrong with shapes and types is said as with values."""
+    """A call with wrong shapes or types raises the CPU's message."""
     with pytest.raises(RuntimeError) as expected:
         MISTAKES[name]("cpu")
     with pytest.raises(RuntimeError) as caught:
@@ -122,7 +122,7 @@ def test_mistakes_have_pytorchs_words(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) -> None:
-    """As ``native_batch_norm`` gives them on a GPU; CPUs refuse to mix the two with ``out=``."""
+    """``native_batch_norm`` of halves may write its statistics to float32, as on a GPU."""
     x = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=dtype, device="cuda")
     ones, zeros = torch.ones_like(x[0]), torch.zeros_like(x[0])
     out = tuple(
@@ -133,10 +133,11 @@ def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) ->
     assert [item.tolist() for item in out] == [[[-1, -1], [1, 1]], [2, 4], [1, 0.5]]
 
 
-def test_unique_waits_for_its_size_where_pytorch_does_not_say_so() -> None:
-    """Older versions do not mark the operator, which ``index_fill`` calls backward."""
+def test_unique_waits_for_its_size_without_pytorchs_tag() -> None:
+    """``_unique`` waits for its size also in a PyTorch that does not tag it as data-dependent."""
     unmarked = SimpleNamespace(tags=())
     assert _has_data_dependent_shape(unmarked, "_unique")
+    # The backward of index_fill calls _unique.
     filled = torch.tensor(2.0, device="cuda", requires_grad=True)
     index = torch.tensor([0, 2, 0], device="cuda")
     torch.ones(3, 3, device="cuda").index_fill(0, index, filled).sum().backward()

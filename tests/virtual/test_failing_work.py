@@ -107,7 +107,7 @@ _STEPS = st.one_of(
 @settings(max_examples=60)
 @given(st.lists(_STEPS, max_size=12))
 def test_no_work_stops_the_machine(steps: list[Step]) -> None:
-    """Empty tensors, wrong values, streams and graphs in any order leave a GPU that computes."""
+    """After any program of empty tensors, wrong values, streams and graphs the GPU computes."""
     with gpulab.virtual_gpu("H200"):
         streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
         tensors: list[torch.Tensor] = []
@@ -120,7 +120,7 @@ def test_no_work_stops_the_machine(steps: list[Step]) -> None:
 
 
 def _tolerate(action: Callable[[], object]) -> None:
-    """Let an action fail as the wrong values in it do, and in no other way."""
+    """Run an action; it may fail only with an error of an operator launched earlier."""
     error = None
     try:
         action()
@@ -136,7 +136,7 @@ def _tolerate(action: Callable[[], object]) -> None:
 def test_an_error_of_the_model_fails_the_call_that_waits(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the model of costs cannot compute is named by the wait, once."""
+    """An error in the cost model is raised once, at the next wait, with the kernel's name."""
 
     def failing(*_args: object) -> int:
         raise ZeroDivisionError("division by zero")
@@ -148,7 +148,7 @@ def test_an_error_of_the_model_fails_the_call_that_waits(
             patch.setattr(f"gpulab.virtual.simulator._device.{part}", failing)
             x.mul_(2)
             active().host.spend(1_000_000)
-            active().host.catch_up()  # looks, and does not wait
+            active().host.catch_up()  # this does not wait, so it must not raise
             with pytest.raises(ZeroDivisionError) as caught:
                 torch.cuda.synchronize()
         note = "The error is in gpulab's model of mul, which was launched earlier."
@@ -158,7 +158,7 @@ def test_an_error_of_the_model_fails_the_call_that_waits(
 
 
 def test_a_wait_of_a_stream_knows_its_line() -> None:
-    """A stream that waits is named with the line that has it wait."""
+    """The task of ``wait_stream`` has the file of the line that called it."""
     with gpulab.virtual_gpu("H200"):
         torch.cuda._sleep(1_000_000)
         stream = torch.cuda.Stream()
@@ -167,8 +167,8 @@ def test_a_wait_of_a_stream_knows_its_line() -> None:
         assert Path(stream.core.last.site[0]).name == Path(__file__).name
 
 
-def test_a_factorization_without_values_is_not_judged() -> None:
-    """Where nothing was computed there is nothing to find; the host waits all the same."""
+def test_a_factorization_without_values_raises_nothing() -> None:
+    """A factorization whose values are not computed raises nothing, but the host waits."""
     with gpulab.virtual_gpu("H200", max_value_elements=0):
         torch.cuda._sleep(2_000_000)
         sleep = torch.cuda.Event()

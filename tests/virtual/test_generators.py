@@ -1,4 +1,4 @@
-"""Random generators of the virtual GPU: seeds, states, errors, and numbers that repeat."""
+"""Random generators of the virtual GPU have PyTorch's seeds, states and errors."""
 
 import copy
 import pickle
@@ -23,7 +23,7 @@ def gpu() -> Iterator[None]:
 
 
 def on_cuda(seed: int) -> torch.Generator:
-    """Return a generator of the virtual GPU with a seed."""
+    """Return a generator of the virtual GPU with this seed."""
     return torch.Generator(device="cuda").manual_seed(seed)
 
 
@@ -49,7 +49,7 @@ DRAWS: dict[str, Callable[[torch.Generator], torch.Tensor]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_generator_serves_every_random_operator(name: str) -> None:
-    """The same seed gives the same numbers, another seed others; each launch takes 4."""
+    """Equal seeds give equal numbers in every operator, and each launch adds 4 to the offset."""
     draw, generator = DRAWS[name], on_cuda(1)
     first, second = draw(generator), draw(generator)
     assert first.is_cuda
@@ -63,7 +63,7 @@ def test_a_generator_serves_every_random_operator(name: str) -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_generator_of_the_cpu_is_refused_for_a_cuda_tensor(name: str) -> None:
-    """PyTorch's words, and no other."""
+    """A CPU generator for a device tensor raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         DRAWS[name](torch.Generator())
     assert str(error.value) == "Expected a 'cuda' device type for generator but found 'cpu'"
@@ -82,7 +82,7 @@ def test_a_generator_of_the_cpu_is_refused_for_a_cuda_tensor(name: str) -> None:
 def test_a_generator_of_the_gpu_is_refused_for_a_cpu_tensor(
     draw: Callable[[torch.Generator], object],
 ) -> None:
-    """PyTorch's words, and no other."""
+    """A device generator for a CPU tensor raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         draw(on_cuda(1))
     assert str(error.value) == "Expected a 'cpu' device type for generator but found 'cuda'"
@@ -90,7 +90,7 @@ def test_a_generator_of_the_gpu_is_refused_for_a_cpu_tensor(
 
 @pytest.mark.usefixtures("gpu")
 def test_host_generators_are_as_before() -> None:
-    """A CPU generator draws the CPU's numbers on the host, for tensors and for loading too."""
+    """A CPU generator gives the CPU's numbers inside the context."""
     with_generator = torch.randn(3, generator=torch.Generator().manual_seed(3))
     torch.manual_seed(3)
     assert torch.equal(with_generator, torch.randn(3))
@@ -101,7 +101,7 @@ def test_host_generators_are_as_before() -> None:
 
 
 def test_numbers_are_the_same_in_every_process() -> None:
-    """A seed and an offset name the same numbers everywhere: Python's hashes have no part."""
+    """A seed and an offset give the same numbers in every process."""
     generator = VirtualGenerator(torch.device("cuda")).manual_seed(7)
     assert [generators.next_seed(generator) for _ in range(3)] == [
         3098854039,
@@ -112,7 +112,7 @@ def test_numbers_are_the_same_in_every_process() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_launches_are_counted_whatever_their_values() -> None:
-    """A result too large for values takes its numbers too, so that limits change no others."""
+    """A launch without values advances the offset, too, so limits change no other numbers."""
     generator = on_cuda(1)
     torch.randn(1 << 21, device="cuda", generator=generator)
     assert generator.get_offset() == 4
@@ -120,7 +120,7 @@ def test_launches_are_counted_whatever_their_values() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_dropout_leaves_the_hosts_numbers_alone() -> None:
-    """A random operator without a generator draws from the device's, and counts there."""
+    """Dropout on the device draws from the device's generator and not from the host's."""
     torch.manual_seed(1)
     before = torch.get_rng_state()
     torch.nn.functional.dropout(torch.ones(9, device="cuda"))
@@ -130,8 +130,8 @@ def test_dropout_leaves_the_hosts_numbers_alone() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_new_generator_is_pytorchs() -> None:
-    """It is a ``torch.Generator`` on cuda, with PyTorch's first seed and offset 0."""
+def test_a_new_generator_starts_as_pytorchs() -> None:
+    """A new generator is a ``torch.Generator`` with PyTorch's first seed and offset 0."""
     generator = torch.Generator(device="cuda")
     assert isinstance(generator, torch.Generator)
     assert generator.device == torch.device("cuda")
@@ -142,8 +142,8 @@ def test_a_new_generator_is_pytorchs() -> None:
     assert generator.get_offset() == 0
 
 
-def test_the_name_stands_for_both_kinds() -> None:
-    """``torch.Generator`` makes and knows real ones as before, and may be subclassed."""
+def test_torch_generator_makes_both_kinds() -> None:
+    """Inside the context ``torch.Generator`` still makes real ones, and may be subclassed."""
     real = torch.Generator
     with gpulab.virtual_gpu("H200"):
         assert type(torch.Generator()) is real
@@ -173,7 +173,7 @@ def test_the_name_stands_for_both_kinds() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_state_is_seed_and_offset() -> None:
-    """16 bytes on the host, low byte first; setting them gives the same numbers again."""
+    """A state is 16 bytes, seed and offset with the low byte first, and can be restored."""
     generator = on_cuda(258)
     torch.randn(3, device="cuda", generator=generator)
     state = generator.get_state()
@@ -186,8 +186,8 @@ def test_the_state_is_seed_and_offset() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_state_without_an_offset_starts_anew() -> None:
-    """8 bytes are a seed alone."""
+def test_a_state_without_an_offset_starts_at_zero() -> None:
+    """A state of 8 bytes sets the seed and an offset of 0."""
     generator = on_cuda(1).set_offset(8)
     generator.set_state(torch.tensor([9, 0, 0, 0, 0, 0, 0, 0], dtype=torch.uint8))
     assert (generator.initial_seed(), generator.get_offset()) == (9, 0)
@@ -195,7 +195,7 @@ def test_a_state_without_an_offset_starts_anew() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_seeds_and_offsets_are_64_bits() -> None:
-    """Negative ones count from 2**64, as in PyTorch; a new seed sets the offset back."""
+    """Negative seeds and offsets wrap at 2**64, and a new seed sets the offset to 0."""
     generator = on_cuda(-1)
     assert generator.initial_seed() == 2**64 - 1
     assert generator.set_offset(-4).get_offset() == 2**64 - 4
@@ -205,7 +205,7 @@ def test_seeds_and_offsets_are_64_bits() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_unchosen_seed_differs() -> None:
-    """``seed`` starts a sequence that differs each time, and returns its name."""
+    """``seed()`` sets and returns a seed that differs each time."""
     generator = on_cuda(1).set_offset(4)
     first = generator.seed()
     assert (generator.initial_seed(), generator.get_offset()) == (first, 0)
@@ -269,7 +269,7 @@ WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_raise_pytorchs_errors(name: str) -> None:
-    """Class and message are those that CUDA's generators raise."""
+    """A mistake raises the class and message that CUDA's generators raise."""
     mistake, kind, message = WRONG[name]
     with pytest.raises(kind) as error:
         mistake(on_cuda(1))
@@ -279,7 +279,7 @@ def test_mistakes_raise_pytorchs_errors(name: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_states_are_copied_or_shared() -> None:
-    """A clone goes on by itself; what the graph-safe functions join moves together."""
+    """``clone_state`` copies a state; the graph-safe functions share it."""
     generator = on_cuda(5)
     clone, shared = generator.clone_state(), generator.graphsafe_get_state()
     torch.randn(1, device="cuda", generator=generator)
@@ -293,10 +293,10 @@ def test_states_are_copied_or_shared() -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
-def test_a_copy_is_at_the_same_place(
+def test_a_copied_generator_gives_the_same_next_numbers(
     copied: Callable[[torch.Generator], torch.Generator],
 ) -> None:
-    """A copied or pickled generator gives the numbers that the original gives next."""
+    """A copied or pickled generator has the original's device, offset and next numbers."""
     generator = torch.Generator("cuda:0").manual_seed(4).set_offset(12)
     other = copied(generator)
     assert other.device == torch.device("cuda:0")
@@ -307,7 +307,7 @@ def test_a_copy_is_at_the_same_place(
 
 @pytest.mark.usefixtures("gpu")
 def test_the_default_generator_follows_the_seeds() -> None:
-    """``torch.manual_seed`` and each function of ``torch.cuda`` seed it."""
+    """Each seeding function of ``torch`` and ``torch.cuda`` seeds the default generator."""
     (default,) = torch.cuda.default_generators
     assert isinstance(default, VirtualGenerator)
     assert default.device == torch.device("cuda:0")
@@ -327,7 +327,7 @@ def test_the_default_generator_follows_the_seeds() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_default_state_can_be_kept_and_set() -> None:
-    """States of one device and of all, and ``fork_rng``, give the same numbers again."""
+    """Restored states, and ``fork_rng``, give the same numbers again."""
     torch.manual_seed(1)
     state, states = torch.cuda.get_rng_state(), torch.cuda.get_rng_state_all()
     first = torch.rand(3, device="cuda")
@@ -342,7 +342,7 @@ def test_the_default_state_can_be_kept_and_set() -> None:
 
 
 def test_default_generators_start_alike_and_live_on() -> None:
-    """Each virtual GPU starts from PyTorch's first seed, and keeps its place between contexts."""
+    """A virtual GPU starts with PyTorch's first seed and keeps its offset between contexts."""
     before = torch.cuda.default_generators
     gpu = gpulab.virtual_gpu("H200")
     with gpu:
@@ -356,7 +356,7 @@ def test_default_generators_start_alike_and_live_on() -> None:
 
 
 def test_a_generator_that_outlived_its_context_draws_from_its_seed() -> None:
-    """On the CPU it gives the CPU's numbers for its seed; on another virtual GPU it goes on."""
+    """A generator from an ended context works on the CPU and on another virtual GPU."""
     with gpulab.virtual_gpu("H200"):
         generator = on_cuda(6)
         first = torch.rand(3, device="cuda", generator=generator).tolist()
@@ -370,7 +370,7 @@ def test_a_generator_that_outlived_its_context_draws_from_its_seed() -> None:
 
 
 def test_launches_draw_seeds_far_apart() -> None:
-    """Neighbouring seeds and offsets give 32-bit seeds without a pattern, none of them twice."""
+    """Neighbouring seeds and offsets give different 32-bit seeds with the expected mean."""
     generator = VirtualGenerator(torch.device("cuda"))
     drawn = []
     for seed in range(20):
@@ -382,7 +382,7 @@ def test_launches_draw_seeds_far_apart() -> None:
 
 
 def test_the_mixing_is_splitmix64() -> None:
-    """The first outputs for state 0 are those that its authors' reference gives."""
+    """The mixing function gives the first outputs of splitmix64's reference for state 0."""
     step = 0x9E3779B97F4A7C15
     outputs = [generators._mixed(n * step % 2**64) for n in range(3)]
     assert outputs == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]

@@ -16,14 +16,14 @@ N_KEPT = 50
 
 @pytest.fixture
 def virtual(monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already, and which keeps only a few records."""
+    """Enter a virtual H200 without first-use costs that keeps only 50 records."""
     monkeypatch.setattr(device, "_N_TASKS_KEPT", N_KEPT)
     with gpulab.virtual_gpu("H200", first_use=False) as entered:
         yield entered
 
 
 def objects() -> Counter[str]:
-    """Return how many objects of gpulab's classes there are, by class."""
+    """Return the number of objects of each of gpulab's classes."""
     gc.collect()
     kinds = map(type, gc.get_objects())
     return Counter(
@@ -32,7 +32,7 @@ def objects() -> Counter[str]:
 
 
 def test_few_records_are_kept(virtual: VirtualGpu) -> None:
-    """After many operations the last ones can be looked back at."""
+    """After many operations the device has only its newest records."""
     x = torch.ones(4, device="cuda")
     for _ in range(3 * N_KEPT):
         x.add_(1)
@@ -42,8 +42,8 @@ def test_few_records_are_kept(virtual: VirtualGpu) -> None:
     assert records[-1].end_ns > records[0].end_ns
 
 
-def test_a_timeline_has_all_of_its_work(virtual: VirtualGpu) -> None:
-    """More operations than are kept are all in the timeline of the work that launched them."""
+def test_a_timeline_has_all_its_operations(virtual: VirtualGpu) -> None:
+    """A timeline has all operations of its work, also more than the device keeps."""
     x = torch.ones(4, device="cuda")
     n = 2 * N_KEPT
     shown = gpulab.timeline(lambda: [x.add_(1) for _ in range(n)], n_warmup=0)
@@ -54,7 +54,7 @@ def test_a_timeline_has_all_of_its_work(virtual: VirtualGpu) -> None:
 def test_a_timeline_reads_its_own_records_alone(
     virtual: VirtualGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Work of before is not gone through again, however much there was."""
+    """A timeline converts only the records of its own work."""
     x = torch.ones(4, device="cuda")
     for _ in range(40):
         x.add_(1)
@@ -69,8 +69,8 @@ def test_a_timeline_reads_its_own_records_alone(
     assert virtual.machine.gpu.device.n_pending == 0
 
 
-def test_records_are_kept_for_each_that_asked(virtual: VirtualGpu) -> None:
-    """One block inside another: each has what ran in it, in order, and nothing of later."""
+def test_nested_recordings_have_their_own_records(virtual: VirtualGpu) -> None:
+    """Each of two nested recordings has the operations that ran inside it, in order."""
     at, x = virtual.machine.gpu.device, torch.ones(4, device="cuda")
     with at.keeping_records() as outer:
         torch.cuda.synchronize()
@@ -90,7 +90,7 @@ def test_records_are_kept_for_each_that_asked(virtual: VirtualGpu) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("virtual")
 def test_rounds_of_measurements_leave_no_objects() -> None:
-    """Measuring, timelines, ladders and hazards again leave as many objects as the round before.
+    """A second round of measurements and timelines leaves as many objects as the first.
 
     Graphs are left out: each leaves the streams that its replays ran on, which the race detector
     must be able to tell apart.
@@ -115,12 +115,12 @@ def test_rounds_of_measurements_leave_no_objects() -> None:
     for _ in range(2):
         one_round()
     grown = objects() - before
-    del grown["_Sample"]  # the last seconds of the GPU's temperature
+    del grown["_Sample"]  # the last seconds of the GPU's temperature, whose number varies
     assert grown == {}
 
 
 def test_a_graph_that_is_gone_keeps_no_bytes(virtual: VirtualGpu) -> None:
-    """Its pool stays reserved, as on CUDA, but nothing stands for what the pool contained."""
+    """A deleted graph's pool stays reserved, as on CUDA, but its bytes are freed."""
     x = torch.ones(1 << 18, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -141,8 +141,8 @@ def test_a_graph_that_is_gone_keeps_no_bytes(virtual: VirtualGpu) -> None:
     assert torch.cuda.memory_reserved() == reserved_bytes
 
 
-def test_a_gpu_whose_place_another_takes_keeps_no_bytes() -> None:
-    """A notebook keeps what ``use`` returned; tensors of the old GPU keep their values."""
+def test_a_gpu_that_was_replaced_frees_unused_bytes() -> None:
+    """After ``use`` of another GPU the old one keeps bytes only for tensors still in use."""
     gpu = gpulab.use("H200").virtual
     assert gpu is not None
 
@@ -150,7 +150,7 @@ def test_a_gpu_whose_place_another_takes_keeps_no_bytes() -> None:
         segments = gpu.machine.gpu.memory.segments()
         return sum(segment.payload is not None for segment in segments)
 
-    with gpu:  # 16 MiB each, so that each has a segment
+    with gpu:  # 16 MiB each, so that each tensor has its own segment
         dropped, kept = (
             torch.ones(1 << 20, dtype=torch.complex128, device="cuda") for _ in range(2)
         )

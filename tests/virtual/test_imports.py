@@ -1,4 +1,4 @@
-"""What a virtual GPU imports, and what modules find that are imported while it is entered."""
+"""Entering imports little, and modules imported inside the context find PyTorch's own names."""
 
 import subprocess
 import sys
@@ -56,17 +56,17 @@ helper = __import__("torch.helper_of_probe")
 
 
 def words(python: list[str], code: str) -> list[str]:
-    """Return the words that a program prints in a process of its own."""
+    """Run a program in a new process and return the words that it prints."""
     return subprocess.run(
         [*python, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
 
 
 @pytest.mark.slow
-def test_no_package_is_imported_that_nobody_asked_for(warm_python: list[str]) -> None:
-    """Entering, operations, a measurement and a timeline import gpulab and Python's own modules.
+def test_no_other_package_is_imported(warm_python: list[str]) -> None:
+    """Using the virtual GPU imports only gpulab, Python's own modules and parts of torch.
 
-    What is not gpulab's was imported with torch, or may be a small part of torch or NumPy.
+    One part of NumPy is allowed, too.
     """
     names = {".".join(name.split(".")[:2]) for name in words(warm_python, OPERATIONS)}
     assert names <= {"torch.cuda", "torch.profiler", "torch.utils", "numpy.random"}
@@ -74,19 +74,19 @@ def test_no_package_is_imported_that_nobody_asked_for(warm_python: list[str]) ->
 
 @pytest.mark.slow
 def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str]) -> None:
-    """An optimizer imports it inside: it finds PyTorch's own functions, and compiles nothing."""
+    """The compiler, imported inside by an optimizer, keeps PyTorch's functions and stance."""
     assert words(warm_python, COMPILER) == ["force_eager", "default", "True"]
 
 
 @pytest.mark.slow
 def test_a_timer_imported_inside_waits_on_every_virtual_gpu(warm_python: list[str]) -> None:
-    """``Timer`` is imported on one virtual GPU, and waits for this one and for the next."""
+    """A ``Timer`` imported on one virtual GPU waits for this one and for the next."""
     assert words(warm_python, TIMER) == ["True", "True"]
 
 
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of a module of torch that nobody has imported yet."""
+    """Return the name of a module of torch that is not imported yet."""
     (tmp_path / "probe.py").write_text(MODULE)
     (tmp_path / "helper_of_probe.py").write_text("from torch.cuda import is_available")
     (tmp_path / "failing_probe.py").write_text("raise ZeroDivisionError")
@@ -103,8 +103,8 @@ def imported(name: str) -> SimpleNamespace:
     return SimpleNamespace(**vars(sys.modules[name]))
 
 
-def test_a_module_of_torch_finds_torch_as_it_is(probe: str) -> None:
-    """It gets the real functions and clocks, with what it imports; then the virtual ones stand."""
+def test_a_module_imported_inside_gets_pytorchs_functions(probe: str) -> None:
+    """A module of torch that is imported inside binds the real functions and clocks."""
     real = torch.cuda.device_count, torch.cuda.is_available, torch.compile, time.perf_counter
     with gpulab.virtual_gpu("H200"):
         virtual = torch.cuda.device_count, torch.cuda.is_available, time.perf_counter
@@ -118,8 +118,10 @@ def test_a_module_of_torch_finds_torch_as_it_is(probe: str) -> None:
     assert real[0] is torch.cuda.device_count
 
 
-def test_what_a_program_replaced_itself_stays(probe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that the program replaced inside is hidden as well, and is the program's again."""
+def test_names_that_a_program_replaced_stay_replaced(
+    probe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that the program replaced is still the program's after an import inside."""
     with gpulab.virtual_gpu("H200"), monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "device_count", mine := lambda: 7)
         imported(probe)
@@ -127,7 +129,7 @@ def test_what_a_program_replaced_itself_stays(probe: str, monkeypatch: pytest.Mo
 
 
 def test_a_module_that_fails_changes_nothing(probe: str) -> None:
-    """An error in the module arrives as it is, and the virtual GPU stands as before."""
+    """An import that fails raises its own error and leaves the virtual functions in place."""
     with gpulab.virtual_gpu("H200"):
         virtual = torch.cuda.is_available
         with pytest.raises(ZeroDivisionError):
@@ -136,15 +138,15 @@ def test_a_module_that_fails_changes_nothing(probe: str) -> None:
 
 
 def test_a_module_keeps_its_own_loader(probe: str) -> None:
-    """Tools that read a module's source find the loader that Python would have used."""
+    """A module imported inside has the loader that Python would have used."""
     with gpulab.virtual_gpu("H200"):
         module = sys.modules[imported(probe).__name__]
     assert type(module.__loader__).__name__ == "SourceFileLoader"
     assert module.__spec__.loader is module.__loader__
 
 
-def test_nobody_watches_imports_afterwards() -> None:
-    """Leaving takes the finder away, and kernels say nothing of the compiler any more."""
+def test_the_import_finder_is_removed() -> None:
+    """After the context the import finder and the marks on kernels are gone."""
     before = list(sys.meta_path)
     with gpulab.virtual_gpu("H200"):
         assert len(sys.meta_path) == len(before) + 1

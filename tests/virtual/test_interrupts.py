@@ -1,4 +1,4 @@
-"""After Ctrl-C or an error in the middle of its work, the same virtual GPU works."""
+"""After Ctrl-C or an error in the middle of its work, the virtual GPU still works."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -20,20 +20,20 @@ ENGINE = tuple(
 
 @pytest.fixture
 def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual GPU that takes no time for first uses."""
+    """Enter a virtual H200 without first-use costs."""
     with gpulab.virtual_gpu("H200", first_use=False) as entered:
         yield entered
 
 
 def last_payload(gpu: VirtualGpu, payload: Callable[[int], None]) -> None:
-    """Have the task that was launched last do something else when it ends."""
+    """Replace the payload of the task that was launched last."""
     task = gpu.machine.gpu.stream.last
     assert task is not None
     task.payload = payload
 
 
 def test_ctrl_c_while_values_are_computed_loses_nothing(gpu: VirtualGpu) -> None:
-    """The kernel ends as a whole, the wait is left, and the same GPU can be used again."""
+    """Ctrl-C during a kernel ends the wait after the kernel, and no value is lost."""
     x, y = (torch.ones(4, device="cuda") for _ in range(2))
     torch.cuda._sleep(1_000_000)
     x.add_(1)
@@ -52,8 +52,8 @@ def test_ctrl_c_while_values_are_computed_loses_nothing(gpu: VirtualGpu) -> None
     assert (x.tolist(), y.tolist()) == ([2.0] * 4, [2.0] * 4)
 
 
-def test_a_long_wait_is_left_between_two_kernels(gpu: VirtualGpu) -> None:
-    """Only the kernel that runs ends; the others end in the next wait."""
+def test_ctrl_c_ends_a_long_wait_between_two_kernels(gpu: VirtualGpu) -> None:
+    """Ctrl-C ends a wait after the current kernel; the others end in the next wait."""
     ended: list[int] = []
     for index in range(10):
         torch.cuda._sleep(1_000)
@@ -72,7 +72,7 @@ def test_a_long_wait_is_left_between_two_kernels(gpu: VirtualGpu) -> None:
 
 
 def test_the_call_that_waits_raises_the_failure_of_a_task(gpu: VirtualGpu) -> None:
-    """Other calls do not, all other work is done, and the device goes on."""
+    """Only a call that waits raises a task's error, and all other work is done."""
 
     def fail(_seed: int) -> None:
         raise ZeroDivisionError
@@ -93,8 +93,8 @@ def test_the_call_that_waits_raises_the_failure_of_a_task(gpu: VirtualGpu) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_streams", [1, 3])
-def test_an_error_in_the_middle_of_the_engine_begins_unfinished_work_anew(n_streams: int) -> None:
-    """At any line of the engine: every task ends once, and the next program is right."""
+def test_an_error_inside_the_engine_restarts_unfinished_work(n_streams: int) -> None:
+    """After an error at any line of the engine every task ends, and the next program is right."""
     n_struck = 0
     for at in range(1, 1_000, 37):
         with gpulab.virtual_gpu("H200", first_use=False) as gpu:
@@ -113,7 +113,7 @@ def test_an_error_in_the_middle_of_the_engine_begins_unfinished_work_anew(n_stre
 
 
 def load(streams: list[Any]) -> None:
-    """Keep some streams busy that wait for one another, and wait for them."""
+    """Run work on streams that wait for each other, and wait for all of it."""
     event = torch.cuda.Event()
     for stream in streams * 3:
         with torch.cuda.stream(stream):
@@ -124,13 +124,13 @@ def load(streams: list[Any]) -> None:
 
 
 @pytest.mark.slow
-def test_an_error_at_any_line_of_the_end_leaves_nothing_behind() -> None:
-    """Names of torch, signal handlers and the stack of GPUs are as before."""
+def test_an_error_at_any_line_of_leaving_restores_everything() -> None:
+    """After an error at any line of leaving, torch's names and signal handlers are restored."""
     with gpulab.virtual_gpu("H200") as gpu:
         pass
     before = names(), handlers()
     n_struck = 0
-    for at in (*range(1, 40), *range(40, 2_000, 97)):  # past the beginning it repeats itself
+    for at in (*range(1, 40), *range(40, 2_000, 97)):  # later lines repeat the same loops
         gpu.__enter__()
         n_struck += struck(at, lambda: gpu.__exit__(None, None, None), ENDS)
         assert (entered(), gpu.entered) == (None, False)

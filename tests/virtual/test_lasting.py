@@ -1,4 +1,4 @@
-"""Streams, events and graphs outside their context: the message names cause and cure."""
+"""Using a stream, event or graph outside its context raises an error with cause and cure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import gpulab
 from gpulab.errors import VirtualGpuError
 from gpulab.virtual._streams import EventBase, StreamBase, class_with_base
 
-_NAMED = "Named"  # a class of the program's own
+_NAMED = "Named"  # the name of a subclass that a program defines
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Held:
 
 
 def hold(gpu: gpulab.virtual.VirtualGpu) -> Held:
-    """Make one of each kind."""
+    """Return one object of each kind, made on this GPU."""
     with gpu:
         # A build with CUDA has another torch.cuda.Stream inside the context than outside.
         named = type(_NAMED, (torch.cuda.Stream,), {})
@@ -79,7 +79,7 @@ USES: dict[str, Callable[[Held], object]] = {
 )
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
 def test_a_use_outside_of_the_context_names_the_cause(use: Callable[[Held], object]) -> None:
-    """On builds without CUDA, where torch's own classes have nothing below them, as elsewhere."""
+    """Every use outside the context raises the error that no virtual GPU is active."""
     held = hold(gpulab.virtual_gpu("H200"))
     with pytest.raises(VirtualGpuError) as error:
         use(held)
@@ -91,7 +91,8 @@ def test_a_use_outside_of_the_context_names_the_cause(use: Callable[[Held], obje
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
 def test_a_use_on_another_virtual_gpu_names_the_cause(use: Callable[[Held], object]) -> None:
-    """Its streams have the same numbers, and would be taken for those of the first one."""
+    """Every use on another virtual GPU raises an error that names the first one."""
+    # Streams of both GPUs have the same numbers, so without a check they would be mixed up.
     held = hold(gpulab.virtual_gpu("H200"))
     with gpulab.virtual_gpu("A100"), pytest.raises(VirtualGpuError) as error:
         use(held)
@@ -100,7 +101,7 @@ def test_a_use_on_another_virtual_gpu_names_the_cause(use: Callable[[Held], obje
 
 
 def test_a_block_of_a_stream_that_ends_outside_names_the_cause() -> None:
-    """It would make a stream current that is not there."""
+    """Leaving a stream's context after the virtual GPU's raises an error."""
     with gpulab.virtual_gpu("H200"):
         block = torch.cuda.stream(torch.cuda.Stream())
         block.__enter__()
@@ -109,7 +110,7 @@ def test_a_block_of_a_stream_that_ends_outside_names_the_cause() -> None:
 
 
 def test_streams_and_events_can_be_shown_outside() -> None:
-    """A debugger, or a notebook that shows a variable, asks for their text."""
+    """Streams and events have a repr, a type and equality outside the context."""
     held = hold(gpulab.virtual_gpu("H200"))
     assert repr(held.stream) == "<torch.cuda.Stream device=cuda:0 cuda_stream=0x1>"
     assert repr(held.event).startswith("<torch.cuda.Event 0x")
@@ -120,8 +121,8 @@ def test_streams_and_events_can_be_shown_outside() -> None:
     assert len({held.stream, held.other}) == 2
 
 
-def test_the_next_context_goes_on_with_them() -> None:
-    """They live on from one ``with`` to the next."""
+def test_the_next_context_of_the_same_gpu_can_use_them() -> None:
+    """Streams, events and graphs work again when their GPU is entered again."""
     gpu = gpulab.virtual_gpu("H200")
     held = hold(gpu)
     with gpu:
@@ -146,7 +147,7 @@ def test_the_next_context_goes_on_with_them() -> None:
 def test_the_classes_for_builds_with_cuda_name_the_cause_first(
     original: type, base: type, use: Callable[[Any], object]
 ) -> None:
-    """They do not ask for the current stream of a real GPU."""
+    """Classes for builds with CUDA raise our error before they ask a real GPU for its stream."""
     with gpulab.virtual_gpu("H200"):
         made = class_with_base(original, base)()
     with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, stream"):
@@ -157,7 +158,7 @@ def test_the_classes_for_builds_with_cuda_name_the_cause_first(
     ("original", "base"), [(torch.cuda.Stream, StreamBase), (torch.cuda.Event, EventBase)]
 )
 def test_the_classes_for_builds_with_cuda_show_themselves(original: type, base: type) -> None:
-    """A notebook that ends with one of them shows it; PyTorch's text asks for a property."""
+    """Classes for builds with CUDA have a repr outside the context."""
     with gpulab.virtual_gpu("H200"):
         made = class_with_base(original, base)()
         if base is EventBase:

@@ -1,4 +1,4 @@
-"""Order, waiting and time on the virtual GPU, compared with facts of an NVIDIA H200."""
+"""Order, waits and times on the virtual GPU agree with facts measured on an H200."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def elapsed_s(work: Callable[[], object]) -> float:
 
 
 def done(gpu: VirtualGpu, *kinds: Kind) -> list[TaskRecord]:
-    """Wait, and return the work of these kinds in the order of its start."""
+    """Wait, and return the records of these kinds in the order of their starts."""
     torch.cuda.synchronize()
     tasks = [task for task in gpu.machine.gpu.device.records() if task.kind in kinds]
     gpu.machine.gpu.device.forget_records()
@@ -55,16 +55,17 @@ def test_the_default_stream_does_not_fence_side_streams(gpu: VirtualGpu) -> None
 
 
 def test_four_streams_run_at_once(gpu: VirtualGpu) -> None:
-    """Four sleeps take little longer than one: 609 µs against 506 µs on an H200."""
+    """Sleeps on four streams together take little longer than one."""
     for _ in range(4):
         with torch.cuda.stream(torch.cuda.Stream()):
             torch.cuda._sleep(1_000_000)
     tasks = done(gpu, Kind.KERNEL)
+    # On an H200 the four took 609 µs, and one took 506 µs.
     assert (tasks[-1].end_ns) - (tasks[0].start_ns) < 700_000
 
 
-def test_kernels_share_the_multiprocessors_as_far_as_there_are_any(gpu: VirtualGpu) -> None:
-    """Small kernels on two streams overlap, large ones take turns."""
+def test_kernels_overlap_if_there_are_multiprocessors_for_both(gpu: VirtualGpu) -> None:
+    """Small matmuls on two streams overlap, and large ones run one after the other."""
     overlaps = []
     for n in (128, 4096):
         a = torch.empty(n, n, device="cuda")
@@ -85,6 +86,7 @@ def test_kernels_share_the_multiprocessors_as_far_as_there_are_any(gpu: VirtualG
     assert overlaps[1] < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pinned", "to_device", "host_at_most_s", "rate_gb_s"),
     [
@@ -94,7 +96,7 @@ def test_kernels_share_the_multiprocessors_as_far_as_there_are_any(gpu: VirtualG
         (False, False, 26 * MS, (11, 23)),
     ],
 )
-def test_who_waits_in_a_copy_and_how_long(
+def test_copies_of_pinned_and_pageable_memory(
     gpu: VirtualGpu,
     *,
     pinned: bool,
@@ -102,7 +104,7 @@ def test_who_waits_in_a_copy_and_how_long(
     host_at_most_s: float,
     rate_gb_s: tuple[int, int],
 ) -> None:
-    """256 MB: pinned copies return in 12 µs and move at 55 GB/s, pageable ones keep the host."""
+    """A pinned copy returns at once and runs at 55 GB/s; a pageable one blocks the host."""
     on_host = torch.empty(64 * MIB, pin_memory=pinned)
     on_device = torch.empty(64 * MIB, device="cuda")
     torch.cuda.synchronize()
@@ -115,8 +117,9 @@ def test_who_waits_in_a_copy_and_how_long(
     assert rate_gb_s[0] < 256 * MIB / duration_ns < rate_gb_s[1]
 
 
+@pytest.mark.slow
 def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: VirtualGpu) -> None:
-    """A copy overlaps only if the host can go on and launch the kernel."""
+    """A pinned copy overlaps with a kernel; a pageable one does not."""
     overlaps = []
     for pinned in (True, False):
         on_host = torch.empty(64 * MIB, pin_memory=pinned)
@@ -132,8 +135,9 @@ def test_a_pinned_copy_overlaps_with_a_kernel_and_a_pageable_one_does_not(gpu: V
     assert overlaps[1] == 0
 
 
+@pytest.mark.slow
 def test_copies_in_both_directions_run_at_once(gpu: VirtualGpu) -> None:
-    """There is an engine for each direction."""
+    """A copy to the device and one from it overlap."""
     on_host = [torch.empty(64 * MIB, pin_memory=True) for _ in range(2)]
     on_device = [torch.empty(64 * MIB, device="cuda") for _ in range(2)]
     with torch.cuda.stream(torch.cuda.Stream()):
@@ -159,16 +163,16 @@ def test_copies_in_both_directions_run_at_once(gpu: VirtualGpu) -> None:
     ],
 )
 @pytest.mark.usefixtures("gpu")
-def test_looking_at_values_waits_for_the_device(read: Callable[[torch.Tensor], object]) -> None:
-    """Everything that needs a value waits for all work launched before."""
+def test_reading_values_waits_for_the_device(read: Callable[[torch.Tensor], object]) -> None:
+    """Every call that needs a value waits for the work launched before it."""
     x = torch.ones(8, device="cuda")
     torch.cuda._sleep(20_000_000)
     assert elapsed_s(lambda: read(x)) > 10 * MS
 
 
 @pytest.mark.usefixtures("gpu")
-def test_asking_the_device_for_memory_takes_the_hosts_time() -> None:
-    """A new segment costs tens of microseconds, memory from the cache next to nothing."""
+def test_allocating_a_new_segment_takes_host_time() -> None:
+    """A new segment takes over 25 µs of host time, and cached memory less than 15."""
     new_s = elapsed_s(lambda: torch.empty(16 * MIB, device="cuda"))
     kept_s = elapsed_s(lambda: torch.empty(16 * MIB, device="cuda"))
     assert new_s > 25 * US
@@ -176,8 +180,8 @@ def test_asking_the_device_for_memory_takes_the_hosts_time() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_giving_memory_back_waits_for_the_device() -> None:
-    """The call behind it, cudaFree, waits for all work that was launched."""
+def test_emptying_the_cache_waits_for_the_device() -> None:
+    """``empty_cache`` waits for all launched work, as ``cudaFree`` does."""
     x = torch.empty(16 * MIB, device="cuda")
     del x
     torch.cuda._sleep(20_000_000)
@@ -186,7 +190,7 @@ def test_giving_memory_back_waits_for_the_device() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_event_belongs_to_its_last_record() -> None:
-    """A wait that was launched before a new record keeps the old one."""
+    """A wait launched before an event's new record waits for the old record."""
     event, side = torch.cuda.Event(), torch.cuda.Stream()
     event.record()
     torch.cuda.synchronize()
@@ -200,8 +204,8 @@ def test_an_event_belongs_to_its_last_record() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_waiting_for_an_event_that_nobody_recorded_waits_for_nothing() -> None:
-    """The host and a stream pass it, and it counts as done."""
+def test_an_unrecorded_event_waits_for_nothing() -> None:
+    """An event that was never recorded counts as done for host and streams."""
     event, side = torch.cuda.Event(), torch.cuda.Stream()
     torch.cuda._sleep(20_000_000)
     side.wait_event(event)
@@ -215,13 +219,13 @@ def test_waiting_for_an_event_that_nobody_recorded_waits_for_nothing() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_priorities_are_accepted() -> None:
-    """They are kept within the range that the device offers."""
+    """Stream priorities are limited to the range of the device."""
     assert [torch.cuda.Stream(priority=n).priority for n in (-1, -99, 5)] == [-1, -3, 0]
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_replay_launches_all_of_a_graph_with_one_call() -> None:
-    """Ten small kernels: the host is busy for one launch, and the GPU sooner done."""
+    """A replay of ten kernels costs the host one launch and ends in half the time."""
     x = torch.zeros(1 << 14, device="cuda")
 
     def ten() -> None:
@@ -241,7 +245,7 @@ def test_a_replay_launches_all_of_a_graph_with_one_call() -> None:
 
 
 def test_backward_runs_on_the_forwards_streams(gpu: VirtualGpu) -> None:
-    """Work of a side stream has its backward there, and not on the current stream."""
+    """The backward kernels of a side stream's work run on that stream."""
     side = torch.cuda.Stream()
     x = torch.ones(8, device="cuda", requires_grad=True)
     side.wait_stream(torch.cuda.current_stream())
@@ -255,7 +259,7 @@ def test_backward_runs_on_the_forwards_streams(gpu: VirtualGpu) -> None:
 
 
 def test_first_use_costs_come_once_each() -> None:
-    """Context, library, kernel: the second call of each pays nothing of it."""
+    """The first use of context and library takes long, and the second does not."""
     with gpulab.virtual_gpu("H200"):
         first_s = [
             elapsed_s(lambda: torch.ones(8, device="cuda")),
@@ -271,8 +275,8 @@ def test_first_use_costs_come_once_each() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_the_cache_holds_decides_hot_and_cold() -> None:
-    """Reading 64 MB in between drives 8 MB out of the L2, and they are slower to read again."""
+def test_data_in_the_cache_is_read_faster() -> None:
+    """Reading 8 MB is slower after 256 MB were read in between."""
     x, big = (torch.empty(n * MIB // 4, device="cuda") for n in (8, 256))
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
@@ -291,7 +295,7 @@ def test_what_the_cache_holds_decides_hot_and_cold() -> None:
 
 
 def test_a_long_heavy_load_lowers_the_clock(gpu: VirtualGpu) -> None:
-    """The same product takes longer once the GPU is at its power limit, and says so."""
+    """A matmul is slower after a long load, when the power limit has lowered the clock."""
     a = torch.empty(8192, 8192, device="cuda", dtype=torch.float16)
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 

@@ -1,4 +1,4 @@
-"""Programs with known races go wrong on the virtual GPU, and right once they are fixed."""
+"""Programs with known races give wrong results on the virtual GPU, and right ones when fixed."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def double_buffer(*, device_wait: bool, host_wait: bool) -> int:
 
 
 def corrupted_trials(*, record: bool) -> int:
-    """Drop a tensor that a side stream still reads, and count how often another overwrites it."""
+    """Delete a tensor that a side stream still reads; count how often it is overwritten."""
     n_wrong = 0
     side = torch.cuda.Stream()
     for _ in range(20):
@@ -69,16 +69,16 @@ def corrupted_trials(*, record: bool) -> int:
 def test_a_double_buffer_needs_both_waits(
     *, device_wait: bool, host_wait: bool, least: int, most: int
 ) -> None:
-    """Without them nearly every step computes on wrong data, as 38 of 40 did on an H200."""
+    """Without both waits most steps compute on wrong data (38 of 40 did on an H200)."""
     with gpulab.virtual_gpu("H200", first_use=False):
         n_wrong = double_buffer(device_wait=device_wait, host_wait=host_wait)
     assert least <= n_wrong <= most
 
 
 @pytest.mark.parametrize(("record", "least", "most"), [(False, 19, 20), (True, 0, 0)])
-def test_memory_dropped_while_a_side_stream_reads_it(
+def test_memory_deleted_while_a_side_stream_reads_it(
     *, record: bool, least: int, most: int
 ) -> None:
-    """Without record_stream the allocator hands it out again at once, as on an H200 (19 of 20)."""
+    """Without ``record_stream`` the memory is overwritten, as on an H200 (19 of 20 times)."""
     with gpulab.virtual_gpu("H200", first_use=False):
         assert least <= corrupted_trials(record=record) <= most

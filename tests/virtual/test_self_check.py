@@ -1,4 +1,4 @@
-"""The self-check behind ``gpulab doctor``."""
+"""The self-check of ``gpulab doctor`` passes here and finds broken parts."""
 
 import pytest
 
@@ -7,14 +7,14 @@ from gpulab.virtual import _self_check as self_check
 
 
 def test_everything_passes_here() -> None:
-    """On the torch that the tests run with, nothing fails."""
+    """No check fails with the torch of the tests."""
     with gpulab.virtual_gpu("H200"):
         assert self_check.failures() == {}
 
 
 @pytest.mark.parametrize("name", self_check.CHECKS)
 def test_each_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that gives a wrong result, or raises, is named with what it did."""
+    """A check that gives a wrong result, or raises, is reported by name."""
 
     def fail() -> bool:
         raise KeyError(name)
@@ -27,13 +27,13 @@ def test_each_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_broken_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that runs everything at once fails the checks of waiting."""
+    """A device that waits in every launch fails the checks of asynchrony and streams."""
     from gpulab.virtual import Machine
 
     launch = Machine.launch
 
     def launch_and_wait(machine: Machine, *args: object) -> object:
-        task = launch(machine, *args)  # type: ignore[arg-type] # as they came
+        task = launch(machine, *args)  # type: ignore[arg-type] # passed on unchanged
         if machine.capture is None:
             machine.host.wait(task)
         return task

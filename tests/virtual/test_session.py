@@ -1,4 +1,4 @@
-"""Entering and leaving: everything is restored, and wrong uses are refused in clear words."""
+"""Leaving restores everything, and wrong uses raise clear errors."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from tests.support.replaced_names import names
 
 
 def use_much() -> None:
-    """Use many parts, so that what is loaded late is loaded."""
+    """Use many parts of torch, so that modules it loads late are loaded."""
     torch.manual_seed(1)
     model = torch.nn.Linear(4, 4).cuda()
     with torch.autocast("cuda"):
@@ -33,10 +33,10 @@ def use_much() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_leaving_gives_everything_back(*, fails: bool) -> None:
-    """All of torch, torch.cuda, torch._C, Tensor, time and timeit is as it was, errors or not."""
+def test_leaving_restores_everything(*, fails: bool) -> None:
+    """After the context every name of torch, time and timeit is as before, also after an error."""
     with gpulab.virtual_gpu("H200"):
-        use_much()  # loads what torch loads at the first use
+        use_much()  # makes torch import what it imports at the first use
     before = names()
     try:
         with gpulab.virtual_gpu("A100", count=2):
@@ -48,13 +48,13 @@ def test_leaving_gives_everything_back(*, fails: bool) -> None:
     after = names()
     assert sorted(after.keys() ^ before.keys()) == []
     assert [key for key, value in after.items() if value is not before[key]] == []
-    # What the first entry added and did not take away again was there both times.
+    # A name that the first entry added and left behind would be in both lists, so look for ours.
     made = {key: value for key, value in after.items() if type(value) in {FunctionType, type}}
     assert [key for key, value in made.items() if value.__module__.startswith("gpulab.")] == []
 
 
 def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was replaced until then is given back, and the next entry works."""
+    """An error while entering restores all names, and the next entry works."""
     from gpulab.virtual import _clock
 
     with gpulab.virtual_gpu("H200"):
@@ -74,8 +74,8 @@ def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.Monke
         assert torch.ones(2, device="cuda").sum().item() == 2
 
 
-def test_leaving_once_too_often_is_refused_and_changes_nothing() -> None:
-    """The next entry puts the virtual GPU behind torch.cuda as ever."""
+def test_leaving_twice_is_refused_and_changes_nothing() -> None:
+    """Leaving a GPU that is not entered raises an error, and the next entry works."""
     gpu = gpulab.virtual_gpu("H200")
     with gpu:
         pass
@@ -91,7 +91,7 @@ def test_leaving_once_too_often_is_refused_and_changes_nothing() -> None:
 
 
 def test_leaving_on_another_thread_is_refused_and_changes_nothing() -> None:
-    """The clock and the dispatch mode belong to the thread that entered, which goes on."""
+    """Leaving on another thread raises an error, and the thread that entered continues."""
     errors: list[str] = []
 
     def leave() -> None:
@@ -109,7 +109,7 @@ def test_leaving_on_another_thread_is_refused_and_changes_nothing() -> None:
 
 
 def test_another_task_may_leave() -> None:
-    """Tasks of asyncio share their thread, and with it the virtual GPU."""
+    """An asyncio task may leave what another task of the same thread entered."""
     gpu = gpulab.virtual_gpu("H200")
 
     async def leave() -> None:
@@ -126,7 +126,7 @@ def test_another_task_may_leave() -> None:
 
 
 def test_tasks_that_overlap_share_one_virtual_gpu_and_are_refused_a_second() -> None:
-    """The last task that leaves gives torch.cuda back."""
+    """Overlapping tasks share one virtual GPU, and a task with another GPU is refused."""
     first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("A100")
 
     async def use(gpu: gpulab.virtual.VirtualGpu, n_turns: int) -> str:
@@ -146,7 +146,7 @@ def test_tasks_that_overlap_share_one_virtual_gpu_and_are_refused_a_second() -> 
 
 
 def test_a_mode_of_the_program_may_outlive_the_context() -> None:
-    """Its own mode is taken off PyTorch's stack, and the program's is left where it is."""
+    """A dispatch mode that a program entered inside still works after the context."""
     seen: list[str] = []
 
     class Watch(TorchDispatchMode):
@@ -170,7 +170,7 @@ def test_a_mode_of_the_program_may_outlive_the_context() -> None:
 
 
 def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None:
-    """Ctrl-C arrives while values are computed: the device goes on, and so do later programs."""
+    """After an interrupt while values are computed, all later work is done."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         x, y = (torch.ones(4, device="cuda") for _ in range(2))
         torch.cuda._sleep(1_000_000)
@@ -191,7 +191,7 @@ def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None
 
 
 def test_tensors_of_two_virtual_gpus_do_not_mix() -> None:
-    """The message says how to bring one to the other."""
+    """An operation on tensors of two virtual GPUs raises an error with advice."""
     first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("A100")
     with first:
         x = torch.ones(3, device="cuda")
@@ -208,7 +208,7 @@ def test_tensors_of_two_virtual_gpus_do_not_mix() -> None:
 
 
 def test_two_programs_take_turns() -> None:
-    """Each virtual GPU keeps its clock, its memory and its tensors while the other is entered."""
+    """Each of two virtual GPUs keeps its clock and tensors while the other is entered."""
     gpus = [gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("H200")]
     held, times_s = [], []
     for gpu, value in zip(gpus, (1.0, 2.0), strict=True):
@@ -223,8 +223,8 @@ def test_two_programs_take_turns() -> None:
             assert time_s <= gpu.now_s < time_s + 1
 
 
-def test_a_gpu_that_is_not_there_is_refused_in_cudas_words() -> None:
-    """On one device cuda:1 raises; on two it works."""
+def test_a_missing_gpu_raises_cudas_error() -> None:
+    """``cuda:1`` raises CUDA's error with one GPU and works with two."""
     with gpulab.virtual_gpu("H200"), pytest.raises(torch.AcceleratorError) as error:
         torch.ones(2, device="cuda:1")
     assert str(error.value) == (
@@ -236,7 +236,7 @@ def test_a_gpu_that_is_not_there_is_refused_in_cudas_words() -> None:
 
 
 def test_an_unknown_stream_handle_is_refused() -> None:
-    """Streams of other libraries do not exist here."""
+    """``ExternalStream`` with an unknown handle is refused."""
     with gpulab.virtual_gpu("H200"), pytest.raises(NotModelledError) as error:
         torch.cuda.ExternalStream(12345)
     assert str(error.value) == (
@@ -246,7 +246,7 @@ def test_an_unknown_stream_handle_is_refused() -> None:
 
 
 def test_events_between_processes_are_refused() -> None:
-    """There is one process."""
+    """An interprocess event is refused, with advice."""
     with gpulab.virtual_gpu("H200"), pytest.raises(NotModelledError) as error:
         torch.cuda.Event(interprocess=True)
     assert str(error.value) == (
@@ -255,7 +255,7 @@ def test_events_between_processes_are_refused() -> None:
 
 
 def test_an_event_stays_on_its_device() -> None:
-    """The message is PyTorch's."""
+    """Recording an event on another device raises PyTorch's message."""
     with gpulab.virtual_gpu("H200", count=2):
         event = torch.cuda.Event()
         event.record()
@@ -265,7 +265,7 @@ def test_an_event_stays_on_its_device() -> None:
 
 
 def test_hidden_waits_warn_or_raise_on_request() -> None:
-    """torch.cuda.set_sync_debug_mode works as on hardware."""
+    """``torch.cuda.set_sync_debug_mode`` makes hidden waits warn or raise."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(3, device="cuda")
         torch.cuda.set_sync_debug_mode("warn")
@@ -286,15 +286,15 @@ def test_hidden_waits_warn_or_raise_on_request() -> None:
         ("max_value_bytes", "0 or more"),
     ],
 )
-def test_options_that_cannot_be_are_refused(option: str, wanted: str) -> None:
-    """The message holds the value and what is allowed."""
+def test_wrong_options_are_refused(option: str, wanted: str) -> None:
+    """A wrong option raises an error with its value and what is allowed."""
     message = rf"^{option}=-1; it must be a whole number,? {wanted}$"
     with pytest.raises(ValueError, match=message):
         gpulab.virtual_gpu("H200", **{option: -1})
 
 
-def test_an_end_that_was_cut_off_is_made_up_for() -> None:
-    """As an error inside of it may do: the next entry finishes it, and so does leaving again."""
+def test_an_interrupted_exit_is_completed_later() -> None:
+    """An exit that was cut off by an error is completed by the next entry or exit."""
     for repair in ("enter", "leave"):
         gpu = gpulab.virtual_gpu("H200", first_use=False)
         gpu.__enter__()

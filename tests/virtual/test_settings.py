@@ -1,4 +1,4 @@
-"""Settings that a program changes inside the context stay, and none points to gpulab."""
+"""Settings that a program changes inside the context stay, unless they name the virtual GPU."""
 
 import gc
 import warnings
@@ -24,7 +24,7 @@ def _settings_are_left_as_found() -> Iterator[None]:
 
 
 def choose_by_type() -> None:
-    """Choose the device in the old way, which warns that it is old."""
+    """Choose the device by the deprecated function, without its warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.set_default_tensor_type("torch.cuda.FloatTensor")
@@ -35,8 +35,8 @@ def choose_by_type() -> None:
     [partial(torch.set_default_device, "cuda"), choose_by_type],
     ids=["device", "tensor type"],
 )
-def test_the_default_device_is_put_back(choose: Callable[[], None]) -> None:
-    """It would name a device that is not there after the context."""
+def test_the_default_device_is_restored(choose: Callable[[], None]) -> None:
+    """A default device on the virtual GPU is the CPU again after the context."""
     with gpulab.virtual_gpu("H200"):
         choose()
         assert torch.ones(2).is_cuda
@@ -44,8 +44,8 @@ def test_the_default_device_is_put_back(choose: Callable[[], None]) -> None:
     assert not torch.ones(2).is_cuda
 
 
-def test_the_default_device_from_before_is_put_back() -> None:
-    """Not the host, but what was chosen before the context."""
+def test_the_default_device_of_before_is_restored() -> None:
+    """The default device after the context is the one chosen before it."""
     torch.set_default_device("meta")
     with gpulab.virtual_gpu("H200"):
         torch.set_default_device("cuda")
@@ -53,7 +53,7 @@ def test_the_default_device_from_before_is_put_back() -> None:
 
 
 def test_the_default_device_is_in_force_again_at_the_next_entry() -> None:
-    """Later cells of a notebook enter again and continue with it."""
+    """A default device chosen on a virtual GPU is the default again at its next entry."""
     gpu = gpulab.virtual_gpu("H200")
     with gpu:
         torch.set_default_device("cuda")
@@ -70,7 +70,7 @@ def test_the_default_device_is_in_force_again_at_the_next_entry() -> None:
 
 
 def test_another_default_device_stays() -> None:
-    """It names nothing of the virtual GPU, and PyTorch keeps it."""
+    """A default device that is not the virtual GPU stays after the context."""
     with gpulab.virtual_gpu("H200"):
         torch.set_default_device("meta")
     assert torch.ones(2).is_meta
@@ -89,17 +89,17 @@ def test_another_default_device_stays() -> None:
     ],
     ids=["threads", "collector", "type"],
 )
-def test_what_the_program_sets_stays_set(
+def test_settings_of_the_program_stay(
     change: Callable[[], object], read: Callable[[], Any], value: object
 ) -> None:
-    """As after the same program on hardware."""
+    """A setting that the program changed inside has its value after the context."""
     with gpulab.virtual_gpu("H200"):
         change()
     assert read() == value
 
 
-def test_what_gpulab_sets_is_put_back() -> None:
-    """The number of threads and the collector's thresholds serve the simulation alone."""
+def test_settings_of_gpulab_are_restored() -> None:
+    """Number of threads and collector thresholds are those of the simulation only inside."""
     torch.set_num_threads(2)
     gc.set_threshold(100, 6, 7)
     with gpulab.virtual_gpu("H200"):

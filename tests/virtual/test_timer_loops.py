@@ -1,4 +1,4 @@
-"""Timers that choose their number of loops end soon, with the same readings as before."""
+"""Timers that choose their number of loops end early, with the same readings."""
 
 import timeit
 
@@ -16,7 +16,7 @@ import gpulab
 def test_a_long_loop_that_the_timer_chose_is_cut(
     kind: type[timeit.Timer], *, is_held_back: bool
 ) -> None:
-    """The clock goes on as if all of it had run, whether the host or the GPU decides."""
+    """A long loop is cut off, and the clock advances as if all of it had run."""
     n_calls = 0
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
         x = torch.empty(1 << (22 if is_held_back else 3), device="cuda")
@@ -37,19 +37,21 @@ def test_a_long_loop_that_the_timer_chose_is_cut(
     assert taken_s / 100_000 == pytest.approx(plain_s, rel=0.15 if is_held_back else 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[3_000], [1, 3_000], [1, 10, 3_000]])
 def test_a_number_that_the_program_chose_is_run(numbers: list[int]) -> None:
-    """Its values may depend on it."""
+    """A number of loops that the program chose is run completely."""
     with gpulab.virtual_gpu("H200", first_use=False):
         x = torch.zeros(4, device="cuda")
+        # The program's values depend on the number of calls.
         timer = timeit.Timer(lambda: x.add_(1))
         for number in numbers:
             timer.timeit(number)
         assert x[0].item() == sum(numbers)
 
 
-def test_other_timers_go_through_python_s() -> None:
-    """PyTorch's chooses as IPython's does."""
+def test_pytorchs_timer_is_cut_too() -> None:
+    """PyTorch's ``blocked_autorange`` gives the right time per call."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         x = torch.empty(4, device="cuda")
         found = TorchTimer("x.add(1)", globals={"x": x}).blocked_autorange(min_run_time=0.05)
@@ -57,7 +59,7 @@ def test_other_timers_go_through_python_s() -> None:
 
 
 def test_outside_the_context_timers_run_all_loops() -> None:
-    """The class is as it was."""
+    """After the context ``timeit.Timer.timeit`` is Python's own."""
     plain = timeit.Timer.timeit
     with gpulab.virtual_gpu("H200"):
         assert timeit.Timer.timeit is not plain

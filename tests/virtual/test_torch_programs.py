@@ -1,4 +1,4 @@
-"""Unmodified PyTorch on the virtual GPU: operations, streams, events, copies and values."""
+"""Unmodified PyTorch programs run on the virtual GPU with CUDA's order, waits and values."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def elapsed_s(work: Callable[[], object]) -> float:
 
 
 def settle(work: Callable[[], object], n_calls: int = 3) -> None:
-    """Call the work until its outputs come from kept memory, and wait."""
+    """Call the work until its outputs come from cached memory, and wait."""
     for _ in range(n_calls):
         work()
     torch.cuda.synchronize()
@@ -90,7 +90,7 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_gives_the_values_of_the_cpu(name: str) -> None:
-    """The same call on the virtual GPU and on the CPU agrees in shape, type and values."""
+    """An operation on the virtual GPU has the CPU's shape, type and values."""
     torch.manual_seed(1)
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     expected = OPERATIONS[name](a, b)
@@ -103,7 +103,7 @@ def test_an_operation_gives_the_values_of_the_cpu(name: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_half_precision_keeps_its_type() -> None:
-    """A product of halves is a half, as exact as float32 arithmetic rounded at the end."""
+    """A matmul of halves is a half, as accurate as float32 arithmetic rounded at the end."""
     a = torch.randn(16, 16, dtype=torch.float16)
     on_device = (a.cuda() @ a.cuda()).cpu()
     torch.testing.assert_close(on_device, (a.float() @ a.float()).half())
@@ -111,7 +111,7 @@ def test_half_precision_keeps_its_type() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_module_in_inference() -> None:
-    """A small network moves over and gives what it gives on the CPU."""
+    """A small network moved to the GPU gives the CPU's result."""
     layers = torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.LayerNorm(16)
     model = torch.nn.Sequential(*layers).eval()
     x = torch.randn(4, 8)
@@ -124,7 +124,7 @@ def test_a_module_in_inference() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_backward_runs() -> None:
-    """Gradients of a small expression are those of the CPU."""
+    """The gradient of a small expression is the CPU's."""
     x = torch.randn(5)
     on_device = x.cuda().requires_grad_()
     (on_device**2).sum().backward()
@@ -134,7 +134,7 @@ def test_backward_runs() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_launch_returns_before_its_kernel_has_run() -> None:
-    """A stopwatch round a product reads the launch and the look at the clock, nothing else."""
+    """A stopwatch around a matmul reads only the launch and the reading of the clock."""
     a = torch.randn(4096, 4096, device="cuda")
     settle(lambda: a @ a)
     assert elapsed_s(lambda: a @ a) == pytest.approx(GEMM_LAUNCH_S + CLOCK_S, abs=1e-9)
@@ -142,7 +142,7 @@ def test_a_launch_returns_before_its_kernel_has_run() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_waiting_reads_launch_kernel_and_wake_up() -> None:
-    """With synchronize the stopwatch reads launch, latency, kernel and wake-up."""
+    """A stopwatch with ``synchronize`` reads launch, latency, kernel and wake-up."""
     a = torch.randn(4096, 4096, device="cuda")
     settle(lambda: a @ a)
 
@@ -150,13 +150,13 @@ def test_waiting_reads_launch_kernel_and_wake_up() -> None:
         a @ a
         torch.cuda.synchronize()
 
-    kernel_s = 2_765_964e-9  # its inputs come from memory
+    kernel_s = 2_765_964e-9  # its inputs are not in the cache
     assert elapsed_s(waited) == pytest.approx(GEMM_LAUNCH_S + OVERHEAD_S + kernel_s, rel=2e-3)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_events_read_the_kernel_and_their_floor() -> None:
-    """With the queue ahead, a pair of events reads 2.6 µs more than a sleep of known length."""
+    """Behind queued work a pair of events reads a sleep and 2.6 µs."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(1_000_000)
     start.record()
@@ -168,7 +168,7 @@ def test_events_read_the_kernel_and_their_floor() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_interval_before_its_end_raises_as_on_hardware() -> None:
-    """The message is CUDA's, word for word."""
+    """An interval whose end has not happened yet raises CUDA's message."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     torch.cuda._sleep(1_000_000)
@@ -180,7 +180,7 @@ def test_an_interval_before_its_end_raises_as_on_hardware() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_interval_of_events_without_timing_raises_as_on_hardware() -> None:
-    """The message is PyTorch's, word for word."""
+    """An interval of events without timing raises PyTorch's message."""
     start, end = torch.cuda.Event(), torch.cuda.Event()
     with pytest.raises(ValueError, match="Both events must be created") as error:
         start.elapsed_time(end)
@@ -189,7 +189,7 @@ def test_an_interval_of_events_without_timing_raises_as_on_hardware() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_interval_of_unrecorded_events_raises_as_on_hardware() -> None:
-    """The message is PyTorch's, word for word."""
+    """An interval of events that were not recorded raises PyTorch's message."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     with pytest.raises(ValueError, match="Both events must be recorded") as error:
         start.elapsed_time(end)
@@ -198,7 +198,7 @@ def test_an_interval_of_unrecorded_events_raises_as_on_hardware() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_events_on_another_stream_see_nothing_of_the_work() -> None:
-    """A pair on a side stream reads an empty pair while the default stream is busy."""
+    """Events on a side stream do not see a busy default stream."""
     side = torch.cuda.Stream()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(10_000_000)
@@ -211,7 +211,7 @@ def test_events_on_another_stream_see_nothing_of_the_work() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_current_stream_follows_its_context() -> None:
-    """Inside the context work goes to the side stream, afterwards to the old one."""
+    """Work inside a stream's context goes to that stream, and afterwards to the one before."""
     side = torch.cuda.Stream()
     before = torch.cuda.current_stream()
     with torch.cuda.stream(side):
@@ -226,7 +226,7 @@ def test_the_current_stream_follows_its_context() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_missing_wait_gives_wrong_values_and_a_wait_right_ones() -> None:
-    """Values appear when the simulated kernel ends: reading across streams needs a wait."""
+    """A stream that reads another stream's result has the old bytes unless it waits."""
     side = torch.cuda.Stream()
     results = []
     for waits in (False, True):
@@ -246,7 +246,7 @@ def test_a_missing_wait_gives_wrong_values_and_a_wait_right_ones() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_reading_pinned_memory_too_early_gives_old_values() -> None:
-    """A pinned copy is under way when the call returns."""
+    """A host that reads pinned memory before the copy has ended reads the old bytes."""
     on_host = torch.zeros(3).pin_memory()
     on_device = torch.ones(3, device="cuda")
     torch.cuda._sleep(1_000_000)
@@ -258,7 +258,7 @@ def test_reading_pinned_memory_too_early_gives_old_values() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_copy_that_has_had_its_time_is_seen_without_a_wait() -> None:
-    """The device goes on while the host sleeps."""
+    """A copy that ended while the host slept is visible without a wait."""
     on_host = torch.zeros(3).pin_memory()
     on_host.copy_(torch.ones(3, device="cuda"), non_blocking=True)
     time.sleep(1)
@@ -270,7 +270,7 @@ def test_a_copy_that_has_had_its_time_is_seen_without_a_wait() -> None:
 def test_only_pinned_memory_must_not_be_overwritten_during_a_copy(
     *, is_pinned: bool, expected: float
 ) -> None:
-    """A small pageable source is put aside at once; a pinned one is read when the copy runs."""
+    """A change of the source after a copy's call reaches the device only from pinned memory."""
     on_host = torch.ones(3, pin_memory=is_pinned)
     torch.cuda._sleep(1_000_000)
     on_device = torch.empty(3, device="cuda")
@@ -282,15 +282,16 @@ def test_only_pinned_memory_must_not_be_overwritten_during_a_copy(
 @pytest.mark.parametrize("wait", ["item", "cpu", "tolist", "__repr__"])
 @pytest.mark.usefixtures("gpu")
 def test_reading_a_value_waits_for_the_device(wait: str) -> None:
-    """item, cpu, tolist and printing are hidden synchronizations."""
+    """``item``, ``cpu``, ``tolist`` and printing wait for the device."""
     x = torch.ones((), device="cuda")
     torch.cuda._sleep(10_000_000)
     assert elapsed_s(getattr(x, wait)) > 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_pinned_copies_return_and_pageable_ones_wait() -> None:
-    """64 MB: the call takes some µs from pinned memory, milliseconds from pageable memory."""
+    """A copy of 64 MB returns at once from pinned memory, and takes milliseconds from pageable."""
     on_device = torch.empty(1 << 24, device="cuda")
     pageable = torch.empty(1 << 24)
     pinned = torch.empty(1 << 24, pin_memory=True)
@@ -303,7 +304,7 @@ def test_pinned_copies_return_and_pageable_ones_wait() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
-    """Launch, latency, a copy of 1.7 µs and wake-up: the simulation's own work is unseen."""
+    """A pinned copy and a wait take launch, latency, 1.7 µs and wake-up, and no more."""
     on_device = torch.zeros(4, device="cuda")
     pinned = torch.ones(4, pin_memory=True)
     torch.cuda.synchronize()
@@ -319,7 +320,7 @@ def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_launch_queue_fills_up() -> None:
-    """Behind a long kernel 1,021 launches return at once and the next one waits."""
+    """After a long kernel 1,021 launches return at once, and only the next one waits."""
     x = torch.zeros(8, device="cuda")
     torch.cuda.synchronize()
     torch.cuda._sleep(1_000_000_000)
@@ -329,7 +330,7 @@ def test_the_launch_queue_fills_up() -> None:
 
 
 def test_the_second_matmul_is_cheaper_than_the_first() -> None:
-    """First use costs time once: the context, the library, the kernel."""
+    """The first matmul takes over 0.1 s for the first use, and the next under 1 ms."""
     with gpulab.virtual_gpu("H200"):
         a = torch.randn(64, 64, device="cuda")
         first_s = elapsed_s(lambda: a @ a)
@@ -340,7 +341,7 @@ def test_the_second_matmul_is_cheaper_than_the_first() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_mixed_devices_raise_as_on_hardware() -> None:
-    """The message is PyTorch's."""
+    """An operation on tensors of two devices raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         torch.ones(3, device="cuda") + torch.ones(3)
     assert str(error.value) == (
@@ -351,14 +352,14 @@ def test_mixed_devices_raise_as_on_hardware() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_too_large_a_tensor_runs_out_of_memory_as_on_hardware() -> None:
-    """The error is PyTorch's own class."""
+    """A tensor that does not fit raises ``torch.OutOfMemoryError``."""
     with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory"):
         torch.empty(1 << 40, device="cuda")
 
 
 @pytest.mark.usefixtures("gpu")
 def test_an_operation_without_a_model_is_named() -> None:
-    """The message names it and says what to do instead."""
+    """An operation without a model raises an error that names it, with advice."""
     with pytest.raises(NotModelledError) as error:
         torch.ones(3, 3, device="cuda").to_sparse()
     assert "the virtual GPU has no model of aten." in str(error.value)
@@ -367,14 +368,14 @@ def test_an_operation_without_a_model_is_named() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_autocast_on_the_cpu_still_works() -> None:
-    """Only the virtual device is concerned."""
+    """Autocast for the CPU casts host tensors inside the context."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_device_says_what_it_is() -> None:
-    """Name, capability, memory and cache are those that the driver of the real one reports."""
+def test_the_device_reports_its_properties() -> None:
+    """Name, capability, memory and cache are those that a real H200 reports."""
     properties = torch.cuda.get_device_properties(0)
     assert torch.cuda.get_device_name() == "NVIDIA H200"
     assert torch.cuda.get_device_capability() == (9, 0)
@@ -385,7 +386,7 @@ def test_the_device_says_what_it_is() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_memory_is_counted() -> None:
-    """A tensor counts while it lives."""
+    """A tensor's memory counts as allocated until the tensor is deleted."""
     before = torch.cuda.memory_allocated()
     x = torch.empty(1 << 20, device="cuda")
     assert torch.cuda.memory_allocated() - before == 4 << 20
@@ -395,7 +396,7 @@ def test_memory_is_counted() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_seeds_repeat_the_devices_random_numbers() -> None:
-    """The same seed gives the same numbers, and the host's generator is left alone."""
+    """Equal seeds give equal random numbers and do not change the host's generator."""
     host_state = torch.get_rng_state()
     torch.cuda.manual_seed(3)
     first = torch.randn(4, device="cuda").tolist()
@@ -405,8 +406,8 @@ def test_seeds_repeat_the_devices_random_numbers() -> None:
     assert torch.equal(torch.get_rng_state(), host_state)
 
 
-def test_leaving_the_context_gives_torch_back() -> None:
-    """Nothing of torch.cuda or time stays replaced, also after an error."""
+def test_leaving_the_context_restores_torch() -> None:
+    """After the context ``torch.cuda`` and ``time`` are the originals, also after an error."""
     names = ("is_available", "synchronize", "Stream", "Event", "get_device_properties")
     before = [getattr(torch.cuda, name) for name in names]
     bases, clock, to = torch.cuda.Event.__bases__, time.perf_counter, torch.Tensor.to
@@ -416,7 +417,7 @@ def test_leaving_the_context_gives_torch_back() -> None:
     assert (torch.cuda.Event.__bases__, time.perf_counter, torch.Tensor.to) == (bases, clock, to)
 
 
-def test_the_device_lives_on_from_one_context_to_the_next() -> None:
+def test_the_device_continues_in_the_next_context() -> None:
     """Tensors, values and the clock survive leaving and entering."""
     device = gpulab.virtual_gpu("H200")
     with device:
@@ -428,7 +429,7 @@ def test_the_device_lives_on_from_one_context_to_the_next() -> None:
 
 
 def test_entering_twice_is_one_context() -> None:
-    """The inner exit does not end the outer context."""
+    """Entering the same GPU twice is one context, which the outer exit ends."""
     device = gpulab.virtual_gpu("H200")
     with device, device:
         pass
@@ -441,7 +442,7 @@ def test_entering_twice_is_one_context() -> None:
 
 
 def test_a_second_virtual_gpu_inside_the_first_is_refused() -> None:
-    """Two devices cannot both stand behind torch.cuda."""
+    """Entering a second virtual GPU inside the first raises an error."""
     with gpulab.virtual_gpu("H200"), pytest.raises(VirtualGpuError) as error:
         gpulab.virtual_gpu("A100").__enter__()
     assert entered() is None
@@ -451,7 +452,7 @@ def test_a_second_virtual_gpu_inside_the_first_is_refused() -> None:
 
 
 def test_a_tensor_outside_its_context_is_refused() -> None:
-    """The message says where to use it."""
+    """Using a tensor outside its context raises an error with advice."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(3, device="cuda")
     with pytest.raises(VirtualGpuError) as error:
@@ -463,7 +464,7 @@ def test_a_tensor_outside_its_context_is_refused() -> None:
 
 
 def test_an_unknown_gpu_is_refused_by_name() -> None:
-    """Nothing is entered."""
+    """An unknown GPU raises an error that lists the known ones."""
     with pytest.raises(UnknownNameError) as error:
         gpulab.virtual_gpu("Voodoo")
     assert str(error.value) == (
@@ -475,7 +476,7 @@ def test_an_unknown_gpu_is_refused_by_name() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_timeit_and_sleep_use_virtual_time() -> None:
-    """Other timers measure the same clock, and sleeping takes no real time."""
+    """``timeit`` and ``time.sleep`` use the virtual clock."""
     import timeit
 
     assert elapsed_s(lambda: time.sleep(3600)) == pytest.approx(3600, abs=1e-6)
@@ -488,7 +489,7 @@ def test_timeit_and_sleep_use_virtual_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_other_threads_keep_real_time() -> None:
-    """The notebook's own threads live on while a cell runs in virtual time."""
+    """Another thread reads the real clock inside the context."""
     import threading
 
     readings: list[float] = []
@@ -500,7 +501,7 @@ def test_other_threads_keep_real_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_pinning_again_is_quick() -> None:
-    """The first pinned memory of a size takes milliseconds, the next some µs."""
+    """The first pinned block of a size takes milliseconds, and the next a few µs."""
 
     def pin() -> None:
         torch.empty(1 << 22, pin_memory=True)

@@ -1,4 +1,4 @@
-"""The pure functions of the widgets' scripts, by Node's own test runner."""
+"""The pure functions of the widgets' scripts pass their tests in Node's test runner."""
 
 import shutil
 import subprocess
@@ -9,10 +9,11 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "javascript"
 
 
-# Node's runner needs no package, and the browser's tests show what these cannot.
+# Node's own runner needs no npm package. If Node is missing, the browser tests still run the
+# scripts as a whole.
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_pure_functions_of_the_scripts() -> None:
-    """Times, sizes, ticks, scales, places and hits are right; the output names what is not."""
+    """Every JavaScript test passes; on a failure the message is Node's report."""
     files = sorted(map(str, FOLDER.glob("*.test.mjs")))
     assert len(files) >= 4
     command = ["node", "--no-warnings", "--test", *files]

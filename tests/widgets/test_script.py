@@ -1,4 +1,4 @@
-"""The script that all widgets share reaches the browser before the script of each."""
+"""Each widget's script is a module that contains the shared script and colours."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ PATHS = [Path(room.__file__).with_name(f"{name}.js") for name, room in ROOMS.ite
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_scripts_are_modules_with_a_render_function(tmp_path: Path) -> None:
-    """Each can be loaded, and makes nothing until it is asked."""
+    """Each script can be imported as a module and has a render function."""
     for path in PATHS:
         (tmp_path / f"{path.stem}.mjs").write_text(widgets.script(path), "utf-8")
     names = ", ".join(f"import('./{path.stem}.mjs')" for path in PATHS)
@@ -28,7 +28,7 @@ def test_scripts_are_modules_with_a_render_function(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_no_widget_has_colours_of_its_own(path: Path) -> None:
-    """All are those of the palette, so that they follow the theme; black and white are shadows."""
+    """A widget's script sets no colour itself: those of the palette follow the theme."""
     text = path.read_text("utf-8")
     assert "${LOOK}" in text
     assert "--jp-layout" not in text

@@ -47,7 +47,7 @@ BY_HAND = {
     "adam": (10, 130, 280),
 }
 PRODUCTS = ["matmul", "matmul_odd", "bmm", "conv1x1", "conv3x3", "conv_depthwise", "attention"]
-# What they write is not all that they move, or not a tensor of its own.
+# Their bytes are not those of inputs and outputs: they write into an input, or read only a part.
 UNUSUAL = {"copy", "scatter_add", "adam", "embedding", "linear", "attention"}
 
 
@@ -84,7 +84,7 @@ def test_the_catalogue_is_complete() -> None:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_flops_and_bytes(name: str) -> None:
-    """Arithmetic and traffic are those of the derivation."""
+    """FLOPs and bytes equal those that were derived by hand."""
     size, n_flops, n_bytes = BY_HAND[name]
     assert workload(name).flops(size) == n_flops
     dtype = workload(name).dtypes[0]
@@ -92,17 +92,17 @@ def test_flops_and_bytes(name: str) -> None:
 
 
 def test_a_row_of_the_table_is_read_once() -> None:
-    """Look-ups of more rows than there are read each row once and write all of them."""
+    """An embedding with more look-ups than rows reads each row once and writes every look-up."""
     n_bytes = 40_000 * 8 + (32_000 + 40_000) * 1024 * 4
     assert workload("embedding").bytes(40_000, "float32") == n_bytes
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_flops_agree_with_torch(name: str) -> None:
-    """Torch's own counter finds the same products; the softmax of attention it leaves out."""
+    """PyTorch's counter finds the same FLOPs, except that it leaves out the softmax."""
     size, n_flops, _ = BY_HAND[name]
     work = workload(name).make(size, "float32", "cpu")
-    # Of attention only the plain form is made of products that it counts.
+    # The counter sees the matmuls of attention only in its plain form.
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         work()
     softmax = 4 * 64 * size**2 if name == "attention" else 0
@@ -142,7 +142,7 @@ def test_the_virtual_gpu_agrees_with_float64() -> None:
 
 
 def test_work_runs_on_the_device_in_use() -> None:
-    """What is made for the GPU enqueues a kernel there, and its twin does not."""
+    """Work made for the GPU launches a kernel there, and work made for the CPU does not."""
     with virtual_gpu("H200") as virtual:
         on_gpu, on_cpu = (workload("add").make(1 << 20, "float16", at) for at in ("cuda", "cpu"))
         assert on_gpu().device == torch.device("cuda:0")
@@ -175,7 +175,7 @@ def test_a_wrong_result_is_found(dice: Workload, wrong: Callable[..., Any]) -> N
     ],
 )
 def test_a_wrong_choice_is_found(name: str, wrong: Callable[..., Any]) -> None:
-    """Indices, masks and places that are wrong do not agree, though values may look right."""
+    """Wrong indices, masks or places are found, even if the values look right."""
     listed = with_call(workload(name), wrong)
     assert not listed.check(BY_HAND[name][0] * 100, device="cpu").agrees
 
@@ -195,13 +195,13 @@ def in_turn(listed: Workload, *calls: Callable[..., Any], **parts: Any) -> Workl
 
 
 def test_the_reference_has_inputs_of_its_own() -> None:
-    """Even in float64 on the CPU, what the work writes into its input changes no reference."""
+    """Work that writes into its input does not change the reference, even in float64."""
     listed = in_turn(workload("exp"), lambda x: x.mul_(2), lambda x: x.mul_(3))
     assert not listed.check(4, "float64", "cpu").agrees
 
 
 def test_equal_elements_may_be_named_in_either_order() -> None:
-    """An index that points to another element of the same value is as good."""
+    """If two elements are equal, the index of either one is right."""
     listed = in_turn(
         workload("argmax"),
         torch.argmax,
@@ -212,7 +212,7 @@ def test_equal_elements_may_be_named_in_either_order() -> None:
 
 
 def test_a_step_of_the_optimizer_that_does_nothing_is_found() -> None:
-    """What is compared is how far the parameters moved, not where they are."""
+    """An optimizer step is checked by how far the parameters moved."""
     listed = workload("adam")
 
     def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
@@ -230,7 +230,7 @@ def test_a_step_of_the_optimizer_that_does_nothing_is_found() -> None:
 
 
 def test_tf32_is_allowed_where_torch_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding to TF32 is no fault on a GPU while torch's switch for it is on."""
+    """While TF32 is allowed in PyTorch, the tolerance on a GPU includes its rounding."""
     allowed = []
     with virtual_gpu("H200", max_value_elements=1 << 26, value_budget_s=1):
         for switch in (True, False):
@@ -241,20 +241,20 @@ def test_tf32_is_allowed_where_torch_uses_it(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_half_types_are_summed_in_single() -> None:
-    """More terms loosen the tolerance of a half type by what float32 loses, no more."""
+    """The tolerance of half types grows with the number of terms as that of float32 does."""
     allowed = workload("mean").check(10_000, "float16", "cpu").allowed
     assert allowed == pytest.approx(4 * (2**-10 + 2**-23 * 100))
 
 
 def test_an_agreement_is_readable() -> None:
-    """It says how far apart the results are and what was allowed."""
+    """An agreement shows the difference of the results and the tolerance."""
     assert str(Agreement(1e-7, 4e-7)) == "agrees with float64: 1.0e-07 apart, 4.0e-07 allowed"
     assert str(Agreement(1.0, 4e-7)) == "DIFFERS from float64: 1.0e+00 apart, 4.0e-07 allowed"
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_every_derivation_says_flops_and_bytes(name: str) -> None:
-    """A reader can follow both counts, and sizes for a sweep rise."""
+    """Each derivation explains FLOPs and bytes, and the sizes for a sweep are sorted."""
     listed = workload(name)
     assert "\nFLOPs: " in listed.derivation
     assert "\nBytes: " in listed.derivation
@@ -262,7 +262,7 @@ def test_every_derivation_says_flops_and_bytes(name: str) -> None:
 
 
 def test_inputs_repeat_with_a_generator() -> None:
-    """The same generator draws the same inputs, and leaves torch's own one alone."""
+    """The same generator gives the same inputs, and PyTorch's own generator is not used."""
     state = torch.get_rng_state()
     draws = [
         workload("add").setup(10, "float32", "cpu", generator=torch.Generator().manual_seed(1))
@@ -274,12 +274,12 @@ def test_inputs_repeat_with_a_generator() -> None:
 
 
 def test_the_title_names_it_all() -> None:
-    """Operation, size and type stand in one line."""
+    """The title contains operation, size and type."""
     assert workload("softmax").title(16, "bfloat16") == "softmax n=16 bfloat16"
 
 
 def test_unknown_names_are_refused() -> None:
-    """A misspelt operation is answered with the nearest and all others."""
+    """An unknown operation is refused, with the nearest name and all names."""
     with pytest.raises(UnknownNameError) as error:
         workload("softmix")
     listed = ", ".join(sorted(BY_HAND))
@@ -289,7 +289,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 def test_unknown_types_are_refused() -> None:
-    """A type without a kernel is answered with those that have one."""
+    """A type that the operation has no kernel for is refused, with the types that it has."""
     with pytest.raises(UnknownNameError) as error:
         workload("fft").make(16, "float16", "cpu")
     assert str(error.value) == (
@@ -298,7 +298,7 @@ def test_unknown_types_are_refused() -> None:
 
 
 def test_sizes_below_one_are_refused() -> None:
-    """No operation has a size of zero."""
+    """A size below 1 is refused."""
     with pytest.raises(InvalidOptionError) as error:
         workload("add").make(0, "float32", "cpu")
     assert str(error.value) == "size=0; it must be a whole number, at least 1"

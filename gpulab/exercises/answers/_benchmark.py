@@ -17,6 +17,7 @@ from gpulab.units import counted, format_time
 Work = Callable[[], object]
 
 RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "measure")
+# Lesson 08b names this limit to the learner: 15 %, and the floor of a pair of events.
 _TOLERANCE = 0.15
 _FLOOR_S = 6e-6  # a pair of events reads at most so much more than the work between them takes
 _MIB = 2**18  # number of elements of 4 bytes in one MiB
@@ -151,6 +152,7 @@ def _stopwatch(answer: Work) -> Diagnosis | None:
             f"It returned the time of all {counted(n_calls, 'call')}. Divide by their number."
         )
         return Diagnosis("not-divided", message)
+    # Launch and work are both right here: whether it waits is the question of the next rung.
     if value_s > 2 * true_s:
         return Diagnosis("unexplained", _said("work", value_s, true_s))
     return None
@@ -220,6 +222,7 @@ def _clock(answer: Work) -> Diagnosis | None:
         )
         return Diagnosis("no-clock", message)
     known = [float(each) for each in (before, after) if each is not None]
+    # A settled clock moves by 1 or 2 % by itself, so 3 % is the same clock, as for gpulab.clocks.
     if not 0.97 * min(known) <= reading.clock_mhz <= 1.03 * max(known):
         message = (
             f"It returned {reading.clock_mhz:g} MHz, while the work ran at about "
@@ -244,6 +247,7 @@ def _flush(answer: Work) -> Diagnosis | None:
 
 def _sleep(answer: Work) -> Diagnosis | None:
     """Expect a time without gaps between small kernels, although Python launches more slowly."""
+    # Many kernels: the gaps add up, and the floor of the events is added only once.
     work = _small_kernels(30)
     true_s = _true_s(work, cache="cold")
     value_s = _seconds(_try(answer, work))
@@ -259,6 +263,7 @@ def _sleep(answer: Work) -> Diagnosis | None:
 
 def _measure(answer: Work) -> Diagnosis | None:
     """Expect the times that gpulab.measure finds, for several works."""
+    # One work each that is limited by arithmetic, by memory and by its launches.
     works = {
         "a matmul of 2,048 x 2,048": _matmul(2048),
         "a sum of 64 MiB": _sum(64 * _MIB),
@@ -363,6 +368,7 @@ def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkT
     return BenchmarkTrial(value, error, len(calls), len(elapsed), timers[0] if timers else "")
 
 
+# A function of its own, because its code marks where the search for finished timers ends.
 def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | None]:
     try:
         return answer(fn), None
@@ -394,6 +400,8 @@ def _slow_at_first(length_ms: float) -> Work:
 def _hot_matmul() -> Work:
     import torch
 
+    # It reaches the power limit. With lighter work the clock would be the same at any moment, and
+    # reading it too early would not show.
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
     return lambda: a @ a
 

@@ -131,6 +131,7 @@ class Letters:
     def _explain(self, given: frozenset[str]) -> Verdict:
         mistakes = [self.wrongly_in[key] for key in self.wrongly_in if key in given]
         mistakes += [self.missing[key] for key in self.missing if key not in given]
+        # The others are counted but not named, or a learner could solve it by trying.
         more = len(mistakes) - 1
         tail = f" ({more} more to find after this one.)" if more else ""
         return Diagnosis(mistakes[0].code, mistakes[0].message + tail).verdict()
@@ -202,6 +203,7 @@ class Table:
         """Return the verdict on wrong keys, by the first position at which a value differs."""
         more = f" (Wrong so far: {', '.join(sorted(bad))}.)"
         pairs = {key: (words, _words(self.right[key])) for key, words in bad.items()}
+        # Of two words the first decides: a cure, for example, follows from the cause before it.
         first = {
             key: next(i for i, (a, b) in enumerate(zip(*pair, strict=True)) if a != b)
             for key, pair in pairs.items()
@@ -299,6 +301,8 @@ def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
         return True
     # 15 digits is what a float keeps of a decimal number, so no rounding error looks like a digit.
     digits, _, _exponent = f"{given:.15g}".replace(".", "").partition("e")
+    # Zeros at the end may be rounded digits, so they do not count. One digit is too few: 40 would
+    # be right for 44.
     n_digits = max(len(digits.strip("-0")), 2)
     return isclose(float(f"{value:.{n_digits - 1}e}"), given, rel_tol=1e-9)
 
@@ -329,6 +333,7 @@ def read_number(answer: object) -> float | None:
 
 def _letters(answer: object) -> frozenset[str] | None:
     if isinstance(answer, str):
+        # Learners also write "ac" or "a, c" in place of a set.
         answer = [mark for mark in answer if mark.isalnum()]
     if not isinstance(answer, Iterable) or isinstance(answer, Mapping):
         return None
@@ -345,5 +350,6 @@ def _key(key: object) -> str:
 def _words(value: object) -> tuple[str, ...]:
     parts = (value,) if isinstance(value, str) else value
     if not isinstance(parts, Iterable):
+        # Text that no table allows, so that a number is refused like any other wrong word.
         return (repr(value),)
     return tuple(str(part).strip().lower() for part in parts)

@@ -17,5 +17,6 @@ def fresh_h200(*, first_use: bool = False) -> Iterator[None]:
     """
     from gpulab import virtual
 
+    # Only one virtual machine at a time can replace torch.cuda, so leave the one in use first.
     with device.outside(), virtual.virtual_gpu("H200", first_use=first_use):
         yield

@@ -16,6 +16,7 @@ from gpulab.exercises.answers._forms import (
 
 __all__ = ["CaseFunction", "run_on_cases"]
 
+# Results are computed and not measured, so this only has to allow for another order of operations.
 _TOLERANCE = 1e-3
 
 CaseArguments = tuple[Any, ...]  # the arguments of one call
@@ -121,6 +122,7 @@ def _same(result: object, expected: object) -> bool:
         return isinstance(result, str) and result.strip().lower() == expected
     number, wanted = read_number(result), read_number(expected)
     if number is None or wanted is None:
+        # Neither is a number: None agrees with None, and with nothing else.
         return result is expected
     return isclose(number, wanted, rel_tol=_TOLERANCE)
 

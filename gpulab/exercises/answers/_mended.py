@@ -23,6 +23,7 @@ MendedProgram = Callable[..., object]
 _UNITS = ((1e3, "milliseconds", "ms"), (1e6, "microseconds", "µs"))
 
 
+# Hidden, because a program could be fitted to the one work that the notebook shows.
 @dataclass(frozen=True, slots=True)
 class HiddenWork:
     """Arguments for a repaired program that the learner has not seen.
@@ -87,6 +88,7 @@ class MendedTrial:
         """The kinds of data races that the program has on the first work."""
         from gpulab.sanitizer import hazards
 
+        # One work is enough: the race detector goes by order and not by time.
         with fresh_h200():
             arguments = self.mended.works[0].make()
             with hazards() as found:
@@ -239,8 +241,10 @@ class Mended:
                 and all(map(self.agree, value, expected))
             )
         if isinstance(expected, torch.Tensor):
+            # Exactly, because the numbers in a tensor show which data a program has read.
             return isinstance(value, torch.Tensor) and torch.equal(value, expected)
         number, wanted = read_number(value), read_number(expected)
+        # read_number accepts "3 ms", but a program must return a number.
         if number is None or wanted is None or isinstance(value, str) or not isfinite(number):
             return False
         # The floor is allowed upwards only: events add to a time and take nothing from it.

@@ -19,6 +19,7 @@ from gpulab.units import counted
 # A million cycles take about half a millisecond at 2 GHz. Only ratios of times are judged, so the
 # clock of the GPU does not matter.
 _WORK_CYCLES = 4_000_000
+# Five times the work, so that no reading with the backlog in it is taken for the work alone.
 _BACKLOG_CYCLES = 20_000_000
 # A reading may contain the launch and the wake-up of the host: microseconds, and the work takes
 # milliseconds.
@@ -194,6 +195,7 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
     with device.active():
         spin(1)  # so that the first timed call does not pay for loading the kernel
         work_s = stopwatch_s(partial(spin, _WORK_CYCLES))
+        # Timed by itself, because waiting for the backlog below would leave the queue empty.
         backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
         if backlog:
             spin(_BACKLOG_CYCLES)
@@ -204,6 +206,7 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
     return FunctionTrial(value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s)
 
 
+# A function of its own, because its code marks where the search for finished timers ends.
 def _call(
     function: Callable[..., object], work: Callable[[], None]
 ) -> tuple[object, Exception | None]:

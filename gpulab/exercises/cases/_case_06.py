@@ -39,6 +39,7 @@ def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow:
         nonlocal n_steps
         n_steps += 1
         length_ms = slow_ms if n_steps % period >= period - n_slow else fast_ms
+        # Longer than a slow step, so that the maximum of the samples is not the slow mode.
         spin(round((5 * slow_ms if n_steps == 30 else length_ms) * _CYCLES_PER_MS))  # noqa: PLR2004  # once
 
     return step
@@ -117,6 +118,7 @@ def _show(value: Any) -> str:  # noqa: ANN401  # what a learner returned
 
 _WORKS: tuple[tuple[str, Callable[[], Work]], ...] = (
     ("a step that is slow once in five", lambda: decoder(0.3, 1.2, 5)),
+    # Slow most of the time, so that the median of all samples is not the time of a fast step.
     ("a step that is slow three times in five", lambda: decoder(0.2, 0.5, 5, 3)),
 )
 

@@ -21,7 +21,7 @@ def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
     >>> from gpulab import virtual
     >>> from gpulab.exercises import cases
     >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     len(cases.rival_matmuls())  # doctest: +SKIP
+    ...     len(cases.rival_matmuls())
     2
     """
     import torch
@@ -171,6 +171,7 @@ EXERCISES = (
                 ),
             ),
             show=lambda value: f"{value:.3f} times",
+            # The order changes the ratio by 8 to 9 %, which the usual 10 % would accept.
             tolerance=0.025,
             first_use=True,
         ),

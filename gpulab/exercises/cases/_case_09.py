@@ -58,6 +58,7 @@ def requests(n_requests: int = 6) -> list[Any]:
 def _serve(model: RequestModel, inputs: Requests, how: str) -> tuple[Any, Any]:
     import torch
 
+    # A clone, because copying requests into the first one would overwrite it.
     static = inputs[0].clone()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -245,6 +246,8 @@ EXERCISES = (
                 ),
             ),
             show=lambda value: f"{format_time(value[0])} for each of {len(value[1])} requests",
+            # The answers decide here. The time must only show that there is a graph: a loop
+            # without one takes more than six times as long.
             tolerance=0.4,
         ),
         hints=(

@@ -114,6 +114,7 @@ EXERCISES = (
             why="Your number is the kernel's, for the short one too, and it does not depend on "
             "how many calls are waiting.",
             works=(
+                # So short that a launch and a wake-up in each sample show.
                 HiddenWork("a kernel of 25 µs", lambda: (kernel(25.0),)),
                 HiddenWork("a kernel of 90 µs", lambda: (kernel(90.0),)),
             ),
@@ -153,6 +154,7 @@ EXERCISES = (
                             isinstance(value, float) and value > 10 * wanted  # type: ignore[operator]  # seconds
                             for value, wanted in zip(trial.values, trial.expected, strict=True)
                         )
+                        # Milliseconds are too large as well, and have a diagnosis of their own.
                         and not trial.is_in_unit(1e3)
                     ),
                     Diagnosis("not-divided", "Divide the time of the loop by its calls."),
@@ -160,6 +162,7 @@ EXERCISES = (
             ),
             show=format_time,
             tolerance=0.1,
+            # Events may add this to a kernel; a wait in each call adds more than twice as much.
             floor=3e-6,
         ),
         hints=(

@@ -127,6 +127,8 @@ def _user() -> str:
 
 def _account(learner: str) -> str:
     """Return a hash of the current user account: a class shares its files without names."""
+    # With the learner's id in it, one account has another hash in each file: hashes of two files
+    # do not show that one person wrote both.
     return hashlib.sha256(f"{learner}:{_user()}".encode()).hexdigest()[:16]
 
 
@@ -268,7 +270,13 @@ def _why_other(path: Path, contents: Contents) -> str:
 
 @cache
 def journal() -> LearnerJournal:
-    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only."""
+    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only.
+
+    Examples
+    --------
+    >>> journal() is journal()
+    True
+    """
     return LearnerJournal(None if jupyter_kernel() is None else Path.cwd() / way_home())
 
 
@@ -277,6 +285,11 @@ def way_home() -> str:
     """Return the relative path from a notebook to the folder of the lessons, "" or "../".
 
     The cases are in a subfolder and use the same file as the lessons.
+
+    Examples
+    --------
+    >>> way_home()  # outside Jupyter
+    ''
     """
     folder = Path.cwd()
     is_inside = not (folder / FIRST_LESSON).exists() and (folder.parent / FIRST_LESSON).exists()

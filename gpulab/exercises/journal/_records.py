@@ -73,6 +73,7 @@ class Guess(Saved):
     @property
     def said(self) -> tuple[object, ...]:
         """The fields in which two equal guesses agree."""
+        # Not the unit: the number is in seconds, so 0.3 ms and 300 µs are one guess.
         return (self.number, self.choice, self.confidence, self.strokes)
 
 
@@ -197,5 +198,6 @@ def from_line(line: bytes) -> Record | None:
         data = parse_json(line)
         kind = _KINDS.get(str(data.get("schema"))) if isinstance(data, dict) else None
         return None if kind is None else kind.from_dict(data)
+    # Records of a newer gpulab are passed over too, and stay in the file for that version.
     except (DamagedDataError, SchemaVersionError):
         return None

@@ -10,6 +10,7 @@ from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswer
 # An H200 blocked at the 1,022nd pending launch; other drivers differ by a few. This range is used
 # only if the learner gives no readings.
 _USUAL_RANGE = (1000.0, 1050.0)
+# Learners read the number off a plot.
 _TOLERANCE = 0.05
 # A blocked call is 100 times as long as usual, or the median of 21 calls is 1.8 times as long.
 _FAR_LONGER, _SLOWER, _STAYS = 100, 1.8, 21

@@ -21,6 +21,7 @@ _IDLE_ENOUGH = 0.5  # a reading below half of the work cannot contain the work
 
 def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
     """Return which wait is missing, by the readings on an idle and on a busy GPU, or None."""
+    # The time of the backlog alone: a function reads it that waits only before the work.
     queued = busy.backlog_s / busy.work_s
     if idle.ratio is not None and idle.ratio < _IDLE_ENOUGH:
         return _WAITED_BEFORE if near(busy.ratio, queued) else _LAUNCH_ONLY
@@ -141,6 +142,7 @@ SNIPPET_QUIZ = Exercise(
                 "waits for them too.",
             ),
             ("c", "work and backlog"): _IDLE_QUEUE,
+            # All wrong words, except "an error" in e, which has its own diagnosis below.
             **dict.fromkeys((("d", word) for word in _READS[:4]), _ASKED_TOO_EARLY),
             **dict.fromkeys((("e", word) for word in _READS[:3]), _OTHER_STREAM),
             ("e", "an error"): Diagnosis(

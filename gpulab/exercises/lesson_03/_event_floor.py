@@ -43,6 +43,7 @@ class EventFloor:
         'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
         "your own frame with kernel_s and pair_s, pass it as readings=."
     )
+    # Most floors are within 20 % of their median; an empty pair and whole readings are not.
     tolerance: float = 0.2
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:
@@ -73,8 +74,10 @@ class EventFloor:
             return _UNITS
         if any(self._near(number_s, value_s) for value_s in empty_s):
             return _EMPTY
+        # 1 %, because the number was copied from the table. More could take a floor for a reading.
         if any(abs(number_s - value_s) <= 0.01 * value_s for value_s in pairs_s):
             return _READING
+        # No floor is a second long, and every ratio of these columns is above 1.
         return _RATIO if number_s > 1 else None
 
 

@@ -63,6 +63,7 @@ EVENT_TIME = Exercise(
         "does not count, and neither does the wake-up of the host.",
         explain=_explain_events,
         errors=(
+            # The words of PyTorch for an event that is not completed, and those of CUDA.
             ("must be completed", _NO_SYNCHRONIZE),
             ("not ready", _NO_SYNCHRONIZE),
             ("enable_timing", _NO_TIMING),

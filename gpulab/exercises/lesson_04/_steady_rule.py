@@ -22,6 +22,7 @@ class SteadyRule:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Run the function on every loop, and explain the first wrong result."""
+        # Copies, because the function may sort its list or remove samples from it.
         cases = [(list(trace.samples_s),) for trace in traces()]
         found, verdict = run_on_cases(answer, cases, self.how)
         if verdict is not None:
@@ -76,9 +77,11 @@ def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
         )
     if index > trace.last:
         return _OUTLIER if trace.trap == "late outlier" else _late(trace, index)
+    # The calls around the lucky one take three times the level, so this is the lucky one itself.
     if trace.trap == "lucky sample" and trace.samples_s[index] < 2 * level_s:
         return _LUCKY
     mean_s = fmean(trace.samples_s)
+    # It starts at the first sample below the mean of all, right after one above it.
     if index > 0 and trace.samples_s[index - 1] >= mean_s > trace.samples_s[index]:
         return _MEAN
     return Diagnosis(

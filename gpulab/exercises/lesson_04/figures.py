@@ -58,6 +58,14 @@ def iterations(
         Number of iterations to leave out, by series. A ring marks the first that counts.
     relative
         Whether to divide each series by its shortest call.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> from gpulab.exercises.lesson_04 import traces
+    >>> ax = iterations(traces.two_runs(), Canvas().subplots())
+    >>> ax.get_ylabel()
+    'time per call (µs)'
     """
     need(record, _COLUMNS)
     scale, unit = unit_of(record["duration_s"])
@@ -96,6 +104,14 @@ def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes
         The axes to plot on.
     n_bins
         Number of bins, which all series share.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> from gpulab.exercises.lesson_04 import traces
+    >>> ax = histograms(traces.two_runs(), Canvas().subplots())
+    >>> ax.get_xlabel()
+    'time per call (times the shortest)'
     """
     need(record, _COLUMNS)
     times = record.groupby("series", sort=False)["duration_s"]
@@ -123,6 +139,15 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         Table with columns ``what``, ``first_s`` and ``second_s``.
     ax
         The axes to plot on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> record = pd.DataFrame({"what": ["context"], "first_s": [0.3], "second_s": [4e-6]})
+    >>> ax = first_uses(record, Canvas().subplots())
+    >>> ax.get_xlabel()
+    'time per call (ms)'
     """
     need(record, ("what", "first_s", "second_s"))
     scale, unit = unit_of([*record["first_s"], *record["second_s"]])
@@ -220,8 +245,11 @@ def draw_first_uses() -> "Series":
 
     Examples
     --------
+    >>> import gpulab
     >>> from gpulab.exercises import lesson_04 as lab
-    >>> lab.draw_first_uses()  # doctest: +SKIP
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     lab.draw_first_uses()
+    7 of 7 results
     """
     from gpulab import device, live
     from gpulab.exercises.lesson_04 import first_use

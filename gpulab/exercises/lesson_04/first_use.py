@@ -47,15 +47,17 @@ def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
     --------
     >>> import gpulab
     >>> from gpulab.exercises import lesson_04 as lab
-    >>> gpulab.use("H200")  # doctest: +SKIP
-    >>> lab.in_a_new_process(lambda: [1.0, 2.0])  # doctest: +SKIP
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     lab.in_a_new_process(lambda: [1.0, 2.0])
     [1.0, 2.0]
     """
     virtual = device.current().virtual
     if virtual is None:
+        # The source is passed on, because a new process cannot import a function of a notebook.
         code = f"import time, torch\n{inspect.getsource(function)}\nprint(*{function.__name__}())"
         lines = _lines_of((sys.executable, "-c", code))
         return [float(word) for line in lines for word in line.split()]
+    # This makes another virtual GPU of the same kind, on which nothing was used yet.
     device.use(virtual.spec.name)
     with device.active():
         return [float(number) for number in function()]
@@ -72,6 +74,14 @@ def measured() -> Iterator[Cost]:
     ------
     subprocess.CalledProcessError
         If the new process fails. A note contains its error.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"), closing(measured()) as costs:
+    ...     first = next(costs)
+    >>> first["what"], first["first_s"] > 100 * first["second_s"]
+    ('context', True)
     """
     virtual = device.current().virtual
     if virtual is None:
@@ -83,7 +93,16 @@ def measured() -> Iterator[Cost]:
 
 
 def one_by_one() -> Iterator[Cost]:
-    """Yield the first and the second use of each name in this process, where it must be new."""
+    """Yield the first and the second use of each name in this process, where it must be new.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     first = next(one_by_one())
+    >>> first["what"], first["first_s"] > 100 * first["second_s"]
+    ('context', True)
+    """
     for name, work in zip(NAMES, _works(), strict=True):
         first_s, second_s = (_once_s(work) for _ in range(2))
         yield {"what": name, "first_s": first_s, "second_s": second_s}
@@ -141,4 +160,5 @@ def _lines_of(command: Sequence[str]) -> Generator[str, None, None]:
 if __name__ == "__main__":
     for cost in one_by_one():
         sys.stdout.write(f"{json.dumps(cost)}\n")
+        # A pipe is written in blocks, so the figure would not grow before the process ends.
         sys.stdout.flush()

@@ -138,6 +138,7 @@ def compared_clocks(recorded: "pd.DataFrame") -> str:
     >>> lab.compared_clocks(lab.recorded_settled_clocks())
     'a higher clock'
     """
+    # The lowest clock of one against the highest of the other: only ranges that are apart differ.
     zeros_mhz, random_mhz = (
         recorded["lowest_mhz"]["zeros"],
         recorded["highest_mhz"]["random numbers"],

@@ -48,6 +48,7 @@ class RegimeFilter:
             return no_function(answer, self.how)
         samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
         try:
+            # A copy, because the function may sort its list or remove samples from it.
             diagnosis = _explain_kept(answer(list(samples_s), _at(*_SAMPLES_MHZ)), samples_s)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
             return raised(error).verdict()

@@ -94,8 +94,12 @@ def live_staircase(
 
     Examples
     --------
+    >>> import gpulab, torch
     >>> from gpulab.exercises import lesson_06 as lab
-    >>> lab.live_staircase(works, "hot", title="A staircase", l2_mib=60)  # doctest: +SKIP
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(1 << 20, device="cuda")
+    ...     lab.live_staircase({4: x.sum}, "hot", title="A staircase", l2_mib=60)
+    1 of 1 result
     """
     return live_series(
         per_megabyte(works, cache),

@@ -57,6 +57,7 @@ def run(flush: Callable[[], object]) -> FlushTrial:
     """Time the layer on the GPU in use: hot, after two known flushes, and after the learner's."""
     with device.active():
         l2_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        # A multiple of 64, so that the library needs no kernel for odd sizes.
         n_rows = max(64, int(_SHARE * l2_bytes) // (_WIDTH * _ELEMENT_BYTES) // 64 * 64)
         weight = torch.randn(n_rows, _WIDTH, device="cuda", dtype=torch.half)
         row = torch.randn(1, _WIDTH, device="cuda", dtype=torch.half)
@@ -69,6 +70,7 @@ def run(flush: Callable[[], object]) -> FlushTrial:
             flush()  # the first call may allocate a buffer, which must not be counted
             with _TouchedBytes() as touched:
                 flush()
+            # With "hot", measure flushes nothing itself: the learner's flush decides the state.
             own = _read(work, cache="hot", setup=flush)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
             return FlushTrial(hot_s, clean_s, dirty_s, nan, error)

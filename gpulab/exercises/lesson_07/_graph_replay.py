@@ -12,6 +12,7 @@ from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 _N_ROUNDS = 4
 # First number of the input at the capture, and of two later inputs. The results are small whole
 # numbers, which float32 represents exactly, so they can be compared for equality.
+# With only one later input, a copy after the replay would look like an input that is never copied.
 _STARTS = (1, 100, 1_000)
 
 

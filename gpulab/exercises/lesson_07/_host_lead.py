@@ -130,6 +130,7 @@ def _asked(
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
         message = f"Your function returned {value!r}; it must return a number of clock cycles."
         return Diagnosis("no-number", message)
+    # A very small number is probably in seconds, which is explained first, even if it is a guess.
     return float(value) if calls or float(value) < _SECONDS else _GUESS
 
 

@@ -39,6 +39,8 @@ class DoubleBuffer:
         seen = run(answer)
         if seen.error is None and not seen.n_filled and not seen.n_computed:
             return unanswered(self.how)
+        # Races before wrong values: they are the cause, and the values may be right by luck. The
+        # detector gets a run of its own, because it follows each operator, which slows launches.
         found = _broken(seen) or _unordered({h.kind for h in hazards_of(answer)}, seen)
         found = found or _without_order(seen)
         n_tries = 1

@@ -83,8 +83,17 @@ def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
 
     Examples
     --------
+    >>> import gpulab
     >>> from gpulab.exercises import lesson_08 as lab
-    >>> lab.draw_overlap({"mine": lab.pipelines.run(pipeline)})  # doctest: +SKIP
+    >>> def pipeline(slots, copying, fill, compute, n_steps):
+    ...     for step in range(n_steps):
+    ...         fill(slots[0].pinned, step)
+    ...         slots[0].on_device.copy_(slots[0].pinned)
+    ...         compute(slots[0].on_device, step)
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     figure = lab.draw_overlap({"mine": lab.pipelines.run(pipeline, n_steps=2)})
+    >>> figure.caption.partition(";")[0]
+    'mine: 0 of 2 steps computed on wrong data'
     """
     import pandas as pd
 

@@ -39,7 +39,9 @@ def operations_needed(record: Crossover) -> "pd.DataFrame":
     ]
     cpu, bare, moved = by_size
     sizes = sorted(cpu.keys() & bare.keys() & moved.keys())
+    # By noise a time with transfers may be below one without; a negative cost would make no sense.
     rows = [(n, cpu[n], bare[n], max(moved[n] - bare[n], 0.0)) for n in sizes]
     frame = pd.DataFrame(rows, columns=["size", "cpu_s", "gpu_s", "transfers_s"])
     needed = [n_needed(*case) for _, *case in rows]
+    # A type that can be missing: in an ordinary column, None would turn all numbers into floats.
     return frame.assign(operations=pd.array(needed, dtype="Int64")).set_index("size")

@@ -118,6 +118,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
             places = (often["size_kib"], often["row"])
             ax.plot(*places, **signs | {"linestyle": ":"})
     signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none", "markersize": 8}
+    # Empty lines, so that the legend names each sign once, whichever series has it.
     for kind in dict.fromkeys(record["kind"]):
         if kind in _EDGES:
             ax.plot(
@@ -216,6 +217,7 @@ def short(crossing: Crossing | None) -> str:
 def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, object]]:
     ends = {"always": crossing.first, "never": crossing.last}
     size = ends.get(crossing.kind, crossing.size)
+    # An interval may reach beyond the sizes that were compared, where nothing is known.
     low = size if crossing.low is None else max(crossing.low, crossing.first)
     high = size if crossing.high is None else min(crossing.high, crossing.last)
     several = crossing.kind == "several"

@@ -42,6 +42,7 @@ class ReadOff:
     @property
     def how(self) -> str:
         """How to write the answer."""
+        # Any numbers will do here: only the names are shown, and asking must not compute the key.
         return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED).how
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:
@@ -49,6 +50,7 @@ class ReadOff:
         return _key()(answer, readings)
 
 
+# Computed when first needed, from the recording that the explorer shows, so that both agree.
 @cache
 def _key() -> Quantities:
     from gpulab.scaling import crossover

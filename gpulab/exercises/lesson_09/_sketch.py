@@ -7,6 +7,7 @@ import numpy as np
 from gpulab.exercises._drawings import Curves, Points, SketchAxes, Term
 from gpulab.scaling import Crossover
 
+# Over the nine powers of two of the axis, neighbouring sizes differ by 1.6 %.
 _N_STEPS = 400
 
 

@@ -83,6 +83,7 @@ def _chain(grown: bool, rounded: bool) -> SlowProgram:  # noqa: FBT001 # as abov
 
 
 def _matmul(grown: bool, rounded: bool) -> SlowProgram:  # noqa: FBT001 # as above
+    # 8191: sixteen times as many elements, and still odd.
     side = (_SIDE + 1) * 4 - 1 if grown else _SIDE
     side = _rounded(side) if rounded else side
     x, y = (torch.randn(side, side, device="cuda", dtype=torch.half) for _ in range(2))

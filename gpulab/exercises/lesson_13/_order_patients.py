@@ -16,6 +16,7 @@ Double = Callable[["Tensor"], "Tensor"]
 _BUSY_CYCLES = 4_000_000
 
 
+# For programs in which a wrong value has only one likely cause.
 def _any_value(_trial: MendedTrial) -> bool:
     return True
 
@@ -29,6 +30,7 @@ def _sum_of_double(x: "Tensor", double: Double) -> float:
 
 
 def _busy_numbers(n: int) -> "tuple[Tensor]":
+    # This keeps the copy in the queue, so that a host that does not wait reads too early.
     x = numbers(n)
     spin(_BUSY_CYCLES)
     return (x.add_(1),)
@@ -154,6 +156,7 @@ FREED = Exercise(
 
 def _busy_batches(n_batches: int) -> "tuple[list[Tensor]]":
     spin(_BUSY_CYCLES)
+    # The copies wait behind the kernel, so that a buffer that is refilled too early shows.
     return (batches(n_batches),)
 
 
@@ -229,6 +232,7 @@ ENDLESS = Exercise(
             ),
         ),
         show=repr,
+        # How often it is launched depends on how fast the host asks.
         tolerance=0.3,
         errors=(
             (

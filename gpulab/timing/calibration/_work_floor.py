@@ -54,6 +54,8 @@ class Floor:
     def joined(self, later: "Floor") -> "Floor":
         """Return the mean of this floor and a later one, with the wider of the two intervals."""
         value_s = (self.value_s + later.value_s) / 2
+        # Not narrower for being two: most of each interval is how much kernels differ, which both
+        # share.
         aside_s = max(self.high_s - self.low_s, later.high_s - later.low_s) / 2
         return replace(
             self,
@@ -64,6 +66,7 @@ class Floor:
         )
 
 
+# Two batches of the sampler. 12 calls and the session take 23 ms on an H200 (docs/floor.md).
 _N_CALLS = 12
 _N_LEAST = 6
 _NS = 1e-9
@@ -76,6 +79,8 @@ _SLOWED_S = 1.5e-6
 SESSION_S = 0.12e-6
 # Limits for the floor of work on one stream. A value outside them is not a floor: the records and
 # the events saw different work.
+# The floors seen on an H200 were between 1.3 µs (a fill of 4 kB) and 7.9 µs (pinned copies):
+# docs/floor.md.
 _LEAST_S, _MOST_S = 0.5e-6, 9e-6
 # How much the floor of one kernel, and of several kernels with their pauses, differs between two
 # batches of calls; and by which share of the work two batches a tenth of a second apart differ.
@@ -188,6 +193,8 @@ def work_floor(calls: RecordedCalls, readings_s: list[float]) -> Floor:
     spans_s = [call.span_s for call, _ in calls]
     inside_s = [reading_s - call.span_s - SESSION_S for call, reading_s in calls]
     outside_s = median(readings_s) - median(spans_s)
+    # A single kernel has no pauses that the session could stretch, so the readings without the
+    # profiler can be used, which do not contain the session's own 0.12 µs.
     is_one = all(call.n_records == 1 for call, _ in calls)
     if is_one and abs(outside_s - median(inside_s)) <= _SLOWED_S:
         value_s, varying_s, error_s = outside_s, spans_s, _ERROR_S

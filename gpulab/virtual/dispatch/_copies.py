@@ -102,6 +102,7 @@ def to_device(
     machine = active()
     storage = Storage(machine, gpu, layout.span_bytes, missing_by_size(machine, layout))
     target = wrap(layout, storage)
+    # Detached: autograd works above this level and must not record the copy of the bytes.
     copy_in(target, source.detach(), pinned=is_pinned(source), non_blocking=non_blocking)
     return target
 
@@ -114,7 +115,8 @@ def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tenso
     with without_symbols():
         target = torch.empty_like(shape, device="cpu")
     if non_blocking:
-        pin(target)  # as PyTorch does: the host can only go on if the target is pinned
+        # As PyTorch does: the host can only go on if the target is pinned.
+        pin(target)
     copy_out(target, source, non_blocking=non_blocking)
     return target
 
@@ -137,6 +139,7 @@ def copy_in(
     is_staged = target.layout_key.size_bytes <= STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
+    # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
     accesses = [device_access(target, is_write=True)] if _is_watched() else []
@@ -150,7 +153,8 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     on_device = reference(source)
     pinned = is_pinned(target)
     if not source.has_values:
-        _stand_in(source)  # raises or warns now, on the line of the program that copies
+        # Raises or warns now, on the line of the program that copies.
+        _stand_in(source)
     # With values switched off nobody looks at the result, and filling it with nan would take
     # longer than the rest of the copy.
     may_look = active().limits.max_elements > 0
@@ -200,6 +204,8 @@ def read_item(source: VirtualTensor) -> Any:
     """Wait for a tensor of one element and return its value, as ``Tensor.item`` does."""
     on_device = reference(source)
     accesses = [device_access(source, is_write=False)] if _is_watched() else []
+    # Nothing is moved: the value is read below, after the wait. PyTorch copies a single element
+    # through pinned memory, so this counts as pinned.
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
     if on_device.values.missing is not None:
         return _stand_in(source)
@@ -255,6 +261,7 @@ def _stand_in(tensor: VirtualTensor) -> float:
         message = (
             f"nan stands for what was not computed: {explained(tensor, missing, machine.limits)}"
         )
+        # With the program's line: a depth of the stack would name a file of PyTorch or gpulab.
         warnings.warn_explicit(message, MissingValuesWarning, *user_site())
     return math.nan
 
@@ -309,4 +316,5 @@ def _launch(task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool) 
     if waits:
         machine.host.wait(task)
         if machine.hazards is not None:
+            # The copy was the last work of its stream, so the host has waited for all of it.
             machine.hazards.host_wait_stream(task.stream.key)

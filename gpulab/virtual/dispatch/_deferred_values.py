@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
+from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
@@ -28,8 +29,14 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backwar
     "batch_norm_backward",
 }
 
+# Operators whose result is zeros, in a new tensor or in their first argument.
+_ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
+
 # Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
+# A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
+# the C library until the end of the cell, a notebook would need hundreds of megabytes more.
+_LARGE_S = 1e-3
 # On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
 # such statistics through out=, so these operators run without out=, and the results are copied.
 _STATISTICS_WIDER = {"native_batch_norm"}
@@ -44,7 +51,7 @@ class DeferredValues:
     """
 
     __slots__ = (
-        *("_args", "_changed", "_is_complex", "_kwargs", "_may_repeat"),
+        *("_args", "_changed", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
         *("_operator", "_repetition", "_targets"),
     )
 
@@ -61,6 +68,7 @@ class DeferredValues:
             args, kwargs = without_generator(operator.func, args, kwargs)
         self._operator = operator
         self._is_complex = has_complex(args)
+        # References, because a pending kernel must not keep memory that the program has dropped.
         self._args = [_to_references(arg) for arg in args]
         self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
         # The values are computed on the CPU, whatever device the call names.
@@ -72,6 +80,7 @@ class DeferredValues:
             for item, by in zip(results, plan.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
+        self._is_large = plan.host_s >= _LARGE_S
         self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S and not operator.is_random
         self._repetition: Repetition | None = None
 
@@ -80,7 +89,8 @@ class DeferredValues:
         if not self._may_repeat:
             self._run(seed)
             return
-        if self._repetition is None:  # made once: a graph launches the same call many times
+        # Made once, because a graph launches the same call many times.
+        if self._repetition is None:
             written = [*self._changed, *(item for item in self._targets if item is not None)]
             self._repetition = repetition_of(self._operator, self._args, self._kwargs, written)
         if self._repetition is None:
@@ -91,6 +101,10 @@ class DeferredValues:
             self._repetition.keep()
 
     def _run(self, seed: int) -> None:
+        if self._operator.name in _ZEROING:
+            for item in [*self._changed, *(item for item in self._targets if item is not None)]:
+                item.set_to_zero()
+            return
         # Ends the computed results that use the bytes which this call changes in place.
         for item in self._changed:
             item.to_write()
@@ -106,6 +120,8 @@ class DeferredValues:
             raise
         finally:
             del guard
+        if self._is_large:
+            return_freed_memory()
 
     def _compute(self, seed: int) -> None:
         if self._operator.is_random:
@@ -141,7 +157,8 @@ class DeferredValues:
             given = {name: arg for name, arg in kwargs.items() if name not in names}
             out = self._operator.func.overloadpacket(*args, **given)
             for name, computed in zip(names, out, strict=True):
-                if computed.numel():  # CPU kernels return empty statistics in eval mode
+                # CPU kernels return empty statistics in evaluation.
+                if computed.numel():
                     _copy(kwargs[name], computed)
             return out
         # The outputs get new tensors: the virtual tensors of a segment share one CPU storage, and

@@ -12,6 +12,7 @@ from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
     check_errors,
     conj_view,
+    efficient_zero_tensor,
     in_derivative,
     neg_view,
     pack_padded_sequence,
@@ -56,6 +57,8 @@ from gpulab.virtual.tensors import (
 )
 
 aten = torch.ops.aten
+
+_CPU = torch.device("cpu")
 
 OperatorHandler = Callable[[Any, Any, Any], Any]
 
@@ -159,18 +162,22 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     tensors: list[VirtualTensor] = []
     key = _CallKey(tensors)
     options = key.of_mapping(call[1]) if kwargs else ()
-    default = torch.get_default_dtype()  # of results such as torch.ones(2)
+    # Part of the key, because it is the type of results such as torch.ones(2).
+    default = torch.get_default_dtype()
     parts: tuple[Hashable, ...] = (operator, key.of(call[0]), options, default)
     device = kwargs.get("device") if kwargs else None
+    # Autograd sees meta tensors, so it asks for results on meta where it would ask for cuda.
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
         require_host(generator)
         return _on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
+        # E.g. torch.zeros_like(x, device="cpu"), which must return a host tensor.
         on_device = _run_planned(func, args, {**kwargs, "device": None})
         return to_host(on_device)
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
+    # Before the plan, which is made from shapes alone.
     if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
         return run_data_dependent(func, args, kwargs, tensors, gpu)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
@@ -205,14 +212,17 @@ class _CallKey:
             # Only the type: an optimizer's step size changes, and each value would need a plan.
             return float
         if kind is list or kind is tuple:
-            return tuple([self.of(item) for item in value])  # faster than from a generator
+            # From a list, which is faster than from a generator.
+            return tuple([self.of(item) for item in value])
         if isinstance(value, torch.Tensor):
             return self._of_host_tensor(value)
+        # With the type, because 1 and True are equal and would share a plan.
         return (kind, value)
 
     def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
         if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
             return str(type(value))
+        # CUDA's operators, too, take a host tensor without dimensions for a number.
         if value.dim() or value.is_meta:
             self.host_tensors.append(value)
         # A nested tensor has no shape, so the name of its class stands for it.
@@ -225,6 +235,7 @@ class _CallKey:
 def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     """Run an operator on host tensors, at a modelled cost of the host; the device goes on."""
     machine = active()
+    # PyTorch would ask a driver for pinned memory, and there may be none: only a mark is set.
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
@@ -266,6 +277,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     elif not isinstance(target, VirtualTensor):
         copy_out(target, source, non_blocking=non_blocking)
     elif target.storage_block.gpu is not source.storage_block.gpu:
+        # As in PyTorch: between two GPUs the source converts the type, then bytes are copied.
         alike = source.to(target.dtype).expand(target.shape)
         copy_across(target, cast("VirtualTensor", alike))
     elif not _is_same_memory(target, source):
@@ -375,6 +387,15 @@ def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
         active().wait_for_stream(info.storage_block.gpu.stream)
 
 
+def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the zeros that autograd takes for the tangent of an argument without one."""
+    # For a Python number it asks for zeros on meta, as it takes the number's partner to be there,
+    # and its operators then accept only a tensor of the host in the number's place.
+    if not args[0]:
+        return _run_planned(func, args, {**kwargs, "device": _CPU})
+    return _run_planned(func, args, kwargs)
+
+
 def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
@@ -399,6 +420,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     pad_packed_sequence: _on_virtual(_pack_or_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
+    efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),

@@ -42,6 +42,7 @@ _FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Allocate the results of a call, launch its kernels, and return the results."""
     machine, tensors = active(), call.tensors
+    # Before the host is charged, because it may end a layer whose operators were free.
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
     is_launch = plan.effect is Effect.KERNEL
@@ -55,6 +56,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
+    # Before the launch, as on CUDA: an error for too little memory comes before any kernel.
     results = [_make_result(item, machine, call, missing) for item in plan.results]
     if plan.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
@@ -133,6 +135,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
+        # A replay draws its numbers anew, from where the generator is at that time.
         is_captured = machine.capture is not None and machine.capture.includes(task)
         task.draw = _drawing(call, is_captured=is_captured)
     # Only the race detector needs the accesses. Computing them takes a few µs for each launch.
@@ -163,6 +166,7 @@ def _launch_step(
 def _load(machine: Machine, func: Any, work: KernelWork) -> None:
     for part in libraries_used(func, work):
         machine.host.load(part)
+    # CUDA loads each kernel when it is first launched, and another type is another kernel.
     machine.host.load("kernel", (func, work.arithmetic))
 
 

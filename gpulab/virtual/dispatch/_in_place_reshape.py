@@ -16,7 +16,8 @@ from gpulab.virtual.tensors import (
     wrap,
 )
 
-_GROWING_NS = 2_000  # duration of the kernel that copies the old values of a grown tensor
+# The duration of the kernel that copies the old values of a grown tensor.
+_GROWING_NS = 2_000
 
 
 def reshape(tensor: VirtualTensor, change: Reshaped) -> None:

@@ -20,7 +20,8 @@ _CPU = torch.device("cpu")
 _WRONG_ON_META = {"_embedding_bag", "_embedding_bag_forward_only"}
 # Collective operators do nothing on meta tensors, so a program would silently not communicate.
 _BETWEEN_PROCESSES = {"c10d", "_c10d_functional"}
-_MAX_CPU_ELEMENTS = 1 << 20  # larger inputs are not worth allocating on the CPU only for a shape
+# Larger inputs are not worth allocating on the CPU only for a shape.
+_MAX_CPU_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def _execute_or_refuse(
     try:
         return _execute_on(func, args, kwargs, _CPU)
     except NotImplementedError:
+        # The CPU has no kernel for it either, so the first error says more.
         raise error from None
     except RuntimeError as same:
         raise same from None
@@ -114,7 +116,8 @@ class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # True would import torch._dynamo; see VirtualMode
+        # True would import torch._dynamo; see VirtualMode.
+        return False
 
     def __torch_dispatch__(
         self,
@@ -184,6 +187,7 @@ def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device
             if device is _CPU and key.n_elements > _MAX_CPU_ELEMENTS:
                 raise NotImplementedError
             stand_in = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=device)
+            # Zeros, because arbitrary contents may be refused, e.g. as indices out of range.
             stand_ins[id(arg)] = stand_in.zero_() if device is _CPU else stand_in
         return stand_ins[id(arg)]
     if isinstance(arg, (list, tuple)):

@@ -107,5 +107,6 @@ def operator_of(func: Any) -> Operator:
 
 
 def _has_data_dependent_shape(func: Any, name: str) -> bool:
+    # ``index`` has the tag, too, but only an index by a mask depends on values.
     is_marked = torch.Tag.dynamic_output_shape in func.tags and func is not aten.index.Tensor
     return is_marked or name in _DATA_DEPENDENT

@@ -67,6 +67,7 @@ class _StandIn(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
+            # This module is in the place of the real one, which could not be imported otherwise.
             del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)
 
@@ -92,5 +93,6 @@ def without_symbols() -> Iterator[None]:
         yield
     finally:
         for name, module in missing.items():
+            # Unless the real one was imported meanwhile.
             if sys.modules.get(name) is module:
                 del sys.modules[name]

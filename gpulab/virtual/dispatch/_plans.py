@@ -21,6 +21,7 @@ from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, TensorLayout, VirtualTensor, layout_of
 
 aten = torch.ops.aten
+# A limit for programs whose shapes never repeat, because their plans would fill the memory.
 _N_PLANS_KEPT = 20_000
 
 ALLOCATING = {
@@ -172,13 +173,16 @@ def _make_plan(
     is_view = _returns_view(func)
     outs = list(out) if is_several else [out]
     results = tuple(_result(func, item, index_of, is_view=is_view) for item in outs)
+    # From the schema, because the stand-ins do not show which arguments were written.
     writes = _changed(func, args, kwargs, tensors)
     reads = _read(func, tensors, writes)
     effect = _effect(func, results, writes)
+    # Views may have overlapping elements, but CUDA refuses a kernel that writes them.
     if effect is Effect.KERNEL:
         for i in writes:
             check_written(tensors[i].layout_key)
     reshaped = _reshaped(tensors, writes, stand_ins)
+    # As after the call: the kernel writes an ``out=`` that was resized in its new layout.
     layout_after = {item.index: item.layout for item in reshaped}
     layouts = (
         [tensors[i].layout_key for i in reads],
@@ -186,7 +190,8 @@ def _make_plan(
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
-        effect = Effect.ALLOCATION  # PyTorch launches no kernel for results without elements
+        # PyTorch launches no kernel for results without elements.
+        effect = Effect.ALLOCATION
     work, duration_s = None, 0.0
     if effect is Effect.KERNEL:
         work = lower(func, execution.args, execution.kwargs, out, layouts)
@@ -214,6 +219,7 @@ def _reshaped(
     for index in writes:
         stand_in = stand_ins[id(tensors[index])]
         after = layout_of(stand_in)
+        # Layouts are compared by identity, since equal ones are the same object.
         if after is not tensors[index].layout_key:
             found.append(Reshaped(index, after, int(stand_in.storage_offset())))
     return tuple(found)
@@ -228,6 +234,7 @@ def _result(
 ) -> NewResult | ViewResult | ArgumentResult | PlainResult:
     if not isinstance(item, torch.Tensor):
         return PlainResult(item)
+    # In-place operators return their argument itself, and the program must get its own tensor.
     if id(item) in index_of:
         return ArgumentResult(index_of[id(item)])
     # A sparse result has no memory layout that the model could use.

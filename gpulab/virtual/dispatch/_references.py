@@ -27,6 +27,10 @@ class Reference(NamedTuple):
         """Return the same CPU tensor for writing."""
         return self.values.to_write(self.layout, self.offset)
 
+    def set_to_zero(self) -> None:
+        """Write zeros to all elements."""
+        self.values.set_to_zero(self.layout, self.offset)
+
     def bytes(self) -> ByteRange:
         """Return the range of bytes that the values cover."""
         return self.values.bytes_of(self.layout, self.offset)

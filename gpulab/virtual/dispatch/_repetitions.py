@@ -39,6 +39,7 @@ class Repetition:
 
     def is_there(self) -> bool:
         """Return whether the result of the call is in memory."""
+        # Any of its buffers would do, because each lists the result while it holds.
         return self.writes[0].buffer.results.has(self.key)
 
     def keep(self) -> None:
@@ -69,6 +70,7 @@ def repetition_of(
     except _NoKeyError:
         return None
     writes: list[ByteRange] = []
+    # The outputs are part of the key: the same call into other memory has not been computed there.
     places = _key(list(written), writes)
     # A call that changes its own input gives another result each time.
     if not writes or any(a.overlaps(b) for a, b in product(reads, writes)):
@@ -91,7 +93,8 @@ def _key(value: Any, places: list[ByteRange]) -> Hashable:
     if kind is list:
         return tuple(_key(item, places) for item in value)
     if kind in _INEXACT:
-        return kind, repr(value)  # 0.0 and -0.0 are equal, but give different results
+        # By its text, because 0.0 and -0.0 are equal but give different results.
+        return kind, repr(value)
     if kind in _PLAIN:
         return kind, value
     raise _NoKeyError

@@ -74,6 +74,7 @@ class VirtualStorage(torch.UntypedStorage):
         NoValuesError
             If its values are not computed.
         """
+        # As a tensor of bytes, so that the copy takes time and waits like any other.
         return _whole(self.block).cpu().untyped_storage()
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
@@ -175,7 +176,8 @@ def storage_of(tensor: VirtualTensor) -> VirtualStorage:
     ...     storage_of(x) is storage_of(x[1:])
     True
     """
-    active()  # raises an error if the tensor has outlived its virtual_gpu() context
+    # Raises an error if the tensor has outlived its virtual_gpu() context.
+    active()
     block = tensor.storage_block
     return _storages.get(block.identity) or VirtualStorage(block)
 
@@ -195,6 +197,7 @@ def set_to(
         return tensor
     if source is None:
         gpu = tensor.storage_block.gpu
+        # Without a source ``set_`` gives the tensor a new storage of its own, which is empty.
         source, size = VirtualStorage(Storage(machine, gpu, 0)), (0,)
     storage = source.untyped_storage() if isinstance(source, torch.Tensor) else source.untyped()
     if not isinstance(storage, VirtualStorage):
@@ -216,6 +219,7 @@ def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
 # Set here and not in the class, because these functions need copies, and copies need the class.
 for _name, _method in {
     "untyped_storage": storage_of,
-    "set_": set_to,  # C++ would take the storage for empty host memory
+    # C++ would take the storage for empty host memory.
+    "set_": set_to,
 }.items():
     setattr(VirtualTensor, _name, _method)

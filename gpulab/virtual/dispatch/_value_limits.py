@@ -36,6 +36,7 @@ def host_s(work: KernelWork, layouts: Iterable[TensorLayout], *, is_random: bool
     flops = work.flops + sum(step.flops for step in work.before)
     size_bytes = sum(item.size_bytes for item in layouts)
     bytes_per_s = _RANDOM_BYTES_PER_S if is_random else _BYTES_PER_S
+    # As on the GPU, what takes longer, arithmetic or memory, hides the other.
     return max(flops / _FLOPS_PER_S, size_bytes / bytes_per_s)
 
 

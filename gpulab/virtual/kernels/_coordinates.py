@@ -167,6 +167,7 @@ def _scan(call: OperatorCall) -> Coordinates:
     return (
         *_rows(call, length),
         "one" if rows == 1 else "many",
+        # PyTorch chooses the shape of a block by this difference (ScanUtils.cuh).
         float(ceil(log2_size(rows)) - ceil(log2_size(length))),
     )
 

@@ -15,13 +15,15 @@ _FUSED_NS = 28_000
 # A read from memory takes as long as this many additions of a loss's inner loop.
 _STEPS_A_ROW = 65
 # PyTorch has three softmax kernels: a warp keeps a short row in registers, a block keeps a longer
-# one in shared memory, and the longest rows are read again from memory.
+# one in shared memory, and the longest rows are read again from memory. A block has 48 KiB of
+# shared memory unless it asks for more.
 _WARP_ROW = 1_024
 _SHARED_ROW_BYTES = 48 * 1024
 # A block of a foreach kernel processes this many elements of one tensor.
 _CHUNK = 65_536
 # Pointers to tensors are arguments of the kernel, which limits the tensors of one foreach launch.
-# With more lists of tensors there is room for fewer.
+# With more lists of tensors there is room for fewer. These are PyTorch's numbers for 4 KiB of
+# arguments (aten/src/ATen/native/cuda/MultiTensorApply.cuh); later builds for CUDA 13 take more.
 _MOST_TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}
 _MOST_CHUNKS = 320
 
@@ -88,6 +90,7 @@ def _group_norm(call: OperatorCall) -> KernelWork:
 def _loss(call: OperatorCall) -> KernelWork:
     """Return the work of a loss: one block, about 16 rows for each thread, then one sum."""
     n_rows = max(1, call.reads[1].n_elements)
+    # PyTorch's own rule (``nll_loss_threads`` in its CUDA code).
     n_threads = min(max(1 << round(log2(max(1, n_rows / 16))), 32), 1_024)
     n_steps = ceil(n_rows / n_threads) * _STEPS_A_ROW + n_threads
     return call.work("losses", n_steps=n_steps, reads=False)
@@ -136,7 +139,8 @@ def foreach(call: OperatorCall) -> KernelWork:
     return call.work(
         family,
         n_elements=sum(item.numel() for item in first),
-        n_rows=max(1, n_chunks // n_launches),  # launches come one after another
+        # The chunks of one launch only, because launches come one after another.
+        n_rows=max(1, n_chunks // n_launches),
         host_ns=host_ns,
         before=(call.step(family, n_elements=1, host_ns=3_000),) * (n_launches - 1),
     )

@@ -43,9 +43,11 @@ def _addmm(call: OperatorCall) -> KernelWork:
 
 
 def _matmul_shape(call: OperatorCall, kind: str) -> MatmulShape:
-    a, b = call.reads[-2:]  # addmm and baddbmm have the bias before them
+    # From the end, because addmm and baddbmm have the bias before the two factors.
+    a, b = call.reads[-2:]
     is_aligned = _is_aligned(a) and _is_aligned(b)
-    if call.name == "linear":  # any number of dimensions, and the weight is (n, k)
+    # Its input may have any number of dimensions, and its weight is (n, k).
+    if call.name == "linear":
         return MatmulShape(1, prod(a.sizes[:-1]), b.sizes[0], a.sizes[-1], kind, is_aligned)
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     return MatmulShape(prod(a.sizes[:-2]), m, n, k, kind, is_aligned)
@@ -81,10 +83,12 @@ def _implicit_gemm(
 ) -> KernelWork:
     """Return the work of a convolution as a matmul: pixels by filters, summed over the taps."""
     n_taps = prod(weight.sizes[2:])
-    lane = _ALIGNED_BYTES // x.dtype.itemsize  # cuDNN pads the channels to 16 bytes
+    # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else.
+    lane = _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
     matmul = MatmulShape(groups, m, n, k, "conv")
+    # A filter of one tap is a plain matmul in either format, so nothing is copied.
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
 

@@ -59,11 +59,13 @@ def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunc
     # neighbouring elements: those of one result, or those of different results.
     inner, outer = (length, n_results) if is_along else (n_results, length)
     per_result = 1
+    # A vector of inputs is added up by one thread, or a vector of results is computed by one.
     if is_along and n_results == 1 and inner > _SHORTEST_VECTOR:
         inner //= _VECTOR
     elif not is_along:
         per_result = _common_vector(_inner_results(source))
         inner //= per_result
+    # As in PyTorch: a thread that computes several results counts as several of a block's.
     threads = _MOST_THREADS // per_result
     width, height = _block(inner, outer, threads)
     n_lanes = width if is_along else 1

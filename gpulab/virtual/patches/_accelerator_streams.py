@@ -40,7 +40,8 @@ class _Kind(type):
 
 def _is_cuda(device: Any) -> bool:
     if isinstance(device, bool):
-        return False  # passed on to PyTorch's own class, which refuses a bool
+        # To Python a bool is an int. PyTorch's own class gets it, and refuses it.
+        return False
     return device is None or isinstance(device, int) or torch.device(device).type == "cuda"
 
 

@@ -31,10 +31,12 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         found = [item for item in outputs if isinstance(item, torch.Tensor)]
         if not (is_owner() and any(item.device.type == "cuda" for item in found)):
             return run_backward(outputs, *args, **kwargs)
+        # Counted before the pass, which frees the graph while it runs.
         operators, n_leaves = nodes_behind(found)
         host.charge("backward")
         host.charge("backward node", layers.count(operators))
         host.charge("backward leaf", n_leaves)
+        # A count and not a flag, because a hook or a checkpoint may run backward inside backward.
         host.n_backward += 1
         try:
             return run_backward(outputs, *args, **kwargs)

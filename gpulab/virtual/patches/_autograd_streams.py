@@ -28,6 +28,7 @@ def install(machine: Machine, undo: Undo) -> None:
         # hooks on its nodes, which would slow each backward pass down.
         if not (is_owner() and any(has_changed(gpu) for gpu in machine.gpus)):
             return run_backward(outputs, *args, **kwargs)
+        # A leaf among the outputs has no node; its gradient needs no stream of its own.
         roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
         with _Pass(machine).over([node for node in roots if node is not None]):
             return run_backward(outputs, *args, **kwargs)
@@ -63,6 +64,7 @@ class _Pass:
     @contextmanager
     def over(self, roots: list[Any]) -> Iterator[None]:
         """Change streams inside the block, in which the engine runs backward from ``roots``."""
+        # The roots read what the caller's streams have computed so far, e.g. the loss.
         start = [self._mark(stream) for stream in self._home.values()]
         self._ready = {node: list(start) for node in roots}
         self._last = {gpu: stream.last for gpu, stream in self._home.items()}
@@ -74,6 +76,7 @@ class _Pass:
                 handle.remove()
             for gpu, stream in self._home.items():
                 make_current(gpu, stream)
+        # As PyTorch documents: the caller's stream waits for all streams that backward has used.
         for gpu, stream in self._used:
             self._machine.order(stream, self._home[gpu], 0)
 
@@ -89,6 +92,8 @@ class _Pass:
             if found:
                 self._leave(found)
 
+        # Both are needed: between the two the engine adds up gradients, on the stream then
+        # current.
         return [node.register_prehook(before), node.register_hook(after)]
 
     def _enter(self, node: Any, gradients: list[VirtualTensor]) -> None:
@@ -102,6 +107,7 @@ class _Pass:
                     self._ready.setdefault(reader, []).append(mark)
         self._gathered = []
         gpu = gradients[0].storage_block.gpu
+        # The hook of the node before could only guess which node comes next.
         self._go_to(node, gpu)
         for storage in [gradient.storage_block for gradient in gradients]:
             if storage.block.stream != gpu.stream.number:

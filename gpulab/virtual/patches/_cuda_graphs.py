@@ -53,6 +53,7 @@ class GraphBase:
             )
         machine = self._machine_in_use()
         stream = machine.gpu.stream
+        # As on CUDA: the default stream waits for others, and a capture cannot hold such waits.
         if stream is machine.gpu.device.streams[0]:
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream. "
@@ -69,6 +70,7 @@ class GraphBase:
         # A finalizer and not __del__, because PyTorch's class has a __del__ that does not call
         # that of its base class.
         finalizer = weakref.finalize(self, machine.gpu.memory.pools.release, self.pool_id)
+        # At exit the modules that it needs may be gone already.
         finalizer.atexit = False
         self.let_go = finalizer
 
@@ -78,6 +80,7 @@ class GraphBase:
         capture = machine.capture
         if capture is None:
             raise machine.cuda_error("CUDA error: operation failed: no capture is under way")
+        # Before the checks: a capture that fails ends, too, or no other could ever start.
         self.draws = abandon_captures(machine)
         failure = capture.failure
         if failure is None and machine.gpu.stream is not capture.origin:
@@ -209,6 +212,7 @@ def tidy_graph(original: type) -> type:
     names = {
         "__enter__": enter,
         "__exit__": leave,
+        # PyTorch keeps its stream for captures on the class, where it would outlive its machine.
         "default_capture_stream": None,
         "__doc__": original.__doc__,
     }

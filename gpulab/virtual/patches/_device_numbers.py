@@ -23,6 +23,7 @@ class _DeviceType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else kwargs.get("device")
+        # A program may keep this class after the context and make devices with it.
         if is_number(first) and is_entered():
             return numbered(active(), first)
         return _DEVICE(*args, **kwargs)

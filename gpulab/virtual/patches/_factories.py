@@ -46,6 +46,7 @@ def _target(machine: Machine, device: Any) -> torch.device | None:
 
 def default_device() -> torch.device | None:
     """Return the device set by ``set_default_device`` or ``with torch.device(...)``, or None."""
+    # The innermost mode wins, as in PyTorch.
     devices = [mode.device for mode in function_modes() if isinstance(mode, DeviceContext)]
     return devices[-1] if devices else None
 
@@ -98,6 +99,7 @@ def _read(data: Any, found: set[torch.dtype]) -> Any:
 
 
 def _common(found: set[torch.dtype]) -> torch.dtype | None:
+    # If there are several types, PyTorch chooses by the numbers.
     return next(iter(found)) if len(found) == 1 else None
 
 

@@ -29,6 +29,7 @@ class _FrontType(type(torch.Generator)):  # type: ignore[misc] # torch's metacla
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         if cls is Generator:
+            # Both kinds of generators derive from PyTorch's own class, and not from this one.
             return issubclass(subclass, _Generator)
         return bool(super().__subclasscheck__(subclass))
 

@@ -29,9 +29,11 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
         for name in [name for name in waiting if name in sys.modules]:
             waiting.pop(name)(machine, late)
 
+    # A program may have imported some of them before it entered the virtual GPU.
     follow()
     finder = _Finder(replaced, follow)
     undo.callback(_forget, finder)
+    # The first finder, because the first one that finds a module loads it.
     sys.meta_path.insert(0, finder)
 
 
@@ -88,6 +90,7 @@ class _Loader(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        # The module must not keep this loader: reload() and importlib.resources ask it later.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader

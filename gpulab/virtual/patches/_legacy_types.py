@@ -61,6 +61,7 @@ def _make(dtype: torch.dtype, args: tuple[Any, ...], device: torch.device) -> to
         )
     if len(args) != 1 or isinstance(args[0], (int, torch.Size)):
         sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args
+        # As in PyTorch: sizes make an uninitialised tensor, and no argument makes an empty one.
         return torch.empty(sizes or (0,), dtype=dtype, device=device)
     return _of_one(dtype, args[0], device)
 

@@ -243,11 +243,13 @@ def _raw(machine: Machine) -> dict[str, Any]:
             block = memory.allocate(size_bytes, stream)
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
+        # An empty block has address 0, which is nobody's.
         if size_bytes:
             memory.by_address[block.address] = block
         return block.address
 
     def delete(address: int) -> None:
+        # Addresses of different GPUs never overlap, so the address alone finds the block.
         for gpu in machine.gpus if address else ():
             block = gpu.memory.by_address.pop(address, None)
             if block is not None:

@@ -72,6 +72,7 @@ class ProfilerEvent:
         try:
             value = self._values[name]
         except KeyError:
+            # hasattr() must work for names that only another version of PyTorch has.
             raise AttributeError(f"an event of the profiler has no {name!r}") from None
         return lambda: value
 

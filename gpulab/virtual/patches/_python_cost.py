@@ -71,6 +71,7 @@ def install(machine: Machine, undo: Undo) -> None:
             for way, n in _parameters_by_way(optimizer).items():
                 host.charge(way, n)
 
+    # A hook for all optimizers, because each class, also a program's own, has its own ``step``.
     undo.callback(optimizers.register_optimizer_step_pre_hook(before_step).remove)
 
 

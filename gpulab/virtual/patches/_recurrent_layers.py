@@ -22,7 +22,8 @@ _N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Host time of a call, of its backward pass, of each layer and direction, and of each kernel. They
 # are fitted so that two programs with LSTMs take as long as on the host of an H200.
 _CALL_NS, _BACKWARD_NS, _LAYER_NS, _STEP_NS = 200_000, 750_000, 130_000, 10_500
-_MOST_PERSISTENT = 128  # with at most this many hidden units, one kernel computes all time steps
+# With at most this many hidden units, one kernel of cuDNN computes all time steps.
+_MOST_PERSISTENT = 128
 
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
@@ -82,7 +83,8 @@ def _layers_of(n_gates: int, args: Sequence[Any]) -> Iterator[_Sizes]:
         n_steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
     n_each = 4 if has_biases else 2
     is_projected = len(weights) % (n_each * (1 + both_ways) * args[5 if is_packed else 4]) != 0
-    n_each += is_projected  # an LSTM with proj_size has one more weight in each layer
+    # An LSTM with proj_size has one more weight in each layer.
+    n_each += is_projected
     arithmetic = _arithmetic(x.dtype)
     for i in range(0, len(weights), n_each):
         n_in, n_hidden = weights[i].shape[1], weights[i].shape[0] // n_gates

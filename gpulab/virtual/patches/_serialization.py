@@ -132,6 +132,7 @@ def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
     if getattr(tensor, "_is_param", False):
         data = wrap(tensor.layout_key, tensor.storage_block, tensor.offset, like=tensor)
         parts: tuple[Any, ...] = (data, tensor.requires_grad, OrderedDict())
+        # As PyTorch does, so that a file is the same as the one of a CUDA GPU.
         if state:
             return rebuild_parameter_with_state, (*parts, state)
         return rebuild_parameter, parts

@@ -70,6 +70,7 @@ def _in_place(apply: Any) -> Any:
                 raise
             if isinstance(self, ScriptModule):
                 return _with_new_tensors(self, *args)
+            # Then the module gets new parameters, which an optimizer made before does not know.
             future.set_swap_module_params_on_conversion(False)  # torch's signature
             return apply(self, *args, **kwargs)
         finally:
@@ -189,6 +190,7 @@ def _host_access(machine: Machine) -> dict[str, Any]:
             raise RuntimeError(  # noqa: TRY004 # as PyTorch
                 f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"
             )
+        # A clone, because only new memory can be pinned, and views of the old stay pageable.
         return self if is_pinned(self) else pin(self.clone())
 
     def looking(original: Any) -> Any:
@@ -226,6 +228,7 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
             kwargs["device"] = numbered(machine, device)
         elif device is None and follows_default:
             device = default_device()
+        # A real meta tensor, as for a model whose weights are loaded later.
         if isinstance(device, (str, torch.device)) and torch.device(device).type == "meta":
             return _undispatched(lambda: original(*args, **kwargs))
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function

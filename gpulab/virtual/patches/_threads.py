@@ -22,7 +22,8 @@ class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # tor
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # True would import torch._dynamo; see VirtualMode
+        # True would import torch._dynamo; see VirtualMode.
+        return False
 
     def __torch_dispatch__(
         self,
@@ -35,7 +36,8 @@ class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # tor
         device = options.get("device")
         is_device_work = VirtualTensor in types or (device is not None and device.type == "cuda")
         if is_device_work and is_entered():
-            active()  # raises an error on every thread but the owner
+            # Raises an error on every thread but the owner.
+            active()
         return func(*args, **options)
 
 
@@ -47,7 +49,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         work = self.run
 
         def run() -> None:
-            del self.run  # the attribute set below, which hides the method of the class
+            # Drops the attribute set below, which hides the method of the class.
+            del self.run
             with OtherThreadMode():  # type: ignore[no-untyped-call] # torch's is untyped
                 work()
 
@@ -55,6 +58,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         self.run = run  # type: ignore[method-assign] # for this thread alone
         try:
             original(self)
+        # The thread was started before, or the system has no room for another.
         except RuntimeError:
             vars(self).pop("run", None)
             raise

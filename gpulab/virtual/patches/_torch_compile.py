@@ -51,6 +51,7 @@ def keep_unloaded(undo: Undo) -> None:
         return
     undo.callback(_unmark_kernels)
     for kernel in kernels_never_compiled():
+        # PyTorch takes a function with this attribute for one that is marked already.
         vars(kernel)["__dynamo_disable"] = kernel
 
 

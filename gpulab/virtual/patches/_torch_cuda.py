@@ -60,7 +60,8 @@ from gpulab.virtual.simulator import (
     is_owner,
 )
 
-_CUDA_VERSION = "13.0"  # the version on the machine of the recorded H200, as the cuDNN below
+# The version on the machine of the recorded H200, as that of cuDNN below.
+_CUDA_VERSION = "13.0"
 # The types in torch.backends.cudnn.CUDNN_TENSOR_DTYPES of torch 2.13.
 _CUDNN_TYPES = {torch.float16, torch.float32, torch.float64}
 _CUDNN: dict[str, Any] = {
@@ -173,6 +174,7 @@ def _replace_class(module: Any, name: str, base: type, replaced: Replaced, undo:
     """Give a class of torch the virtual base class, or replace the class by name."""
     # A new base is better: the class stays the same object for programs that have imported it.
     original = getattr(module, name)
+    # Before the change, so that an error in between is undone, too.
     undo.callback(_restore_bases, original, original.__bases__)
     borrow(original)
     try:
@@ -196,7 +198,8 @@ def _restore_bases(class_: type, bases: tuple[type, ...]) -> None:
 
 def _devices(machine: Machine) -> dict[str, Any]:
     def set_device(index: int) -> None:
-        if index >= 0:  # PyTorch passes a negative index to keep the current device
+        # PyTorch passes a negative index to keep the current device.
+        if index >= 0:
             require_device(index, machine)
             # As on CUDA, the current device of another thread is not that of this one.
             if is_owner():
@@ -287,7 +290,8 @@ def _cuda_functions(machine: Machine) -> dict[str, Any]:
         "_initialized": True,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "_lazy_init": active,  # raises an error on other threads and in forked processes
+        # Raises an error on other threads and in forked processes.
+        "_lazy_init": active,
         "device_count": lambda: len(machine.gpus),
         "_exchange_device": devices["_cuda_exchangeDevice"],
         "_maybe_exchange_device": devices["_cuda_exchangeDevice"],

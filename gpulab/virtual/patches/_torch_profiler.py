@@ -116,9 +116,11 @@ class ProfilerSession:
     def end(self) -> ProfilerResult:
         """Stop recording, and return the events."""
         self.abandon()
-        if self._open:  # a range that the program has not ended, ends with the session
+        # A range that the program has not ended, ends with the session.
+        if self._open:
             self._close(self._open[0])
         records, calls = self._records.read()
+        # Of two events that begin together the longer one is first, as it contains the other.
         events = sorted(
             self._events(records, calls), key=lambda event: (event.start_ns(), -event.end_ns())
         )
@@ -166,7 +168,8 @@ class ProfilerSession:
         if inside is not None and inside.node is not node:
             last_ns = inside.end_ns
             self._close(inside)
-            inside.end_ns = last_ns  # not now: this may be much later than the last operator
+            # Not now, which may be much later than the last operator.
+            inside.end_ns = last_ns
         if node is not None and (inside is None or inside.node is not node):
             self._push(ProfilerRange(node.name(), self._machine.host.now_ns, node=node))
 

@@ -130,7 +130,8 @@ def _find(name: str) -> tuple[Any, str, Any]:
     """
     path, _, last = name.rpartition(".")
     if path == "torch.utils.cpp_extension" and path not in sys.modules:
-        return None, last, None  # importing this module takes long
+        # Importing this module takes long.
+        return None, last, None
     owner: Any = torch
     for part in path.split(".")[1:]:
         owner = getattr(owner, part, None)

@@ -52,6 +52,7 @@ class EventQueue:
 
     def keep_failure(self, error: Exception) -> None:
         """Store an error of the program's work for :meth:`raise_failure`, if it is the first."""
+        # Only the first: later errors mostly follow from it, and a wait can raise only one.
         self._failure = self._failure or error
 
     def raise_failure(self) -> None:
@@ -71,6 +72,7 @@ class EventQueue:
             return
         if self.is_torn:
             self._restart()
+        # Looked up anew in each round, because an action may add others that are due as well.
         while self._queue and self._queue[0][0] <= time_ns:
             self._step()
         self.now_ns = max(self.now_ns, time_ns)
@@ -105,9 +107,11 @@ class EventQueue:
     def _step(self) -> None:
         self._is_in_action = True
         try:
+            # The time is set before the action runs, because most actions plan from it.
             self.now_ns, _, action = heappop(self._queue)
             action()
-        except BaseException:  # the action may have done half of its changes
+        except BaseException:
+            # Ctrl-C and MemoryError included: the action may have done half of its changes.
             self.is_torn = True
             raise
         finally:

@@ -40,11 +40,15 @@ class HostCosts:
     wake_ns: int = 3_200
     synchronize_ns: int = 4_000
     wait_call_ns: int = 450
+    # After a long kernel 1,021 launches returned at once on an H200 (docs/fidelity.md); with that
+    # kernel these are 1,022.
     queue_depth: int = 1_022
+    # More than 0, so that a loop that waits for a time to pass comes to its end.
     clock_read_ns: int = 50
     event_create_ns: int = 590
     event_record_ns: int = 1_280
     current_stream_ns: int = 3_020
+    # More than 0 for the same reason: a program may ask an event until it is done.
     event_query_ns: int = 250
     stream_create_ns: int = 580
     stream_wait_ns: int = 600
@@ -152,11 +156,13 @@ class Host:
         n_listed
             The number of tensors in each of its lists, 0 if it takes no list.
         """
+        # Autograd numbers its nodes, so this counts the new ones without a look at the graph.
         n_new = n_recorded - self._n_recorded
         # For each node that autograd has made since the last operator.
         if n_new:
             self._n_recorded = n_recorded
             self.charge("recording", n_new)
+        # Only one of these is charged: they were fitted as kinds of operators, not as parts.
         if n_listed:
             self.charge("operator over lists")
             self.charge("tensor in a list", n_listed)
@@ -175,6 +181,7 @@ class Host:
     def load(self, part: str, what: object = None) -> None:
         """Charge the first-use cost of a part of CUDA, once for each ``what`` within it."""
         key = (part, what)
+        # Noted even when calls are free: the part is loaded from then on.
         if self.first_use and key not in self._loaded:
             self._loaded.add(key)
             self.spend(FIRST_USE_NS[part])
@@ -204,7 +211,8 @@ class Host:
 
     def catch_up(self) -> None:
         """Simulate all devices up to the host's time."""
-        self.devices[0].advance(self.now_ns)  # the devices share one event queue
+        # One is enough, because the devices share one event queue.
+        self.devices[0].advance(self.now_ns)
 
     def is_done(self, task: StreamTask | None) -> bool:
         """Return whether ``task`` is done; the question takes host time."""
@@ -223,6 +231,7 @@ class Host:
     def wait_for_device(self, device: SimulatedDevice) -> None:
         """Wait until everything submitted to ``device`` is done."""
         self.start_context()
+        # A stream runs its tasks in order, so the last one is also the last to end.
         end_ns = max(self._end_of(stream.last) for stream in device.streams)
         self._wait_until(end_ns, self.costs.synchronize_ns)
 
@@ -240,6 +249,7 @@ class Host:
     def _wait_until(self, end_ns: int, call_ns: int) -> None:
         # The host wakes up only if it has slept, so a wait for finished work has no wake time.
         is_idle = end_ns <= self.now_ns
+        # The call's own time passes while the device works, so only the longer of both counts.
         self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
         self.catch_up()
         # Last, so that after the error the host's clock and the devices agree.

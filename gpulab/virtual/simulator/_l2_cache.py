@@ -123,10 +123,14 @@ class L2Cache:
             sizes[access.address] = max(access.size_bytes, sizes.get(access.address, 0))
         room = {address: float(size_bytes) for address, size_bytes in read.items()}
         for address, size_bytes in written.items():
+            # What is read and written takes room once, for the larger of the two.
             room[address] = max(room.get(address, 0.0), size_bytes * _WRITTEN_SHARE)
         fits = sum(room.values()) <= self.capacity_bytes
         hit_bytes = self._found(read)
-        if fits:  # then the bytes that it has read are still there when it writes them
+        # If all fits, the bytes that it has read are still there when it writes them. Otherwise
+        # they were pushed out meanwhile, and only tensors that it does not read can be found.
+        if fits:
+            # What it reads is there when it writes it, or what was there before, if that is more.
             again = {key: min(n, read.get(key, 0)) for key, n in written.items()}
             hit_bytes += sum(max(again[key], self._found({key: n})) for key, n in written.items())
         else:
@@ -148,16 +152,20 @@ class L2Cache:
 
     def _write_back(self, written: dict[int, int], miss_bytes: int, *, waits: bool) -> int:
         """Mark written bytes as dirty; return how many older ones delay the kernel."""
-        for address in written:  # overwritten results never go to memory
+        # Results that are overwritten here never go to memory.
+        for address in written:
             self._dirty_bytes -= self._dirty.pop(address, 0)
         written_bytes = sum(written.values())
         room_bytes = self._dirty_capacity_bytes
+        # If a kernel writes more than the cache can hold back, the rest goes to memory at once.
+        # Then each tensor keeps its part of the room, rounded down so that the sum fits.
         most_bytes = max(room_bytes, written_bytes)
         dirty = {address: size * room_bytes // most_bytes for address, size in written.items()}
         too_many_bytes = self._dirty_bytes + sum(dirty.values()) - room_bytes
         swept_bytes = int(miss_bytes * _SWEPT_SHARE)
         pushed_bytes = min(self._dirty_bytes, max(too_many_bytes, swept_bytes))
         self._clean(pushed_bytes)
+        # Their old entries are gone, so these come last, as the most recent.
         self._dirty |= dirty
         self._dirty_bytes += sum(dirty.values())
         # A kernel that only writes is not delayed: its own bytes stay in the cache meanwhile.
@@ -189,13 +197,14 @@ class L2Cache:
             self._room.clear()
             self._used_bytes = 0.0
             # A kernel that touches more than fits pushes its own bytes out. The more it touches,
-            # the less is left for the next kernel.
+            # the less is left for the next kernel: nothing from twice the capacity on.
             share = max(0.0, 2 * self.capacity_bytes / sum(sizes.values()) - 1)
         for address, size_bytes in sizes.items():
             self._drop(address)
             self._resident[address] = int(size_bytes * share)
             self._room[address] = room[address] * share
             self._used_bytes += room[address] * share
+        # The kernel's own bytes are the last in the order and stay, whatever they take.
         while self._used_bytes > self.capacity_bytes and len(self._resident) > len(sizes):
             self._drop(next(iter(self._resident)))
 

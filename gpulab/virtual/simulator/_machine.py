@@ -108,6 +108,7 @@ class SimulatedGpu:
         """Return the next side stream of the pool."""
         slot = self._n_handed_out % _N_POOL_STREAMS
         self._n_handed_out += 1
+        # Made when it is first asked for: a wait for the device looks at every stream that exists.
         if slot == len(self._pool):
             self._pool.append(self.device.add_stream())
         return self._pool[slot]
@@ -172,6 +173,7 @@ class Machine:
         ]
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
+        # Pinned memory belongs to the host, so all GPUs of the machine share one allocator.
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
         self.value_bytes = 0
         self.has_warned = False
@@ -213,7 +215,8 @@ class Machine:
 
     def device_free(self, gpu: SimulatedGpu, size_bytes: int) -> None:
         """Charge a cudaFree, which waits for the device."""
-        if self.capture is None:  # during a capture a memory pool may be dropped without a wait
+        # During a capture a memory pool may be dropped, and then without a wait.
+        if self.capture is None:
             self.wait_for_gpu(gpu)
         self.host.spend(_FREE_NS + _FREE_NS_PER_MIB * (size_bytes >> 20))
 
@@ -256,6 +259,7 @@ class Machine:
         accesses
             The memory that it reads and writes, for the race detector.
         """
+        # Before the capture: a graph gets the library's kernels instead of the operators.
         if self._unrolled is not None and task.kind is Kind.KERNEL:
             self._unrolled.add(task, accesses)
             return task
@@ -279,7 +283,8 @@ class Machine:
     ) -> StreamTask:
         """Put a mark into ``stream``: the record of an event, or a wait for ``waits_for``."""
         task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
-        if waits_for:  # the error for streams that wait for one another names this line
+        # The error for streams that wait for one another names this line.
+        if waits_for:
             task.site = user_site()
         return self.launch(task, host_ns)
 
@@ -361,6 +366,7 @@ class Machine:
 
     def fail_capture(self, reason: str) -> None:
         """Raise CUDA's error, and mark the capture in progress as failed."""
+        # The mark remains if the program catches the error: as on CUDA, such a capture is lost.
         if self.capture is not None:
             self.capture.failure = reason
         raise self.cuda_error(f"CUDA error: {reason}")
@@ -454,6 +460,10 @@ def disown() -> None:
     """Mark this process as forked: it cannot use the virtual GPU of its parent.
 
     ``os.register_at_fork`` calls it in the child.
+
+    >>> disown()
+    >>> _lost.pop()
+    True
     """
     _lost.append(True)
 

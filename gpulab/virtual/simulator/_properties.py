@@ -94,5 +94,6 @@ def device_properties(spec: GpuSpec) -> DeviceProperties:
         max_threads_per_multi_processor=_N_THREADS.get(capability, 2048),
         shared_memory_per_multiprocessor=shared_bytes,
         shared_memory_per_block_optin=shared_bytes - reserved_bytes,
+        # A property of AMD's GPUs; in builds for CUDA PyTorch has the name of the GPU there.
         gcnArchName=spec.driver_name,
     )

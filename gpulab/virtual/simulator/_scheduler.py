@@ -7,7 +7,8 @@ from functools import partial
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._task import StreamTask
 
-N_CONCURRENT_KERNELS = 128  # CUDA's limit of resident kernels since compute capability 7.0
+# CUDA's limit of resident kernels since compute capability 7.0.
+N_CONCURRENT_KERNELS = 128
 
 
 class Multiprocessors:
@@ -38,7 +39,8 @@ class Multiprocessors:
         if self._running:
             self._waiting.append(task)
             self._share_out()
-        else:  # the usual case: no other kernel runs
+        else:
+            # The usual case, which needs no sharing out: no other kernel runs.
             self._start(task, self._n_sms)
             self._plan_end(task)
 
@@ -55,6 +57,8 @@ class Multiprocessors:
         # Running kernels come first: on hardware their blocks start before those of a later one.
         for task in self._running:
             task.n_granted_sms += min(self._free(), task.n_wanted_sms - task.n_granted_sms)
+        # The first in the queue starts on whatever is free, even on a single multiprocessor: on
+        # hardware, too, the blocks of a kernel start one by one as there is room.
         while self._waiting and self._free() and len(self._running) < N_CONCURRENT_KERNELS:
             self._start(self._waiting.popleft(), self._free())
         for task in self._running:
@@ -73,6 +77,7 @@ class Multiprocessors:
         """
         now_ns = self._event_queue.now_ns
         for task in self._running:
+            # Rounded down, and the planned end up: a kernel may end a little late, never early.
             done_ns = (now_ns - task.updated_ns) * task.n_granted_sms // task.n_wanted_sms
             task.remaining_ns = max(0, task.remaining_ns - done_ns)
             task.updated_ns = now_ns

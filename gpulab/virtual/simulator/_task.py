@@ -157,7 +157,8 @@ class SpinCycles:
     cycles: int
 
 
-class ModelledKernel(NamedTuple):  # made for each launch, and quicker than a dataclass
+# Made for each launch, and a named tuple is quicker to make than a dataclass.
+class ModelledKernel(NamedTuple):
     """The demand of a kernel, whose duration depends on the cache and the clock at its start.
 
     Attributes
@@ -253,6 +254,7 @@ class StreamTask:
         stream: SimulatedStream,
         *,
         name: str,
+        # One object for all marks, which is safe because it cannot change.
         demand: FixedDuration | SpinCycles | ModelledKernel = FixedDuration(0, 0),
         waits_for: Iterable["StreamTask"] = (),
         payload: Callable[[int], None] | None = None,

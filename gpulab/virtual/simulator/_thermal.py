@@ -179,6 +179,7 @@ class SimulatedRegime:
         self._energy = 0
         self._sample = _Sample()
         rest = _Sample(self._rest_mw * SAMPLE_NS)
+        # As after a second of rest, because the first reading averages over a second, too.
         self._samples = deque([rest] * N_POWER_SAMPLES, maxlen=N_POWER_SAMPLES)
         self._n_quiet = 0  # how many samples in a row were equal
         self._before = (self._mhz, self._die, self._sink)
@@ -186,6 +187,7 @@ class SimulatedRegime:
     def start(self, now_ns: int, load: PowerDraw) -> None:
         """Note that a kernel begins to draw ``load``; several may run at a time."""
         self.advance(now_ns)
+        # From now on equal samples say nothing about the next ones, so none may be skipped.
         self._n_quiet = 0
         self._n_running += 1
         self._core_mw += load.core_mw
@@ -216,7 +218,8 @@ class SimulatedRegime:
     def advance(self, now_ns: int) -> None:
         """Advance the state to ``now_ns``."""
         if now_ns == self._since_ns:
-            return  # the usual case: each kernel asks twice when it starts
+            # The usual case, because each kernel asks twice when it starts.
+            return
         while now_ns >= self._tick_end_ns:
             self._count(self._tick_end_ns)
             self._tick()
@@ -306,6 +309,7 @@ class SimulatedRegime:
     def _tick(self) -> None:
         """Advance clock and heat by one step, with the average power since the last one."""
         core_mw, memory_mw = self._core_work / TICK_NS, self._memory_work / TICK_NS
+        # Power is clock times voltage squared, and the voltage rises with the clock: the cube.
         share = self._mhz / self.spec.boost_clock_mhz
         power_mw = self._rest_mw + round(core_mw * share**3 + memory_mw)
         heat = power_mw / (self.spec.tdp_w * 1_000)
@@ -347,6 +351,7 @@ class SimulatedRegime:
         self._energy += self._sample.energy
         self._samples.append(self._sample)
         self._sample = _Sample()
+        # Only here: a reason appears up to 0.1 s after the clock has fallen (docs/clocks.md).
         self._reasons = SW_POWER_CAP if self._is_capped else 0
 
     def _skip(self, n_samples: int) -> None:

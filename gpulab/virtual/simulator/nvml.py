@@ -20,7 +20,8 @@ from gpulab.virtual.simulator._thermal import (
     SimulatedRegime,
 )
 
-READ_NS = 1_000  # a call of NVML, as measured beside an H200
+# A call of NVML, as measured beside an H200.
+READ_NS = 1_000
 
 NvmlCall = Callable[..., Any]
 
@@ -119,7 +120,8 @@ class _SimulatedNvml:
             self._machine.host.spend(READ_NS)
             self._machine.host.catch_up()
             return regime, self._machine.host.now_ns
-        return regime, 0  # the regime takes an earlier time for its latest one
+        # The regime takes an earlier time for its latest one.
+        return regime, 0
 
     def write(self, handle: NvmlHandle) -> tuple[SimulatedRegime, int]:
         """Return the same as :meth:`read`; fail if the user may not change settings."""
@@ -209,6 +211,7 @@ class _SimulatedNvml:
 
 
 def _uuid(index: int) -> str:
+    # The same in every run, so that two runs of a program print the same.
     return f"GPU-00000000-0000-0000-0000-{index:012d}"
 
 

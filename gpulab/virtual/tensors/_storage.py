@@ -23,6 +23,10 @@ _LARGEST_SHARED_BYTES = 1 << 30
 # Named in every call that makes a host tensor, because the program may set another default device.
 _CPU = torch.device("cpu")
 _identities = count(1)
+# Only Linux promises zeros in a page that it has got back.
+_ZEROES_PAGES = sys.platform == "linux"
+_PAGE_BYTES = mmap.PAGESIZE
+_WORTH_RETURNING_BYTES = 1 << 20  # below, writing zeros is faster than asking the system
 
 
 class MissingValues(NamedTuple):
@@ -101,6 +105,7 @@ class TensorLayout:
         reach = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
         span = reach + 1 if self.n_elements else 0
         self.span_bytes = span * dtype.itemsize
+        # An expanded tensor repeats its elements, and one with gaps skips bytes of its span.
         self.size_bytes = min(self.n_elements, span) * dtype.itemsize
 
 
@@ -133,7 +138,8 @@ class Values:
     """The bytes of a storage in host memory, which is allocated on first use.
 
     The bytes belong to the allocator's block, as on a GPU: a block that is used again contains
-    its old bytes, and a kernel that still runs writes into the block's next owner. A pending
+    its old bytes, and a kernel that still runs writes into the block's next owner. Only the end of
+    a context, such as that of a cell, frees the bytes of segments that no tensor uses. A pending
     kernel refers to the values and not to the storage, so the device memory is free as soon as
     the program drops its tensors.
 
@@ -171,6 +177,7 @@ class Values:
             return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
         whole = self._buffer.as_type(layout.dtype)
+        # ``as_strided`` counts from the start of the buffer, which contains other blocks, too.
         values = whole.as_strided(layout.sizes, layout.strides, first)
         self._viewed = layout, offset, values
         return values
@@ -178,10 +185,19 @@ class Values:
     def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
         """Return the same tensor for writing; computed results that use these bytes end."""
         results = self._buffer.results
+        # Most buffers have no results, and every write of every kernel comes through here.
         if results:
             first = self._offset_bytes + offset * layout.dtype.itemsize
             results.forget(first, first + layout.span_bytes)
         return self.view(layout, offset)
+
+    def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
+        """Write zeros to a tensor of this layout; a large one needs no host memory then."""
+        values = self.to_write(layout, offset)
+        if values.is_contiguous():
+            self._buffer.set_to_zero(*self.bytes_of(layout, offset)[1:])
+        else:
+            values.zero_()
 
     def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
         """Return the range of bytes that a tensor of this layout covers, gaps included."""
@@ -200,12 +216,13 @@ class HostBuffer:
         The computed results whose inputs or outputs are in this buffer.
     """
 
-    __slots__ = ("_by_type", "_size_bytes", "_storage", "number", "results")
+    __slots__ = ("_by_type", "_pages", "_size_bytes", "_storage", "number", "results")
 
     def __init__(self, size_bytes: int) -> None:
         self.number = next(_identities)
         self.results = ComputedResults()
         self._size_bytes = size_bytes
+        self._pages: mmap.mmap | None = None
         self._storage: torch.UntypedStorage | None = None
         self._by_type: dict[torch.dtype, torch.Tensor] = {}
 
@@ -227,15 +244,31 @@ class HostBuffer:
             # mmap and not malloc: the system provides a page only when it is touched, and gets it
             # back when the buffer is dropped. After freeing a block this large, malloc would keep
             # twice as much memory for the process.
-            pages = _pages(max(1, self._size_bytes))
-            zeros = np.frombuffer(pages, np.uint8, self._size_bytes)
+            self._pages = _pages(max(1, self._size_bytes))
+            zeros = np.frombuffer(self._pages, np.uint8, self._size_bytes)
             self._storage = torch.from_numpy(zeros).untyped_storage()
         return self._storage
+
+    def set_to_zero(self, first: int, end: int) -> None:
+        """Write zeros to the bytes from ``first`` to ``end - 1``.
+
+        The system gets whole pages back. When it provides them again, they contain zeros. So a
+        buffer that a benchmark reads only to flush a cache takes no memory.
+        """
+        self.storage()
+        whole = range(-(-first // _PAGE_BYTES) * _PAGE_BYTES, end // _PAGE_BYTES * _PAGE_BYTES)
+        edges: tuple[range, ...] = (range(first, end),)
+        if len(whole) >= _WORTH_RETURNING_BYTES and self._pages is not None and _ZEROES_PAGES:
+            self._pages.madvise(mmap.MADV_DONTNEED, whole.start, len(whole))
+            edges = range(first, whole.start), range(whole.stop, end)
+        for edge in edges:
+            self.as_type(torch.uint8)[edge.start : edge.stop].zero_()
 
 
 def _pages(size_bytes: int) -> mmap.mmap:
     """Return zeroed memory that a forked process does not share."""
-    if sys.platform == "win32":  # Windows has no fork and no flags
+    # Windows has no fork and no flags.
+    if sys.platform == "win32":
         return mmap.mmap(-1, size_bytes)
     return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
@@ -291,9 +324,11 @@ class Storage:
         self.gpu = gpu
         self.counted_bytes = 0
         self.identity = next(_identities)
+        # Of ``record_stream``. A tuple, because nearly all storages share the empty one.
         self.streams: tuple[SimulatedStream, ...] = ()
         try:
             self.block = machine.allocate(gpu, size_bytes)
+        # Programs catch torch's class, e.g. to try a smaller batch. As on CUDA it has no cause.
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address

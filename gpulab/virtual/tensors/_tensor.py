@@ -98,6 +98,7 @@ class VirtualTensor(torch.Tensor):
             self.layout_key = value.layout_key
             self.storage_block = value.storage_block
             self.offset = value.offset
+            # It described the old memory.
             self.read_access = None
 
     data = property(get_data, become)
@@ -156,6 +157,7 @@ class VirtualTensor(torch.Tensor):
         if not self.has_values:
             # Printing a CUDA tensor waits for the device, so this waits even without values.
             active().host.wait_for_stream(self.storage_block.gpu.stream)
+            # A text and not nan, so that a program which only prints its tensors gets no warning.
             description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
             return f"tensor(<no values>, {description})"
         shown = repr(self.detach().cpu())
@@ -192,7 +194,8 @@ class VirtualTensor(torch.Tensor):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        active()  # raises an error if the tensor has outlived its virtual_gpu() context
+        # Raises an error if the tensor has outlived its virtual_gpu() context.
+        active()
         return _dispatch[0](func, args, kwargs or {})
 
 
@@ -201,7 +204,8 @@ def _on_host(index: Any) -> Any:
     # PyTorch would convert them on the tensor's device, which C++ takes for meta, and so lose the
     # values.
     if isinstance(index, tuple):
-        return tuple([_as_index(item) for item in index])  # faster than from a generator
+        # From a list, which is faster than from a generator.
+        return tuple([_as_index(item) for item in index])
     return _as_index(index)
 
 
@@ -234,6 +238,7 @@ def wrap(
     ...     wrap(layout_of(x[1:3]), x.storage_block, offset=1).tolist()
     [1, 2]
     """
+    # A view of a normal tensor is a normal one in inference mode, too, and the other way round.
     if like is not None and like.is_inference() != torch.is_inference_mode_enabled():
         with torch.inference_mode(like.is_inference()):
             return wrap(layout, storage, offset)

@@ -155,6 +155,7 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     assert not calibration.can_record()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_a_virtual_gpu_needs_no_records() -> None:
     """Its floor is known to the nanosecond."""
@@ -170,6 +171,7 @@ def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
     assert found.value_s == pytest.approx(FLOOR_S, abs=TICK_S)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_measure_takes_off_the_floor_of_the_work() -> None:
     """A dozen more calls with records, and as many samples after them; the record's time."""
@@ -188,6 +190,7 @@ def test_measure_takes_off_the_floor_of_the_work() -> None:
     assert len(numbers) == found.n_warmup + 22 + 12
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 @pytest.mark.parametrize(
     "options",
@@ -208,6 +211,7 @@ def test_measure_leaves_the_profiler_alone(
     assert found.floor_error_s == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The floor of work over a millisecond is taken as zero."""
@@ -215,6 +219,7 @@ def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch
     assert measure(lambda: sleep_us(1_001)).floor_s == pytest.approx(FLOOR_S)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 @pytest.mark.parametrize("error", [ProfilerBusyError("busy"), ProfilerUnavailableError("none")])
 def test_the_floor_of_the_device_stands_in(
@@ -231,6 +236,7 @@ def test_the_floor_of_the_device_stands_in(
     assert (found.n_samples, found.stopped_by) == (10, "precision")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
     """With the floor of the device."""
@@ -248,6 +254,7 @@ def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
     assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     """They hang on the error, which says when it came."""
@@ -271,6 +278,7 @@ def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     assert partial.median_s == pytest.approx(20 * US, abs=TICK_S)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_both_sides_of_a_comparison_have_their_own() -> None:
     """As many samples as before, in pairs."""
@@ -283,6 +291,7 @@ def test_both_sides_of_a_comparison_have_their_own() -> None:
     assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
     """As work that is empty."""
@@ -291,6 +300,7 @@ def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
     assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
     """Its records last longer than what the events read, which did not bracket them."""
@@ -384,6 +394,7 @@ def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert not calibration.can_record()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
     """The floor after a cache flush is another one than with a hot cache."""
@@ -428,6 +439,7 @@ def test_the_floor_of_the_device_is_read_before_and_behind(
     assert found.floor_method == "timer"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, str]]) -> None:
     """One that stands in is at hand, as a rule from before, and there it ends."""
@@ -436,6 +448,7 @@ def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, s
     assert found.floor_method == "work"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_what_stands_in_is_brought_up_to_date(
     monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
@@ -452,6 +465,7 @@ def test_what_stands_in_is_brought_up_to_date(
     assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C the dozen calls with records would only be a wait."""
@@ -470,12 +484,14 @@ def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPat
     assert n_calls == 3 + 30
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
     """The limit is on what is read, floor and all."""
     assert measure(lambda: sleep_us(990)).floor_method == "work"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_a_side_that_stands_in_has_no_floor() -> None:
     """Where one side waits inside its call, events time it; the other keeps its own floor."""
@@ -498,6 +514,7 @@ def test_samples_behind_the_records_have_the_last_clock() -> None:
     assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("h200")
 def test_how_the_floor_was_found_is_told() -> None:
     """A virtual GPU's floor comes from its model; without a floor the text is empty."""

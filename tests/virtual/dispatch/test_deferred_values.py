@@ -1,4 +1,4 @@
-"""Values appear when a kernel ends; values that cannot be computed have an explanation."""
+"""Values are written when a kernel ends, and an error in computing them names the operator."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ import gpulab
 from gpulab.virtual import ValueLimits
 
 
-def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
-    """The error at the wait names the launch at fault, and later work continues."""
+def test_a_late_error_names_the_operator_that_caused_it() -> None:
+    """An error raised at a later wait names the operator that caused it, and later work runs."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(4, device="cuda")
         x[torch.tensor([7], device="cuda")]
@@ -33,10 +33,10 @@ def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
         (lambda: nn.InstanceNorm2d(16, affine=True), (8, 16, 4, 4)),
     ],
 )
-def test_norms_of_halves_are_trained(
+def test_norm_layers_train_in_half_precision(
     dtype: torch.dtype, make: Callable[[], nn.Module], shape: tuple[int, ...]
 ) -> None:
-    """Gradients of half precision are those of float32, rounded; a GPU mixes the two inside."""
+    """A norm's gradients in half precision agree with those of float32 to within rounding."""
     x, away = torch.randn(*shape), torch.randn(*shape)
     exact = x.to(dtype).float().requires_grad_()
     (make()(exact) * away.to(dtype).float()).sum().backward()
@@ -48,10 +48,12 @@ def test_norms_of_halves_are_trained(
     assert found.numpy() == pytest.approx(exact.grad.numpy(), abs=0.06)
 
 
-def test_host_memory_stays_as_it_is_where_no_value_is_carried() -> None:
-    """Filling memory that is not read would take longer than the rest of a sweep."""
+def test_a_copy_without_values_leaves_host_memory_unchanged() -> None:
+    """A copy from a tensor without values to the host does not write to the host's memory."""
     with gpulab.virtual_gpu("H200") as virtual:
         virtual.machine.limits = ValueLimits(0, 0.0, 0)
+        # A sweep copies large tensors whose values nobody reads; writing them would take
+        # longer than the rest of the sweep.
         target = torch.ones(8)
         target.copy_(torch.zeros(8, device="cuda"))
         torch.cuda.synchronize()

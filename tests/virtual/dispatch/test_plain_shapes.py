@@ -1,4 +1,4 @@
-"""The replacement for symbolic shapes gives the same answers as PyTorch's own."""
+"""The replacement for PyTorch's symbolic shapes gives the same answers as the original."""
 
 import importlib
 import itertools
@@ -34,7 +34,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.filterwarnings("ignore:guard_size_oblivious will be removed:FutureWarning")
 @pytest.mark.parametrize("name", sorted(plain._KNOWN[NAME]))
 def test_numbers_get_pytorchs_answers(name: str) -> None:
-    """Each function returns what the real one returns for sizes and for comparisons of them."""
+    """Each replaced function returns what PyTorch's returns for sizes and for comparisons."""
     real = getattr(importlib.import_module(NAME), name, None)
     if real is None:
         pytest.skip(f"this version of torch has no {name}")
@@ -43,7 +43,7 @@ def test_numbers_get_pytorchs_answers(name: str) -> None:
 
 
 def test_the_stand_ins_are_there_only_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They answer for modules that are missing, and leave with the block, also after an error."""
+    """Stand-in modules are in ``sys.modules`` only inside the block, also after an error."""
     for name in plain._KNOWN:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
@@ -58,15 +58,15 @@ def test_the_stand_ins_are_there_only_inside(monkeypatch: pytest.MonkeyPatch) ->
     assert not set(plain._KNOWN) & set(sys.modules)
 
 
-def test_what_is_imported_already_is_used() -> None:
-    """The real modules stay where they are."""
+def test_a_module_that_is_already_imported_is_used() -> None:
+    """A real module that was imported before the block stays in ``sys.modules`` inside it."""
     real = importlib.import_module(NAME)
     with plain.without_symbols():
         assert sys.modules[NAME] is real
 
 
-def test_a_name_that_is_not_known_is_the_real_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that asks a stand-in for more gets it, and the real module stays."""
+def test_an_unknown_name_comes_from_the_real_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown name loads the real module, which then replaces the stand-in."""
     real = importlib.import_module("colorsys")
     monkeypatch.delitem(sys.modules, "colorsys")
     stand_in = sys.modules["colorsys"] = plain._StandIn("colorsys")
@@ -87,16 +87,16 @@ def test_a_name_that_is_not_known_is_the_real_modules(monkeypatch: pytest.Monkey
         lambda x: x.sum(0),
     ],
 )
-def test_results_lie_in_memory_as_pytorchs(operation: Operation) -> None:
-    """A result of a transposed tensor has the strides that PyTorch's compiled kernels give it."""
+def test_results_have_the_strides_of_pytorch(operation: Operation) -> None:
+    """An operation on a transposed tensor returns the shape and strides it has on the host."""
     on_host = operation(torch.ones(10, 5).t())
     with gpulab.virtual_gpu("H200"):
         on_device = operation(torch.ones(10, 5, device="cuda").t())
         assert (on_device.shape, on_device.stride()) == (on_host.shape, on_host.stride())
 
 
-def test_a_refusal_has_pytorchs_words() -> None:
-    """Shapes that do not fit are refused by the same sentence as on the host."""
+def test_mismatched_shapes_raise_the_error_of_pytorch() -> None:
+    """A matmul of shapes that do not fit raises the same message as on the host."""
     with pytest.raises(RuntimeError) as on_host:
         torch.ones(3, 4) @ torch.ones(3, 4)
     with gpulab.virtual_gpu("H200"), pytest.raises(RuntimeError) as on_device:

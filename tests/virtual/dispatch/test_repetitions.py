@@ -1,4 +1,4 @@
-"""A repeated call computes nothing, and its values are right at any time."""
+"""A repeated call reuses its earlier values, and they are correct whenever they are read."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Action = tuple[str, tuple[int, int, int]]
 
 @pytest.fixture
 def n_computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Look at small operators too, and count how often values are computed."""
+    """Enter a virtual H200 that recognises small repeated calls too; count computed values."""
     computed_by_now = [0]
     run = deferred.DeferredValues._run
 
@@ -59,7 +59,7 @@ def settle(work: Callable[[], object], n_calls: int = 20) -> None:
 def test_a_loop_computes_its_values_once(
     work: Callable[..., object], n_computed: list[int]
 ) -> None:
-    """Results that are dropped come to lie where they lay before."""
+    """A loop computes its values once, because each new result gets the memory of the last."""
     x, y, out = (torch.rand(8, 8, device="cuda") for _ in range(3))
     settle(lambda: work(x, y, out), 3)
     before = n_computed[0]
@@ -68,7 +68,7 @@ def test_a_loop_computes_its_values_once(
 
 
 def test_replays_of_a_graph_compute_their_values_once(n_computed: list[int]) -> None:
-    """Until an input changes; the output is that of the new input."""
+    """Replays compute values once until an input changes; then they use the new input."""
     x = torch.ones(8, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -96,10 +96,10 @@ def test_replays_of_a_graph_compute_their_values_once(n_computed: list[int]) -> 
     ],
     ids=["in place", "out is the input", "a part changes", "random numbers"],
 )
-def test_what_has_another_result_each_time_is_computed_each_time(
+def test_a_call_whose_result_changes_is_computed_each_time(
     work: Callable[[torch.Tensor], object], n_computed: list[int]
 ) -> None:
-    """Because it changes what it reads, or draws random numbers."""
+    """A call that changes its own input, or draws random numbers, is computed every time."""
     x = torch.ones(8, device="cuda")
     settle(lambda: work(x), 3)
     before = n_computed[0]
@@ -107,10 +107,11 @@ def test_what_has_another_result_each_time_is_computed_each_time(
     assert n_computed[0] - before >= 20
 
 
-def test_statistics_that_a_norm_changes_unnamed_are_changed_each_time(
+def test_running_statistics_are_updated_by_every_call(
     n_computed: list[int],
 ) -> None:
-    """Its schema does not say that it changes them; what was computed from them is so again."""
+    """Each batch norm updates the running statistics, and results that read them follow."""
+    # The schema of batch norm does not mark the statistics as written.
     x, mean, var = torch.full((4, 2), 4.0), torch.zeros(2), torch.ones(2)
     there = [item.cuda() for item in (x, mean, var)]
     shown = []
@@ -122,8 +123,8 @@ def test_statistics_that_a_norm_changes_unnamed_are_changed_each_time(
     assert n_computed[0] >= 8
 
 
-def test_zeros_of_both_signs_are_other_arguments(n_computed: list[int]) -> None:
-    """They are equal, and a product with them is not."""
+def test_zero_and_minus_zero_are_different_arguments(n_computed: list[int]) -> None:
+    """A multiplication by -0.0 is not taken for one by 0.0, although the two are equal."""
     x, out = torch.ones(4, device="cuda"), torch.empty(4, device="cuda")
     for factor, sign in ((0.0, 1.0), (-0.0, -1.0), (0.0, 1.0)):
         torch.mul(x, factor, out=out)
@@ -132,7 +133,7 @@ def test_zeros_of_both_signs_are_other_arguments(n_computed: list[int]) -> None:
 
 
 def test_host_tensors_are_read_each_time(n_computed: list[int]) -> None:
-    """A program may change them without a trace."""
+    """A host tensor is read at every call, because a program may change it at any time."""
     x, factor = torch.ones(4, device="cuda"), torch.tensor(2.0)
     assert (x * factor).tolist() == [2.0] * 4
     factor.fill_(3.0)
@@ -142,7 +143,8 @@ def test_host_tensors_are_read_each_time(n_computed: list[int]) -> None:
 
 @pytest.mark.usefixtures("n_computed")
 def test_few_results_are_kept() -> None:
-    """A write looks at all of them, so that many would make programs slow."""
+    """A buffer remembers a limited number of results, and all their values stay correct."""
+    # Every write to the buffer goes through all of its results.
     x = torch.ones(4, device="cuda")
     kept = [x + number for number in range(3 * computed._MOST_KEPT)]
     torch.cuda.synchronize()
@@ -158,7 +160,7 @@ def _assign(act: Callable[[World, int, int], torch.Tensor]) -> Callable[..., Non
 
 
 def _capture(world: World, at: int, i: int, j: int) -> None:
-    """Replay on the device what the host runs plainly: a chain with an input that changes."""
+    """Replay a graph that changes its own input on the device; on the host run it as a loop."""
     x, y, total = world[i].clone(), world[j].clone(), torch.zeros_like(world[i])
 
     def work() -> None:
@@ -229,7 +231,7 @@ def _world(device: str) -> World:
 
 
 def _run(device: str, program: list[Any]) -> list[list[float]]:
-    """Return what is read on the way and in the end."""
+    """Return the values that the program reads on the way, and all tensors at the end."""
     world, read = _world(device), []
     for name, (at, i, j), n_times, looks in program:
         for _ in range(n_times):
@@ -245,7 +247,7 @@ def _run(device: str, program: list[Any]) -> list[list[float]]:
 def test_values_are_the_cpus_in_every_order_of_reads_writes_and_repeats(
     program: list[Any],
 ) -> None:
-    """Views, parts, aliases, out=, copies from the host, graphs: bit for bit."""
+    """Any program of views, aliases, ``out=``, copies and graphs has the CPU's exact values."""
     expected = _run("cpu", program)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deferred, "_WORTH_A_LOOK_S", 0.0)
@@ -254,10 +256,10 @@ def test_values_are_the_cpus_in_every_order_of_reads_writes_and_repeats(
 
 
 def _race(program: list[Any]) -> list[list[float]]:
-    """Run it on two streams that do not wait for each other, and return what is read."""
+    """Run a program on two streams that do not wait for each other; return what is read."""
     read = []
     with gpulab.virtual_gpu("H200", first_use=False):
-        world = [item.repeat(400) for item in _world("cuda")]  # kernels of some length
+        world = [item.repeat(400) for item in _world("cuda")]  # long enough for kernels to overlap
         torch.cuda.synchronize()
         streams = [torch.cuda.current_stream(), torch.cuda.Stream()]
         for name, (at, i, j), n_times, is_aside in program:
@@ -287,8 +289,8 @@ racing = st.lists(
 @pytest.mark.slow
 @settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(program=racing)
-def test_races_read_what_they_read_without_repetitions(program: list[Any]) -> None:
-    """A missing wait gives the same wrong numbers, whether or not calls are recognised."""
+def test_a_race_reads_the_same_bytes_when_repetitions_are_recognised(program: list[Any]) -> None:
+    """A missing wait gives the same wrong numbers with and without recognised repetitions."""
     found = []
     for worth_s in (0.0, math.inf):
         with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Which tensors have values depends on estimates alone, and the others say why not."""
+"""Limits decide which tensors have values; a tensor without values says why it has none."""
 
 import math
 import warnings
@@ -24,7 +24,7 @@ def little_gpu() -> Iterator[None]:
 
 
 def no_values(work: Callable[[], torch.Tensor]) -> str:
-    """Return what is said when a tensor without values is read as a number of no float type."""
+    """Return the message that is raised when an integer without a value is read."""
     with pytest.raises(NoValuesError) as error:
         work().argmax().item()
     return str(error.value)
@@ -32,7 +32,7 @@ def no_values(work: Callable[[], torch.Tensor]) -> str:
 
 @pytest.mark.usefixtures("little_gpu")
 def test_large_tensors_have_no_values_and_say_so() -> None:
-    """A value that was not computed is nan or an error, never a number."""
+    """A tensor above ``max_value_elements`` has no values, and its repr and error say so."""
     big = torch.empty(2048, 1024, device="cuda")
     assert repr(big) == (
         "tensor(<no values>, device='cuda:0', size=(2048, 1024), dtype=torch.float32)"
@@ -46,7 +46,7 @@ def test_large_tensors_have_no_values_and_say_so() -> None:
 
 @pytest.mark.usefixtures("little_gpu")
 def test_expensive_results_have_no_values_and_name_the_operator() -> None:
-    """The budget counts FLOPs, and bytes where there are none."""
+    """A result above the budget has no values, and the error names operator and estimate."""
     a = torch.empty(512, 512, device="cuda")
     assert no_values(lambda: a @ a) == (
         "this torch.int64 tensor of shape () has no values: the host would take about 0.00054 s "
@@ -57,8 +57,8 @@ def test_expensive_results_have_no_values_and_name_the_operator() -> None:
     assert "for aten.rand.default" in no_values(lambda: torch.rand(512, 512, device="cuda"))
 
 
-def test_memory_for_values_has_an_end_and_small_tensors_go_on() -> None:
-    """What is dropped makes room; which tensors carry values follows from the program alone."""
+def test_memory_for_values_is_limited_and_small_tensors_still_fit() -> None:
+    """Tensors beyond ``max_value_bytes`` have no values until others are freed."""
     options = {"first_use": False, "max_value_bytes": 10 << 20}
     with gpulab.virtual_gpu("H200", **options) as virtual:
         held = [torch.empty(1 << 20, device="cuda") for _ in range(4)]
@@ -70,8 +70,8 @@ def test_memory_for_values_has_an_end_and_small_tensors_go_on() -> None:
         )
         assert torch.ones(4, device="cuda").sum().item() == 4
         del held[0]
-        held[1].zero_()  # whole: now there is room
-        held[0].zero_()  # it is counted already
+        held[1].zero_()  # a write to the whole tensor gives it values, now that there is room
+        held[0].zero_()  # its bytes are counted already
         assert [tensor.has_values for tensor in held] == [True, True, False]
         held.clear()
         assert virtual.machine.value_bytes == 0
@@ -80,20 +80,20 @@ def test_memory_for_values_has_an_end_and_small_tensors_go_on() -> None:
 @pytest.mark.usefixtures("little_gpu")
 @pytest.mark.filterwarnings("ignore::gpulab.virtual.MissingValuesWarning")
 def test_an_expensive_result_makes_its_target_unknown() -> None:
-    """A tensor that had values loses them when what is written to it was not computed."""
+    """A tensor loses its values when a result that was not computed is written to it."""
     a, c = (torch.empty(512, 512, device="cuda") for _ in range(2))
     torch.mm(a, a, out=c)
     assert math.isnan(c[0, 0].item())
     c[:256].fill_(3.0)
     assert math.isnan(c[0, 0].item())
-    c.fill_(3.0)  # what is filled whole depends no longer on what was missing
+    c.fill_(3.0)  # overwrites every element, so no missing value is left
     assert c[0, 0].item() == 3.0
 
 
 @pytest.mark.usefixtures("little_gpu")
 @pytest.mark.filterwarnings("ignore::gpulab.virtual.MissingValuesWarning")
 def test_running_statistics_of_what_is_missing_are_missing() -> None:
-    """A norm that trains changes them, and one that does not leaves them as they are."""
+    """Training on missing values makes running statistics missing; evaluation leaves them."""
     big = torch.empty(2, 4, 512, 512, device="cuda")
     norm = nn.BatchNorm2d(4, device="cuda")
     norm.eval()(big)
@@ -105,7 +105,7 @@ def test_running_statistics_of_what_is_missing_are_missing() -> None:
 
 @pytest.mark.usefixtures("little_gpu")
 def test_nan_is_explained_once() -> None:
-    """At the line of the program that reads it first."""
+    """The first read of a nan that stands for a missing value warns, at the reader's line."""
     big = torch.empty(2048, 1024, device="cuda")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -122,7 +122,7 @@ def test_nan_is_explained_once() -> None:
 
 
 def test_nan_needs_no_explanation_where_values_are_switched_off() -> None:
-    """Numbers that the program itself made nan need none either."""
+    """There is no warning if values are switched off, or if the program itself wrote the nan."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with gpulab.virtual_gpu("H200", max_value_elements=0):
@@ -134,7 +134,7 @@ def test_nan_needs_no_explanation_where_values_are_switched_off() -> None:
 @pytest.mark.usefixtures("little_gpu")
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_scaled_step_is_taken_when_gradients_have_no_values(*, fused: bool) -> None:
-    """So its time is right, the scale grows as it would, and the weights have no values."""
+    """A scaler takes its step on gradients without values, and the weights then have none."""
     layer = nn.Linear(1024, 1024, bias=False, device="cuda")
     optimizer = torch.optim.Adam(layer.parameters(), fused=fused)
     scaler = torch.amp.GradScaler("cuda", init_scale=8.0, growth_interval=1)
@@ -147,8 +147,8 @@ def test_a_scaled_step_is_taken_when_gradients_have_no_values(*, fused: bool) ->
 
 
 @pytest.mark.parametrize("budget", [0, -0.05, math.nan, "0.05", None])
-def test_a_budget_that_is_none_is_refused(budget: object) -> None:
-    """The message says how to switch values off."""
+def test_a_wrong_budget_is_refused(budget: object) -> None:
+    """A budget that is not a positive number is refused, with advice to switch values off."""
     with pytest.raises(ValueError, match="value_budget_s=") as error:
         gpulab.virtual_gpu("H200", value_budget_s=budget)  # type: ignore[arg-type] # the mistake
     assert str(error.value) == (
@@ -193,14 +193,15 @@ def _smallest_nanogpt() -> nn.Module:
         (_smallest_nanogpt, (12, 64), True),
     ],
 )
-def test_the_first_programs_of_people_carry_values(
+def test_programs_of_beginners_have_values(
     make: Callable[[], nn.Module], given: tuple[int, ...], *, is_trained: bool
 ) -> None:
-    """Without any option; the operators are planned at these sizes, and hardly computed."""
+    """Usual first programs have values for loss and gradients under the default limits."""
     has_words = make is _smallest_nanogpt
     with gpulab.virtual_gpu("H200", first_use=False) as virtual:
         model = make().to("cuda").train(is_trained)
         x = torch.zeros(given, device="cuda", dtype=torch.long if has_words else torch.float)
+        # Nothing after this line waits, so values are planned but hardly any are computed.
         virtual.machine.host.wait_for_device(virtual.machine.gpu.device)
         with torch.set_grad_enabled(is_trained):
             loss = model(x).square().mean()

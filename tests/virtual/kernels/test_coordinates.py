@@ -23,14 +23,14 @@ def call(name: str, reads: list[TensorLayout], write: TensorLayout, *args: objec
 
 
 def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
-    """24 bytes have 8, 7 bytes one; 16 is the most that a load can use, and 0 fits all."""
+    """An alignment is the largest power of two that divides a size, and 16 bytes at most."""
     assert [log2_alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
     assert log2_size(8) == 3.0
     assert log2_size(0) == 0.0
 
 
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
-    """By name, by prefix, by arithmetic, and else by the family of the last kernel."""
+    """A call finds its surface by its name, its prefix or type, else by the kernel family."""
     x = dense(64, 64)
     assert surface_point_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
     found = {
@@ -50,28 +50,30 @@ def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
     [
         (1024, (6.0, 1.0)),  # 64 tiles are less than half a wave of 132
         (1152, (log2(81), log2(132 / 81))),
-        (2048, (8.0, log2(2 * 132 / 256))),  # nearly two waves
-        (2176, (log2(289), log2(3 * 132 / 289))),  # a third one has begun
+        (2048, (8.0, log2(2 * 132 / 256))),  # 256 tiles nearly fill two waves
+        (2176, (log2(289), log2(3 * 132 / 289))),  # 289 tiles need a third wave
     ],
 )
-def test_a_product_says_how_its_tiles_fill_waves(n: int, expected: tuple[float, float]) -> None:
-    """Tiles of 128 by 128, and how much longer whole waves of them take, as logarithms."""
+def test_a_matmul_has_its_tiles_and_waves_as_coordinates(
+    n: int, expected: tuple[float, float]
+) -> None:
+    """A matmul's last coordinates are the logarithms of its tiles and of its wave rounding."""
     x = dense(n, n)
     surface_point = surface_point_of(call("mm", [x, x], x), "gemm")
     assert surface_point is not None
     assert surface_point.coordinates[-2:] == pytest.approx(expected)
 
 
-def test_what_nothing_measured_is_like_has_no_place() -> None:
-    """A family without a surface, and a call that writes nothing."""
+def test_a_call_unlike_all_measured_ones_has_no_surface_point() -> None:
+    """A family without a surface, and a call that writes nothing, have no surface point."""
     x = dense(64)
     assert surface_point_of(call("renorm", [x], x), "other") is None
     nothing = OperatorCall("add", (), {}, [x], [], "float32", 0, is_in_place=False)
     assert surface_point_of(nothing, "elementwise") is None
 
 
-def test_a_depthwise_convolution_is_apart() -> None:
-    """Its kernels are not those of a product."""
+def test_a_depthwise_convolution_has_its_own_surface() -> None:
+    """A depthwise convolution is on its own surface, as its kernels are not matmuls."""
     x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
     given = call("convolution", [x, weight], x, x, weight, None, [1, 1])
     surface_point = surface_point_of(given, "depthwise")
@@ -82,26 +84,26 @@ def test_a_depthwise_convolution_is_apart() -> None:
 @pytest.mark.parametrize(
     ("sizes", "dim", "expected"),
     [
-        # All of 2**20: loads of four, 512 threads a block, blocks share the one result.
+        # A sum of all 2**20: loads of four, 512 threads a block, and blocks share the one result.
         ((1 << 20,), [], (1, 1 << 20, 1, 128, 16, 512, True)),
-        # All of 160: loads of four leave work for 32 threads.
+        # A sum of all 160: loads of four leave work for only 32 threads.
         ((160,), [], (1, 160, 1, 1, 5, 32, True)),
-        # Few long columns: the threads of a block share each, though there are many threads.
+        # Few long columns: the threads of a block share one column.
         ((512, 8), [0], (8, 512, 1, 1, 8, 2, False)),
-        # Rows of 4,096: a warp for each.
+        # Rows of 4,096: one warp reduces each row.
         ((1024, 4096), [1], (1024, 4096, 64, 1, 128, 32, True)),
-        # Longer ones: a block for each, across its warps.
+        # Longer rows: one block reduces each row with all its warps.
         ((16, 65_536), [1], (16, 65_536, 16, 1, 128, 32, True)),
-        # Short rows: a warp for each, several in a block.
+        # Short rows: one warp reduces each row, and a block has several.
         ((4096, 32), [1], (4096, 32, 256, 1, 1, 32, True)),
-        # Columns: four results a thread.
+        # Columns: each thread reduces four of them.
         ((64, 4096), [0], (4096, 64, 32, 1, 16, 32, False)),
     ],
 )
 def test_a_reduction_is_launched_by_its_sizes(
     sizes: tuple[int, ...], dim: list[int], expected: tuple[int, ...]
 ) -> None:
-    """Results, length, blocks, blocks a result, elements a thread, width, direction."""
+    """The sizes of a reduction decide its blocks, its threads and the work of each."""
     source = dense(*sizes)
     out = dense(*[n for i, n in enumerate(sizes) if i not in (dim or range(len(sizes)))])
     found = reduction_launch(call("sum", [source], out, None, dim), source)

@@ -1,4 +1,4 @@
-"""Which kernels an operator becomes, by the records of a virtual GPU."""
+"""Operators are lowered to the kernels that CUDA would launch, with their sizes and bytes."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ def gpu() -> Iterator[VirtualGpu]:
 
 
 def names(gpu: VirtualGpu, call: Callable[[], object]) -> list[str]:
-    """Return the kernels of a call."""
+    """Return the names of the kernels that a call launches."""
     torch.cuda.synchronize()
     gpu.machine.gpu.device.forget_records()
     call()
@@ -47,7 +47,7 @@ def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
-    """In place or not, it is the same operator."""
+    """Overloads and the in-place form of an operator share one name."""
     assert operator_name(aten.add_.Tensor) == operator_name(aten.add.Scalar) == "add"
 
 
@@ -77,7 +77,7 @@ def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
     ],
 )
 def test_each_operator_has_its_family(found: Callable[[], KernelWork], family: str) -> None:
-    """By its name, its layouts and the dimension it works along."""
+    """An operator's name, layouts and dimension decide its kernel family."""
     assert found().family == family
 
 
@@ -86,21 +86,21 @@ def indices(n: int) -> torch.Tensor:
     return empty(n, dtype=torch.int64)
 
 
-def test_a_half_becomes_a_float_one_by_one() -> None:
-    """In the other direction it uses vectors."""
+def test_a_cast_from_half_to_float_uses_no_vectors() -> None:
+    """A cast from half to float has its own family; the opposite cast uses vectors."""
     half = empty(64, dtype=torch.float16)
     assert work(aten._to_copy.default, half, dtype=torch.float32).family == "cast"
     assert work(aten._to_copy.default, empty(64), dtype=torch.float16).family == "elementwise"
 
 
-def test_a_table_is_read_as_far_as_rows_are_taken() -> None:
-    """Two rows of four numbers, for a table of any size; indices take 16 bytes."""
+def test_an_embedding_reads_only_the_rows_it_takes() -> None:
+    """The bytes of an embedding come from the rows it takes, not from the whole table."""
     found = work(aten.embedding.default, empty(1_000, 4), indices(2))
     assert found.most_bytes == 32
 
 
 def test_products_know_their_sizes() -> None:
-    """Batch, rows, columns and the length of the sums."""
+    """A batched matmul has its batch, m, n, k and FLOPs."""
     found = work(aten.bmm.default, empty(2, 8, 16), empty(2, 16, 32)).matmul
     assert found is not None
     assert (found.batch, found.m, found.n, found.k) == (2, 8, 32, 16)
@@ -108,12 +108,12 @@ def test_products_know_their_sizes() -> None:
 
 
 def test_a_matrix_and_a_vector_only_move_bytes() -> None:
-    """In single precision no tile is filled, so there is no product."""
+    """A float32 product of a matrix and a vector is not a matmul kernel, as it fills no tile."""
     assert work(aten.mm.default, empty(1, 64), empty(64, 64)).matmul is None
 
 
 def test_tf32_is_used_where_it_is_allowed() -> None:
-    """For products of matrices after a request; for convolutions from the start."""
+    """A matmul uses TF32 only after the program has allowed it."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
@@ -126,7 +126,7 @@ def test_tf32_is_used_where_it_is_allowed() -> None:
 
 
 def test_operators_of_several_kernels_launch_several(gpu: VirtualGpu) -> None:
-    """A search for the largest is 20 kernels, a sort of many rows 5, a group norm 3."""
+    """``topk`` launches 20 kernels, a sort of many rows 5, and a group norm 3."""
     x = torch.ones(4, 64, 8, 8, device="cuda")
     assert len(names(gpu, lambda: torch.ones(2, 64, device="cuda").topk(2))) == 1 + 20
     rows = torch.ones(8, 64, device="cuda")
@@ -136,7 +136,7 @@ def test_operators_of_several_kernels_launch_several(gpu: VirtualGpu) -> None:
 
 
 def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> None:
-    """Images whose channels lie side by side need no copies."""
+    """A convolution copies images in the usual layout, but not those in ``channels_last``."""
     x = torch.ones(2, 64, 8, 8, device="cuda", dtype=torch.float16)
     weight = torch.ones(64, 64, 3, 3, device="cuda", dtype=torch.float16)
     plain = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
@@ -146,8 +146,8 @@ def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> Non
     assert lasting == ["memset", "convolution"]
 
 
-def test_lists_of_tensors_go_in_launches_of_so_many(gpu: VirtualGpu) -> None:
-    """A kernel's arguments have room for 110 tensors, or 64 pairs."""
+def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
+    """One launch takes at most 110 tensors, or 64 pairs, which is what its arguments can hold."""
     tensors = [torch.ones(4, device="cuda") for _ in range(129)]
     assert names(gpu, lambda: torch._foreach_mul_(tensors, 2.0)) == ["_foreach_mul"] * 2
     assert names(gpu, lambda: torch._foreach_mul(tensors, 2.0)) == ["_foreach_mul"] * 3

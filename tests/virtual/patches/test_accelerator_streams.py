@@ -1,4 +1,4 @@
-"""Streams and events without a device's name, ``with`` for streams, and marks for profilers."""
+"""``torch.Stream``, ``torch.Event``, ``torch.accelerator`` and NVTX work as with CUDA."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def host_ns(work: Callable[[], object]) -> int:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("device", [None, "cuda", "cuda:0", torch.device("cuda"), 0])
 def test_events_of_the_accelerator_are_virtual(device: object) -> None:
-    """A pair of them reads the time between them, as CUDA's own do."""
+    """A pair of ``torch.Event`` reads the virtual time between them."""
     start, end = (torch.Event(device, enable_timing=True) for _ in range(2))  # type: ignore[arg-type] # a number too
     assert start.device == torch.device("cuda")
     start.record()
@@ -44,7 +44,7 @@ def test_events_of_the_accelerator_are_virtual(device: object) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_events_wait_for_streams() -> None:
-    """Work after a wait comes after the work before the record."""
+    """Work of a stream that waits for an event starts after the work before that event."""
     side = torch.Stream("cuda")
     x = torch.zeros(3, device="cuda")
     torch.cuda._sleep(10_000_000)
@@ -59,14 +59,14 @@ def test_events_wait_for_streams() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_an_event_of_the_host_is_torchs() -> None:
-    """Only CUDA is replaced."""
+def test_an_event_of_the_host_is_torchs_own() -> None:
+    """``torch.Event("cpu")`` is still PyTorch's own event."""
     assert repr(torch.Event("cpu")).startswith("torch.Event device_type=cpu")
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_stream_or_an_event_is_written_as_torch_does() -> None:
-    """Kind of device, index and number."""
+    """The repr of a stream and of an event is the one that PyTorch writes."""
     stream, event = torch.Stream("cuda"), torch.Event(enable_timing=True)
     assert repr(stream) == "torch.Stream device_type=cuda, device_index=0, stream_id=1"
     assert repr(event) == (
@@ -76,7 +76,7 @@ def test_a_stream_or_an_event_is_written_as_torch_does() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_events_of_two_classes_have_no_interval() -> None:
-    """The message is PyTorch's, word for word."""
+    """An interval between a ``torch.Event`` and a CUDA event raises PyTorch's message."""
     start, end = torch.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     with pytest.raises(RuntimeError) as error:
         start.elapsed_time(end)
@@ -84,8 +84,8 @@ def test_events_of_two_classes_have_no_interval() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_cudas_own_are_among_them() -> None:
-    """Both isinstance and issubclass answer as with CUDA."""
+def test_cuda_streams_and_events_are_instances_of_the_general_classes() -> None:
+    """``torch.cuda.Event`` and ``Stream`` count as ``torch.Event`` and ``torch.Stream``."""
     assert isinstance(torch.cuda.Event(), torch.Event)
     assert isinstance(torch.cuda.Stream(), torch.Stream)
     assert issubclass(torch.cuda.Event, torch.Event)
@@ -96,7 +96,7 @@ def test_cudas_own_are_among_them() -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("make", [lambda: torch.Stream("cuda"), lambda: torch.cuda.Stream()])  # noqa: PLW0108 # looked up inside the context
 def test_a_stream_is_current_inside_its_context(make: Callable[[], torch.Stream]) -> None:
-    """Contexts nest, one stream in itself too, and give back what was current."""
+    """Stream contexts nest, also a stream in itself, and restore the previous stream."""
     first, second = make(), make()
     ids = []
     with first:
@@ -108,7 +108,7 @@ def test_a_stream_is_current_inside_its_context(make: Callable[[], torch.Stream]
 
 
 def test_a_stream_makes_its_device_current() -> None:
-    """Inside its context; afterwards device and streams are those of before."""
+    """A stream's device is current inside its context; then device and streams are restored."""
     with gpulab.virtual_gpu("H200", count=2):
         before = torch.cuda.current_stream(1)
         with torch.Stream("cuda:1") as stream:
@@ -120,8 +120,8 @@ def test_a_stream_makes_its_device_current() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_stream_equals_its_like() -> None:
-    """The same stream under torch's two names is not equal, as with CUDA."""
+def test_a_stream_equals_another_handle_to_it() -> None:
+    """Handles to one stream are equal, unless one is a ``torch.cuda.Stream``, as with CUDA."""
     stream = torch.Stream("cuda")
     with stream as entered:
         assert entered is stream
@@ -131,8 +131,8 @@ def test_a_stream_equals_its_like() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_accelerator_sets_and_tells_the_current_stream() -> None:
-    """What it sets, torch.cuda sees."""
+def test_the_accelerator_sets_and_returns_the_current_stream() -> None:
+    """``torch.cuda`` sees the stream that ``torch.accelerator.set_stream`` makes current."""
     stream = torch.Stream(device="cuda", priority=-1)
     torch.accelerator.set_stream(stream)
     assert torch.cuda.current_stream().stream_id == stream.stream_id
@@ -143,7 +143,7 @@ def test_the_accelerator_sets_and_tells_the_current_stream() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_accelerator_takes_streams_only() -> None:
-    """The message is PyTorch's, word for word."""
+    """Setting something else as the current stream raises PyTorch's message."""
     with pytest.raises(TypeError) as error:
         torch.accelerator.set_stream(None)  # type: ignore[arg-type] # the point
     assert str(error.value) == (
@@ -153,15 +153,15 @@ def test_the_accelerator_takes_streams_only() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_accelerator_has_no_list_of_types() -> None:
-    """As with CUDA, in PyTorch's words."""
+def test_the_accelerator_reports_no_capability() -> None:
+    """``get_device_capability`` raises PyTorch's error, as it does with CUDA."""
     with pytest.raises(RuntimeError, match=r"^Backend doesn't support getting device capab"):
         torch.accelerator.get_device_capability()
 
 
 @pytest.mark.usefixtures("gpu")
 def test_streams_and_events_order_each_other() -> None:
-    """record_event, wait_event and wait_stream do what their names say."""
+    """``record_event``, ``wait_event`` and ``wait_stream`` order work of three streams."""
     first, second = torch.Stream("cuda"), torch.Stream("cuda")
     x = torch.zeros(3, device="cuda")
     torch.cuda.synchronize()
@@ -175,8 +175,8 @@ def test_streams_and_events_order_each_other() -> None:
     assert first.query()
 
 
-def test_the_classes_are_given_back() -> None:
-    """After the context torch has its own again, and streams of CUDA enter no context."""
+def test_the_classes_are_restored() -> None:
+    """After the context ``torch.Stream`` and ``torch.Event`` are PyTorch's classes again."""
     before = torch.Stream, torch.Event
     with gpulab.virtual_gpu("H200"):
         assert torch.Stream is not before[0]
@@ -185,7 +185,7 @@ def test_the_classes_are_given_back() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_ranges_count_their_depth_and_cost() -> None:
-    """A push and its pop take 0.6 µs together; the depth starts at 0."""
+    """NVTX pushes and pops return the depth from 0 on, and a mark takes 300 ns."""
     nvtx = torch.cuda.nvtx
     assert [nvtx.range_push("outer"), nvtx.range_push("inner")] == [0, 1]
     assert [nvtx.range_pop(), nvtx.range_pop(), nvtx.range_pop()] == [1, 0, -2]
@@ -201,15 +201,15 @@ def test_ranges_count_their_depth_and_cost() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_message_is_text() -> None:
-    """The message says what was given."""
+    """An NVTX message that is not text raises an error that names its type."""
     with pytest.raises(TypeError) as error:
         torch.cuda.nvtx.range_push(3)
     assert str(error.value) == "an NVTX message is a str, not int"
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_profiler_may_be_told_to_start() -> None:
-    """torch.cuda.profiler works, and the runtime returns the free memory."""
+def test_the_cuda_profiler_can_be_started() -> None:
+    """``torch.cuda.profiler`` runs, and ``cudart()`` returns free memory and error texts."""
     with torch.cuda.profiler.profile():
         torch.ones(3, device="cuda")
     runtime = torch.cuda.cudart()

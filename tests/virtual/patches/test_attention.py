@@ -1,4 +1,4 @@
-"""Attention on the virtual GPU: one kernel, and the results and gradients of the formula."""
+"""Attention on the virtual GPU is one kernel with the host's results and gradients."""
 
 from collections.abc import Iterator
 
@@ -27,10 +27,10 @@ def inputs(*sizes: int, dtype: torch.dtype = torch.float32) -> list[torch.Tensor
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("causal", [False, True])
-def test_it_is_one_kernel_with_the_results_of_the_host(
+def test_attention_is_one_kernel_with_the_results_of_the_host(
     gpu: VirtualGpu, dtype: torch.dtype, *, causal: bool
 ) -> None:
-    """Half types set a counter to zero before."""
+    """Attention ends with one kernel, and its result is the host's."""
     host = inputs(2, 2, 8, 16, dtype=dtype)
     device = [item.cuda() for item in host]
     kernels(gpu)
@@ -41,7 +41,7 @@ def test_it_is_one_kernel_with_the_results_of_the_host(
 
 
 def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
-    """They are those of the host."""
+    """The backward pass is two kernels, and its gradients are the host's."""
     host = [item.requires_grad_() for item in inputs(1, 2, 8, 16)]
     device = [item.detach().cuda().requires_grad_() for item in host]
     out = functional.scaled_dot_product_attention(*device, is_causal=True)
@@ -57,8 +57,8 @@ def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
 
 
 @pytest.mark.parametrize("as_bool", [True, False])
-def test_a_mask_hides_what_it_hides_on_the_host(gpu: VirtualGpu, *, as_bool: bool) -> None:
-    """As True and False, or as numbers that are added."""
+def test_a_mask_has_the_same_effect_as_on_the_host(gpu: VirtualGpu, *, as_bool: bool) -> None:
+    """A boolean mask and a mask that is added give the host's result."""
     del gpu
     host = inputs(1, 2, 4, 8)
     mask = torch.tril(torch.ones(4, 4)).bool()
@@ -72,7 +72,7 @@ def test_a_mask_hides_what_it_hides_on_the_host(gpu: VirtualGpu, *, as_bool: boo
 
 
 def test_groups_of_queries_share_their_keys(gpu: VirtualGpu) -> None:
-    """With ``enable_gqa``, as on the host."""
+    """``enable_gqa`` gives the host's result."""
     del gpu
     query, key, value = inputs(1, 4, 8, 16)
     key, value = key[:, :2], value[:, :2]
@@ -86,8 +86,8 @@ def test_groups_of_queries_share_their_keys(gpu: VirtualGpu) -> None:
     )
 
 
-def test_dropout_and_three_dimensions_go_the_way_of_the_formula(gpu: VirtualGpu) -> None:
-    """Several kernels, which do what was asked."""
+def test_dropout_and_three_dimensions_run_as_several_kernels(gpu: VirtualGpu) -> None:
+    """Attention with dropout, or of three dimensions, runs as the formula's single operators."""
     device = [item.cuda() for item in inputs(1, 2, 8, 16)]
     kernels(gpu)
     assert functional.scaled_dot_product_attention(*device, dropout_p=0.5).shape == (1, 2, 8, 16)
@@ -96,8 +96,8 @@ def test_dropout_and_three_dimensions_go_the_way_of_the_formula(gpu: VirtualGpu)
     assert len(kernels(gpu)) > 3
 
 
-def test_layers_attend_with_it(gpu: VirtualGpu) -> None:
-    """``MultiheadAttention`` and ``TransformerEncoderLayer``, trained for a step."""
+def test_layers_use_the_attention_kernel(gpu: VirtualGpu) -> None:
+    """A step of ``MultiheadAttention`` or ``TransformerEncoderLayer`` uses the two kernels."""
     for layer in (
         nn.MultiheadAttention(16, 2, batch_first=True).cuda(),
         nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).cuda(),
@@ -113,8 +113,8 @@ def test_layers_attend_with_it(gpu: VirtualGpu) -> None:
         assert "scaled_dot_product_attention_backward" in found
 
 
-def test_the_host_keeps_its_own() -> None:
-    """Outside, and for host tensors inside, it is PyTorch's function."""
+def test_the_host_uses_pytorchs_attention() -> None:
+    """Host tensors use PyTorch's function inside the context, and it is back afterwards."""
     original = functional.scaled_dot_product_attention
     host = inputs(1, 2, 4, 8)
     expected = original(*host)

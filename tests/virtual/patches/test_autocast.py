@@ -1,4 +1,4 @@
-"""``torch.autocast("cuda")`` on the virtual GPU: types, nesting, gradients, kept casts."""
+"""``torch.autocast("cuda")`` casts on the virtual GPU as it does with CUDA."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,7 +48,7 @@ class Casts(TorchDispatchMode):
         return self.n - before
 
 
-# Seen so on an H200, for float32 and for half inputs (PyTorch 2.11).
+# These were observed on an H200 with PyTorch 2.11, for float32 and for half inputs.
 TO_LOWER: dict[str, Operation] = {
     "mm": lambda x: torch.mm(x, x),
     "a float32 factor": lambda x: torch.mm(x, torch.ones(8, 8, device="cuda")),
@@ -121,7 +121,7 @@ KEPT: dict[str, Operation] = {
 def test_operators_run_in_the_type_that_cuda_gives_them(
     given: torch.dtype, lower: torch.dtype
 ) -> None:
-    """Products go to the lower type, delicate ones to float32, and the rest keeps its type."""
+    """Matmuls run in the lower type, sensitive operators in float32, others in their own type."""
     x = (torch.rand(8, 8, device="cuda") / 2 + 0.1).to(given)
     cases = [
         *[(name, work, lower) for name, work in TO_LOWER.items()],
@@ -143,7 +143,7 @@ def test_operators_run_in_the_type_that_cuda_gives_them(
     "name", [name for name in {**TO_LOWER, **TO_FLOAT32} if name not in MIXED]
 )
 def test_float64_is_left_alone(name: str) -> None:
-    """Autocast casts no float64, and no integers."""
+    """Autocast leaves float64 tensors in float64."""
     work = {**TO_LOWER, **TO_FLOAT32}[name]
     x = torch.rand(8, 8, device="cuda", dtype=torch.float64)
     with torch.autocast("cuda"):
@@ -151,16 +151,16 @@ def test_float64_is_left_alone(name: str) -> None:
 
 
 def test_every_operator_that_cuda_casts_is_listed() -> None:
-    """The lists have each operator for which this PyTorch has a kernel under CUDA's autocast."""
+    """Each operator that has a kernel under CUDA's autocast is in one of our lists, and once."""
     names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
     cast_on_cuda = {
         name.removeprefix("aten::") for name in names if has_kernel(name, "AutocastCUDA")
     }
-    # Dimensions with names are gone since PyTorch 2.13.
+    # PyTorch 2.13 removed named dimensions, and with them these overloads.
     cast_on_cuda = {name for name in cast_on_cuda if "imname" not in name and "names" not in name}
     listed = [name for policy, _ in autocast._POLICIES for name in policy]
     assert len(listed) == len(set(listed))
-    # cuDNN's layers are cast one level higher here.
+    # The recurrent layers of cuDNN are cast by the patch of these layers, one level higher.
     assert cast_on_cuda - {"_cudnn_rnn"} <= set(listed)
 
 
@@ -169,7 +169,7 @@ def test_every_operator_that_cuda_casts_is_listed() -> None:
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
 def test_recurrent_layers_give_float16(kind: str, lower: torch.dtype) -> None:
-    """A layer of cuDNN runs in float16 for any type asked for; its cell in the type asked for."""
+    """A recurrent layer runs in float16 whatever type autocast has; a cell runs in that type."""
     layer = getattr(torch.nn, kind)(8, 4, num_layers=2).cuda()
     cell = getattr(torch.nn, f"{kind}Cell")(8, 4).cuda()
     x = torch.rand(3, 2, 8, device="cuda")
@@ -193,8 +193,8 @@ def test_operators_inside_others_are_cast_too() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_type_that_is_asked_for_is_respected() -> None:
-    """An explicit ``dtype=`` beats autocast, in every place where it can stand."""
+def test_an_explicit_dtype_is_respected() -> None:
+    """An explicit ``dtype`` wins over autocast, as keyword and as positional argument."""
     h = torch.ones(4, 4, device="cuda", dtype=torch.float16)
     with torch.autocast("cuda"):
         assert h.sum(dtype=torch.float16).dtype == torch.float16
@@ -204,7 +204,7 @@ def test_a_type_that_is_asked_for_is_respected() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_values_are_those_of_half_precision() -> None:
-    """A product under autocast has the values of a product of rounded factors."""
+    """A matmul under autocast has the values of a matmul of rounded matrices."""
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     with torch.autocast("cuda"):
         product = a.cuda() @ b.cuda()
@@ -213,7 +213,7 @@ def test_values_are_those_of_half_precision() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_gradients_arrive_in_float32() -> None:
-    """The gradient of a float32 leaf is float32, through a half product, and right."""
+    """The gradient of a float32 leaf through a half-precision matmul is float32 and correct."""
     x, weight = torch.randn(4, 8), torch.randn(3, 8)
     leaf = weight.cuda().requires_grad_()
     with torch.autocast("cuda"):
@@ -227,7 +227,7 @@ def test_gradients_arrive_in_float32() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_contexts_nest() -> None:
-    """``enabled=False`` inside switches it off, and leaving restores what was."""
+    """``enabled=False`` switches autocast off inside, and leaving it switches it on again."""
     x = torch.ones(4, 4, device="cuda")
     assert not torch.is_autocast_enabled("cuda")
     with torch.autocast("cuda"):
@@ -241,7 +241,7 @@ def test_contexts_nest() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_error_leaves_it_off() -> None:
-    """An exception that leaves the context switches autocast off as its end does."""
+    """Autocast is off after an exception has left its context."""
     x = torch.ones(4, 4, device="cuda")
     with pytest.raises(ValueError, match=r"^mine$"), torch.autocast("cuda"):
         raise ValueError("mine")
@@ -298,7 +298,7 @@ def test_custom_functions_follow() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_weights_are_cast_once() -> None:
-    """A float32 leaf is cast at its first use, and again only after the context was left."""
+    """A float32 leaf is cast at its first use, and again only after autocast has ended."""
     linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
     with Casts() as casts:
         for _ in range(2):
@@ -313,8 +313,8 @@ def test_weights_are_cast_once() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_only_float32_leaves_are_kept() -> None:
-    """What is computed, a view, needs no gradient or goes to float32 is cast at each use."""
+def test_only_casts_of_float32_leaves_are_reused() -> None:
+    """A tensor that is not a float32 leaf with a gradient is cast at each use."""
     leaf = torch.ones(4, 4, device="cuda", requires_grad=True)
     half = torch.ones(4, 4, device="cuda", dtype=torch.float16)
     bf16 = torch.ones(4, 4, device="cuda", dtype=torch.bfloat16, requires_grad=True)
@@ -334,7 +334,7 @@ def test_only_float32_leaves_are_kept() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_weight_in_the_lower_type_needs_no_cast() -> None:
-    """Under autocast to float32 no weight is cast, and none is kept."""
+    """Autocast to float32 casts no float32 weight and stores no cast."""
     linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
     with torch.autocast("cuda", dtype=torch.float32):
         assert linear(x).dtype == torch.float32
@@ -342,16 +342,16 @@ def test_a_weight_in_the_lower_type_needs_no_cast() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_numbers_on_the_host_have_no_say() -> None:
-    """A host tensor of one number is neither cast nor counted among the types."""
+def test_host_scalars_do_not_decide_the_type() -> None:
+    """A host tensor of one element has no influence on the type of the result."""
     x = torch.ones(4, device="cuda", dtype=torch.float16)
     with torch.autocast("cuda"):
         assert torch.atan2(x, torch.tensor(1.0, dtype=torch.bfloat16)).dtype == torch.float16
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_cast_kept_without_gradients_serves_training_too() -> None:
-    """A weight used first under ``no_grad`` still gets its gradient."""
+def test_a_weight_first_cast_under_no_grad_still_trains() -> None:
+    """A weight whose cast was first made under ``no_grad`` still gets its gradient."""
     linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
     with torch.autocast("cuda"):
         with torch.no_grad():
@@ -364,7 +364,7 @@ def test_a_cast_kept_without_gradients_serves_training_too() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_binary_cross_entropy_is_banned() -> None:
-    """The loss that is unsafe in half precision is refused, in PyTorch's words."""
+    """``binary_cross_entropy`` under autocast raises PyTorch's error."""
     x = torch.full((4,), 0.5, device="cuda")
     with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
         F.binary_cross_entropy(x, x)
@@ -379,8 +379,8 @@ def test_binary_cross_entropy_is_banned() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_two_lower_types_have_no_widest() -> None:
-    """An operator for the widest type refuses the half that autocast is not for."""
+def test_two_half_types_have_no_widest_type() -> None:
+    """An operator that needs the widest type refuses a half type other than autocast's."""
     x = torch.ones(4, device="cuda", dtype=torch.bfloat16)
     with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
         torch.addcmul(x, x, x)
@@ -399,7 +399,7 @@ def test_autocast_of_the_cpu_is_left_alone() -> None:
 
 
 def test_real_tensors_never_meet_the_kernels() -> None:
-    """With the kernels in place and the key switched on, host tensors are computed as before."""
+    """Host tensors never reach the autocast kernels, even with their key switched on."""
     with gpulab.virtual_gpu("H200"), torch.autocast("cuda"):
         pass
     host = torch.ones(4, 4, requires_grad=True)
@@ -414,8 +414,8 @@ def test_real_tensors_never_meet_the_kernels() -> None:
         exclude_key_from_here(autocast_key, True)  # noqa: FBT003 # torch's signature
 
 
-def test_leaving_the_gpu_leaves_nothing() -> None:
-    """PyTorch's functions are back, casting is off and no cast is kept, even inside autocast."""
+def test_leaving_the_gpu_inside_autocast_restores_pytorch() -> None:
+    """Leaving the virtual GPU inside autocast restores PyTorch's functions and drops all casts."""
     before = torch.set_autocast_enabled, torch.clear_autocast_cache
     gpu = gpulab.virtual_gpu("H200")
     gpu.__enter__()
@@ -430,8 +430,8 @@ def test_leaving_the_gpu_leaves_nothing() -> None:
     context.__exit__(None, None, None)
 
 
-def test_autocast_that_is_on_already_holds_inside() -> None:
-    """Entering the virtual GPU under CUDA's autocast casts from the start."""
+def test_autocast_switched_on_before_is_on_inside() -> None:
+    """If autocast for CUDA is already on, the virtual GPU casts from its start."""
     torch.set_autocast_enabled("cuda", True)  # noqa: FBT003 # torch's signature
     try:
         with gpulab.virtual_gpu("H200"):

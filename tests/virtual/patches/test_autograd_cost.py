@@ -1,4 +1,4 @@
-"""What a backward pass costs the host, and that its results are PyTorch's."""
+"""A backward pass takes host time by its nodes and leaves, and its results are PyTorch's."""
 
 from collections.abc import Iterator
 
@@ -19,8 +19,9 @@ def host() -> Iterator[Host]:
         yield gpu.machine.host
 
 
-def test_a_chain_of_ten_additions_costs_a_start_ten_nodes_and_a_leaf(host: Host) -> None:
-    """Additions launch nothing on the way back, so the host's own time is all there is."""
+def test_a_backward_pass_costs_a_start_its_nodes_and_its_leaves(host: Host) -> None:
+    """The backward pass of ten additions costs one start, ten nodes and one leaf."""
+    # The backward of an addition launches nothing, so no launch adds to the host's time.
     y = x = torch.zeros(4, device="cuda", requires_grad=True)
     for _ in range(10):
         y = y + 1.0
@@ -33,7 +34,7 @@ def test_a_chain_of_ten_additions_costs_a_start_ten_nodes_and_a_leaf(host: Host)
 
 
 def test_an_operator_costs_more_where_autograd_records_it(host: Host) -> None:
-    """It makes a node for the way back; under ``no_grad`` it does not."""
+    """An operator costs more when autograd records a node for it than under ``no_grad``."""
     x = torch.ones(2, device="cuda", requires_grad=True)
     x.mul(2.0)
 
@@ -49,7 +50,7 @@ def test_an_operator_costs_more_where_autograd_records_it(host: Host) -> None:
 
 
 def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
-    """Autograd numbers all operators of the thread; earlier ones do not count."""
+    """Operators that autograd recorded before the context add nothing to the host's time."""
     x = torch.ones(2, requires_grad=True)
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         torch.zeros(2, device="cuda")
@@ -58,26 +59,27 @@ def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
         plain_ns = gpu.machine.host.now_ns - before_ns
     for _ in range(5):
         x.mul(2.0)
+    # Autograd counts the operators of a thread, and the cost is taken from that count.
     with gpu:
         before_ns = gpu.machine.host.now_ns
         torch.zeros(2, device="cuda")
         assert gpu.machine.host.now_ns - before_ns == plain_ns
 
 
-def test_a_node_with_two_followers_counts_once() -> None:
-    """A square has one node, and the square of a square two, whichever way one comes."""
+def test_a_node_that_is_reached_twice_counts_once() -> None:
+    """Each autograd node counts once, however many paths lead to it."""
     x = torch.ones(2, requires_grad=True)
     y = x * x
     operators, n_leaves = nodes_behind([y * y, torch.ones(1)])
     assert (len(operators), n_leaves) == (2, 1)
-    for _ in range(60):  # 2**60 ways lead back
+    for _ in range(60):  # 2**60 paths lead back to x
         y = y * y
     operators, n_leaves = nodes_behind([y])
     assert (len(operators), n_leaves) == (61, 1)
 
 
 def test_tensors_of_the_host_cost_nothing(host: Host) -> None:
-    """Their gradients are the host's own work, which is charged by operator."""
+    """A backward pass on host tensors does not add the cost of a backward pass on the GPU."""
     x = torch.ones(2, requires_grad=True)
     y = x + 1.0
     before_ns = host.now_ns
@@ -85,8 +87,8 @@ def test_tensors_of_the_host_cost_nothing(host: Host) -> None:
     assert host.now_ns - before_ns < COSTS["backward"]
 
 
-def test_a_pass_that_fails_is_over(host: Host) -> None:
-    """What comes after an error in a hook costs no more than before."""
+def test_a_failed_backward_pass_has_ended(host: Host) -> None:
+    """After an error in a hook no backward pass counts as running."""
 
     def fail(_gradient: torch.Tensor) -> None:
         raise RuntimeError("no")

@@ -1,4 +1,4 @@
-"""Backward on the streams of forward: which stream waits for which, and what is left."""
+"""A backward pass runs on the streams of its forward pass, in an order without hazards."""
 
 import threading
 import time
@@ -21,22 +21,22 @@ def gpu() -> Iterator[VirtualGpu]:
 
 
 class Slow(torch.autograd.Function):
-    """Copies; on the way back the GPU sleeps first."""
+    """A copy whose backward pass lets the GPU sleep before it copies the gradient."""
 
     @staticmethod
     def forward(_context: object, x: torch.Tensor) -> torch.Tensor:
-        """Copy."""
+        """Return a copy."""
         return x.clone()
 
     @staticmethod
     def backward(_context: object, *gradients: torch.Tensor) -> torch.Tensor:
-        """Sleep and copy."""
+        """Let the GPU sleep, then return a copy of the gradient."""
         torch.cuda._sleep(SLEEP_CYCLES)
         return gradients[0].clone()
 
 
 def forward_on(stream: torch.cuda.Stream, x: torch.Tensor) -> torch.Tensor:
-    """Return ``3 x``, computed on a side stream and in order with the current one."""
+    """Return ``3 x``, computed on a side stream that is ordered with the current one."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         y: torch.Tensor = Slow.apply(x * 3)
@@ -46,7 +46,7 @@ def forward_on(stream: torch.cuda.Stream, x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_callers_stream_waits_for_the_gradients() -> None:
-    """And a side stream for the caller's: both take long, and what is read last is right."""
+    """The caller's stream waits for gradients of a side stream, which waits for the caller's."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     y = forward_on(torch.cuda.Stream(), x).sum()
     torch.cuda._sleep(3 * SLEEP_CYCLES)
@@ -57,8 +57,8 @@ def test_the_callers_stream_waits_for_the_gradients() -> None:
     assert time.perf_counter() - start_s > 0.04
 
 
-def test_branches_on_two_streams_go_back_at_once(gpu: VirtualGpu) -> None:
-    """Each waits for what it gets its gradient from, and not for the other."""
+def test_branches_on_two_streams_run_backward_in_parallel(gpu: VirtualGpu) -> None:
+    """Two branches on two streams run their backward passes at the same time."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     y = forward_on(torch.cuda.Stream(), x) + forward_on(torch.cuda.Stream(), x)
     torch.cuda.synchronize()
@@ -74,21 +74,21 @@ def test_branches_on_two_streams_go_back_at_once(gpu: VirtualGpu) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_checker_knows_the_order() -> None:
-    """A program that orders its forward has no hazard in its backward, in hooks neither."""
+def test_an_ordered_forward_has_no_hazard_in_backward() -> None:
+    """A program with an ordered forward pass has no hazard in its backward pass or its hooks."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     with gpulab.hazards() as found:
         y, z = (forward_on(torch.cuda.Stream(), x) for _ in range(2))
         for part in (y, z):
             part.register_hook(lambda gradient: gradient * 2)
         (y * z).sum().backward()
-        x.grad.add_(1)  # type: ignore[union-attr] # there is one by now
+        x.grad.add_(1)  # type: ignore[union-attr] # set by backward
     assert list(found) == []
 
 
 @pytest.mark.usefixtures("gpu")
-def test_an_error_on_the_way_back_leaves_the_stream_as_it_was() -> None:
-    """And the next backward goes through."""
+def test_an_error_in_backward_restores_the_current_stream() -> None:
+    """After an error in a hook the caller's stream is current, and the next backward works."""
     x, side = torch.ones(4, device="cuda", requires_grad=True), torch.cuda.Stream()
     y = forward_on(side, x)
     handle = y.register_hook(lambda _gradient: 1 / 0)
@@ -103,8 +103,8 @@ def test_an_error_on_the_way_back_leaves_the_stream_as_it_was() -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
-def test_nothing_stays_on_the_nodes(gpu: VirtualGpu) -> None:
-    """Going back a second time makes streams wait as often as the first time."""
+def test_a_second_backward_waits_as_often_as_the_first(gpu: VirtualGpu) -> None:
+    """A second backward pass over one graph has as many waits as the first."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     y = forward_on(torch.cuda.Stream(), x).sum()
     n_marks = []
@@ -118,8 +118,8 @@ def test_nothing_stays_on_the_nodes(gpu: VirtualGpu) -> None:
     assert n_marks[0] == n_marks[1] > 0
 
 
-def test_programs_of_one_stream_have_no_marks(gpu: VirtualGpu) -> None:
-    """A block on a side stream that only copies changes nothing in backward."""
+def test_backward_on_one_stream_adds_no_waits(gpu: VirtualGpu) -> None:
+    """A backward pass whose operators are all on one stream records kernels and no waits."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     with torch.cuda.stream(torch.cuda.Stream()):
         torch.zeros(4, device="cuda").copy_(torch.ones(4))
@@ -131,8 +131,8 @@ def test_programs_of_one_stream_have_no_marks(gpu: VirtualGpu) -> None:
     assert {task.kind for task in gpu.machine.gpu.device.records()} == {Kind.KERNEL}
 
 
-def test_another_thread_goes_back_on_the_host_alone(gpu: VirtualGpu) -> None:
-    """What it does there puts nothing into the streams of the virtual GPU."""
+def test_backward_on_another_thread_stays_on_the_host(gpu: VirtualGpu) -> None:
+    """A backward pass of host tensors on another thread puts nothing into the GPU's streams."""
     x = torch.ones(4, device="cuda", requires_grad=True)
     forward_on(torch.cuda.Stream(), x)
     torch.cuda.synchronize()
@@ -146,8 +146,9 @@ def test_another_thread_goes_back_on_the_host_alone(gpu: VirtualGpu) -> None:
     assert on_host.grad is not None
 
 
-def test_only_so_many_changes_of_stream_are_kept(gpu: VirtualGpu) -> None:
-    """A program that changes streams for ever does not grow, and still goes back rightly."""
+@pytest.mark.slow
+def test_a_limited_number_of_stream_changes_is_remembered(gpu: VirtualGpu) -> None:
+    """The list of stream changes stays short, and recent operators still find their stream."""
     from gpulab.virtual import _streams as streams
 
     x, side = torch.ones(1, device="cuda", requires_grad=True), torch.cuda.Stream()

@@ -1,4 +1,4 @@
-"""CUDA graphs on the virtual GPU: what is captured, what is forbidden, what a failure leaves."""
+"""CUDA graphs on the virtual GPU capture, replay and fail as with CUDA."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -39,8 +39,8 @@ def capture(work: Callable[[], object]) -> torch.cuda.CUDAGraph:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_replay_computes_anew_from_what_its_inputs_hold() -> None:
-    """Nothing runs during the capture; every replay reads the same memory again."""
+def test_a_replay_reads_the_current_values_of_its_inputs() -> None:
+    """A capture computes nothing, and each replay computes from its inputs' current values."""
     x, out = torch.zeros(3, device="cuda"), torch.full((3,), -1.0, device="cuda")
     graph = capture(lambda: torch.add(x * 2, 1, out=out))
     assert out.tolist() == [-1.0] * 3
@@ -52,7 +52,7 @@ def test_a_replay_computes_anew_from_what_its_inputs_hold() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_replays_draw_new_random_numbers_and_seeds_repeat_them() -> None:
-    """Each replay continues the sequence of the generator."""
+    """Each replay draws the next random numbers, and a seed repeats them."""
     out = torch.empty(4, device="cuda")
     graph = capture(out.uniform_)
     torch.cuda.manual_seed(3)
@@ -76,7 +76,7 @@ def test_streams_that_join_the_capture_keep_their_order() -> None:
     def forked() -> None:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            torch.cuda._sleep(1_000_000)  # without its place in the order the sum would come first
+            torch.cuda._sleep(1_000_000)  # without the join the sum would run first
             doubled = x * 2
         torch.cuda.current_stream().wait_stream(side)
         torch.add(doubled, x, out=out)
@@ -89,7 +89,7 @@ def test_streams_that_join_the_capture_keep_their_order() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_pinned_copy_may_be_captured() -> None:
-    """The replay copies the pinned memory's content at that time."""
+    """A replayed copy from pinned memory copies what the memory contains at the replay."""
     on_host, x = torch.ones(3).pin_memory(), torch.zeros(3, device="cuda")
     graph = capture(lambda: x.copy_(on_host, non_blocking=True))
     on_host.fill_(6.0)
@@ -115,10 +115,10 @@ FORBIDDEN: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_what_a_capture_forbids_fails_it_and_leaves_nothing_behind(
+def test_a_forbidden_call_fails_the_capture_and_leaves_nothing_behind(
     gpu: VirtualGpu, name: str
 ) -> None:
-    """The words are CUDA's; afterwards the stream is the old one and everything works."""
+    """A call that a capture forbids raises CUDA's error; then stream and device work as before."""
     work, message = FORBIDDEN[name]
     x = torch.ones(3, device="cuda")
     x.before = torch.cuda.current_stream().record_event()  # type: ignore[attr-defined] # as above
@@ -138,7 +138,7 @@ def test_what_a_capture_forbids_fails_it_and_leaves_nothing_behind(
 def test_pageable_copies_are_refused_in_pytorchs_words(
     copy: Callable[[torch.Tensor], object],
 ) -> None:
-    """PyTorch sees them before CUDA does, so that the empty graph is ended without an error."""
+    """A copy with pageable memory in a capture raises PyTorch's error, not one of CUDA."""
     x = torch.ones(3, device="cuda")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -148,7 +148,7 @@ def test_pageable_copies_are_refused_in_pytorchs_words(
 
 
 def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
-    """It comes out as it is, and an empty graph warns in PyTorch's words."""
+    """An error of the program ends the capture and is raised, with PyTorch's warning."""
     with (
         pytest.warns(UserWarning, match=r"^The CUDA Graph is empty\. This usually means that"),
         pytest.raises(ZeroDivisionError),
@@ -159,7 +159,7 @@ def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_forked_work_that_is_not_joined_fails_the_capture() -> None:
-    """The words are CUDA's."""
+    """A capture fails with CUDA's error if a forked stream is not joined again."""
     x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
 
     def forked() -> None:
@@ -175,7 +175,7 @@ def test_forked_work_that_is_not_joined_fails_the_capture() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_other_streams_run_on_during_a_capture_but_get_no_new_memory() -> None:
-    """Work on a stream outside runs at once; asking the device for memory there is forbidden."""
+    """During a capture another stream runs at once, but may not allocate device memory."""
     x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
 
     def outside() -> None:
@@ -220,7 +220,7 @@ def _on(stream: torch.cuda.Stream, work: Callable[[], object]) -> None:
 def test_wrong_uses_of_a_graph_raise_in_pytorchs_words(
     use: Callable[[], object], message: str
 ) -> None:
-    """The messages are PyTorch's, word for word."""
+    """A graph that is captured or replayed wrongly raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         use()
     assert str(error.value) == message
@@ -228,7 +228,7 @@ def test_wrong_uses_of_a_graph_raise_in_pytorchs_words(
 
 @pytest.mark.usefixtures("gpu")
 def test_a_graph_is_captured_once() -> None:
-    """The message is PyTorch's."""
+    """A second capture into one graph raises PyTorch's message."""
     x = torch.ones(3, device="cuda")
     graph = capture(lambda: x.add_(1))
     with pytest.raises(RuntimeError) as error, torch.cuda.graph(graph):
@@ -241,15 +241,15 @@ def test_a_graph_is_captured_once() -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", ["debug_dump", "raw_cuda_graph", "raw_cuda_graph_exec"])
-def test_what_only_cuda_has_of_a_graph_is_refused(name: str) -> None:
-    """The message names it and says what to use."""
+def test_methods_that_need_cudas_graph_are_refused(name: str) -> None:
+    """A method that would return CUDA's own graph is refused by name."""
     arguments = ("graph.dot",) if name == "debug_dump" else ()
     with pytest.raises(NotModelledError, match=r"^the virtual GPU has no model of CUDAGraph\."):
         getattr(torch.cuda.CUDAGraph(), name)(*arguments)
 
 
 def test_a_capture_that_is_never_ended_is_dropped_with_the_context() -> None:
-    """The next context begins without it."""
+    """A capture that is still open when the context ends is not there in the next one."""
     device = gpulab.virtual_gpu("H200", first_use=False)
     with device:
         torch.cuda.set_stream(torch.cuda.Stream())
@@ -260,7 +260,7 @@ def test_a_capture_that_is_never_ended_is_dropped_with_the_context() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_graph_holds_its_memory_until_it_is_dropped() -> None:
-    """What was allocated during the capture is used by every replay, and by nobody else."""
+    """Memory allocated during a capture stays reserved until the graph is deleted."""
     before = torch.cuda.memory_reserved()
     x = torch.ones(1 << 20, device="cuda")
     graph = capture(lambda: x * 2)
@@ -274,7 +274,7 @@ def test_a_graph_holds_its_memory_until_it_is_dropped() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_callables_are_graphed_with_their_backward() -> None:
-    """make_graphed_callables gives a module that trains as the eager one does."""
+    """A module from ``make_graphed_callables`` has the gradients of the original."""
     torch.manual_seed(0)
     model = torch.nn.Linear(4, 4).cuda()
     x = torch.randn(2, 4, device="cuda", requires_grad=True)
@@ -287,7 +287,7 @@ def test_callables_are_graphed_with_their_backward() -> None:
 
 
 def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]:
-    """Return a checkpoint's result, further random numbers, and the gradient drawn again."""
+    """Return a checkpoint's result, the random numbers after it, and its gradient."""
     x.grad = None
     result = checkpoint(
         lambda y: torch.nn.functional.dropout(y * 2), x, use_reentrant=use_reentrant
@@ -299,8 +299,10 @@ def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
-def test_a_replay_draws_what_the_work_draws_without_a_graph(*, use_reentrant: bool) -> None:
-    """A checkpoint goes back to the numbers of its forward pass, and the next replay goes on."""
+def test_a_replay_draws_the_same_numbers_as_the_work_without_a_graph(
+    *, use_reentrant: bool
+) -> None:
+    """Replays of work with a checkpoint draw the same random numbers as without a graph."""
     with gpulab.virtual_gpu("H200", first_use=False):
         x = torch.ones(64, device="cuda", requires_grad=True)
 
@@ -320,12 +322,12 @@ def test_a_replay_draws_what_the_work_draws_without_a_graph(*, use_reentrant: bo
             replayed.append([item.tolist() for item in captured])
         assert replayed == plain
         assert torch.equal(torch.cuda.get_rng_state(), end)
-        # What was dropped forward has no gradient.
+        # The recomputed dropout must use the mask of the forward pass.
         assert [value != 0 for value in plain[0][0]] == [value != 0 for value in plain[0][2]]
 
 
 def test_a_capture_leaves_the_generators_as_they_were() -> None:
-    """Only replays use them up, and one that failed leaves nothing behind."""
+    """After a capture, also a failed one, the generator's state is that of before."""
     with gpulab.virtual_gpu("H200", first_use=False):
         before = torch.cuda.get_rng_state()
         with torch.cuda.graph(torch.cuda.CUDAGraph()):

@@ -1,4 +1,4 @@
-"""Factories that take Python's numbers: where their tensors are, and default devices."""
+"""Factories put their tensors on the device that is asked for, or on the default device."""
 
 from collections.abc import Callable, Iterator
 
@@ -39,7 +39,7 @@ ON_HOST: dict[str, Callable[[], torch.Tensor]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", torch.device("cuda")])
 def test_a_default_device_is_where_tensors_are_made(device: str | torch.device) -> None:
-    """By set_default_device and by ``with``, and not what reads host memory."""
+    """A default device applies to all factories except those that read host memory."""
     torch.set_default_device(device)
     assert torch.get_default_device() == torch.device("cuda:0")
     assert {name: str(make().device) for name, make in ON_DEFAULT.items()} == dict.fromkeys(
@@ -56,7 +56,7 @@ def test_a_default_device_is_where_tensors_are_made(device: str | torch.device) 
 
 @pytest.mark.usefixtures("gpu")
 def test_values_are_computed_under_a_default_device() -> None:
-    """The simulation's own tensors stay on the host."""
+    """A default device on the GPU does not move the simulation's own tensors there."""
     with torch.device("cuda"):
         x = torch.arange(4.0)
         assert (x * 2).tolist() == [0.0, 2.0, 4.0, 6.0]
@@ -64,7 +64,7 @@ def test_values_are_computed_under_a_default_device() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_numbers_of_the_device_make_a_tensor() -> None:
-    """They are read; the tensor is where it is asked to be, and has their type."""
+    """A tensor made from numbers on the device has their values and their type."""
     x = torch.ones(2, dtype=torch.float16, device="cuda")
     made = torch.tensor([x[0], x[1]])
     assert (made.tolist(), made.dtype, made.device.type) == ([1, 1], torch.float16, "cpu")
@@ -72,15 +72,15 @@ def test_numbers_of_the_device_make_a_tensor() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_is_no_number_is_torchs_own_error() -> None:
-    """Nothing of the virtual GPU is in the message."""
+def test_data_without_a_type_raises_torchs_own_error() -> None:
+    """Data that is not a number raises PyTorch's error."""
     with pytest.raises(RuntimeError, match="Could not infer dtype of object"):
         torch.tensor([object()], device="cuda")
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_tensor_of_a_tensor_is_a_copy() -> None:
-    """With PyTorch's advice, on the device of the source or where it is asked for."""
+    """``torch.tensor`` of a tensor copies it and warns as PyTorch does."""
     x = torch.ones(2, device="cuda")
     with pytest.warns(UserWarning, match="To copy construct from a tensor"):
         copied = torch.tensor(x)
@@ -91,7 +91,7 @@ def test_a_tensor_of_a_tensor_is_a_copy() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_options_are_kept() -> None:
-    """Type, gradient and pinned memory, which means nothing on the device."""
+    """``torch.tensor`` respects type, gradient and pinned memory, which the device ignores."""
     made = torch.tensor([1.0], device="cuda", dtype=torch.float64, requires_grad=True)
     assert (made.dtype, made.requires_grad, made.is_leaf) == (torch.float64, True, True)
     assert torch.tensor([1.0], pin_memory=True).is_pinned()
@@ -99,8 +99,8 @@ def test_options_are_kept() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_as_tensor_shares_what_fits() -> None:
-    """The same object, unless another type or place is asked for."""
+def test_as_tensor_copies_only_if_it_must() -> None:
+    """``as_tensor`` returns the same tensor, unless another type or device is asked for."""
     x = torch.ones(2, device="cuda")
     assert torch.as_tensor(x) is x
     assert torch.as_tensor(x, device="cuda") is x
@@ -110,7 +110,7 @@ def test_as_tensor_shares_what_fits() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_asarray_shares_unless_it_is_told_to_copy() -> None:
-    """And refuses, in PyTorch's words, to share across devices."""
+    """``asarray`` shares memory unless told to copy, and cannot share across devices."""
     x = torch.ones(2, device="cuda")
     assert torch.asarray(x).data_ptr() == x.data_ptr()
     assert torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
@@ -127,7 +127,7 @@ def test_asarray_shares_unless_it_is_told_to_copy() -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor, torch.asarray])
 def test_a_missing_device_is_refused_as_on_hardware(make: Callable[..., object]) -> None:
-    """In CUDA's words."""
+    """A device that does not exist raises CUDA's error."""
     name = make.__name__
     with pytest.raises(torch.AcceleratorError, match=r"^CUDA error: invalid device ordinal"):
         getattr(torch, name)([1.0], device="cuda:7")
@@ -136,7 +136,7 @@ def test_a_missing_device_is_refused_as_on_hardware(make: Callable[..., object])
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type:UserWarning")
 def test_the_older_default_sets_type_and_device() -> None:
-    """With CUDA in its name the device too, without it the host."""
+    """``set_default_tensor_type`` sets the type and, by its name, the GPU or the host."""
     torch.set_default_tensor_type("torch.cuda.DoubleTensor")
     assert (torch.ones(1).dtype, torch.tensor([1.0]).is_cuda) == (torch.float64, True)
     torch.set_default_tensor_type(torch.FloatTensor)
@@ -144,7 +144,7 @@ def test_the_older_default_sets_type_and_device() -> None:
 
 
 def test_default_devices_work_after_the_context() -> None:
-    """What PyTorch remembers of its factories is its own."""
+    """After the context a default device still works with PyTorch's own factories."""
     with gpulab.virtual_gpu("H200"), torch.device("cuda"):
         torch.ones(1)
     with torch.device("meta"):
@@ -166,8 +166,8 @@ ON_META: dict[str, Callable[[], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", ON_META)
-def test_what_is_asked_for_on_meta_is_on_meta(name: str) -> None:
-    """A program's own meta tensors are PyTorch's, and take no memory of the virtual GPU."""
+def test_meta_tensors_of_the_program_stay_on_meta(name: str) -> None:
+    """A tensor that a program puts on ``meta`` is on ``meta`` and takes no device memory."""
     with gpulab.virtual_gpu("H200") as gpu:
         made = ON_META[name]()
         assert made.is_meta
@@ -176,16 +176,16 @@ def test_what_is_asked_for_on_meta_is_on_meta(name: str) -> None:
         assert gpu.machine.gpu.memory.allocated_bytes == 0
 
 
-def test_a_default_of_meta_leaves_tensors_like_others_where_those_are() -> None:
-    """``with torch.device("meta")`` is for what says nothing of its device, as in PyTorch."""
+def test_a_default_of_meta_does_not_move_zeros_like() -> None:
+    """Inside ``with torch.device("meta")``, ``zeros_like`` stays on its model's device."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(3, device="cuda")
         with torch.device("meta"):
             assert (torch.ones(3).is_meta, torch.zeros_like(x).is_cuda) == (True, True)
 
 
-def test_what_has_no_data_cannot_be_copied_to_the_gpu() -> None:
-    """PyTorch's own words say so."""
+def test_a_meta_tensor_cannot_be_copied_to_the_gpu() -> None:
+    """A copy of a meta tensor to the GPU raises PyTorch's error."""
     with gpulab.virtual_gpu("H200"), pytest.raises(NotImplementedError) as raised:
         torch.ones(3, device="meta").to("cuda")
     assert str(raised.value) == "Cannot copy out of meta tensor; no data!"

@@ -1,4 +1,4 @@
-"""Layers and optimizers that are one kernel on CUDA are one on the virtual GPU."""
+"""Layers and optimizers that are one kernel on CUDA are one kernel on the virtual GPU."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def gpu() -> Iterator[VirtualGpu]:
 
 
 def test_dropout_is_one_kernel(gpu: VirtualGpu) -> None:
-    """What is kept is doubled, and the gradient is that of what is kept."""
+    """Dropout is one kernel that doubles what it does not drop, and so does its gradient."""
     x = torch.ones(1_000, device="cuda", requires_grad=True)
     kernels(gpu)
     out = functional.dropout(x, 0.5)
@@ -31,7 +31,7 @@ def test_dropout_is_one_kernel(gpu: VirtualGpu) -> None:
 
 
 def test_dropout_does_nothing_when_it_is_not_asked_to(gpu: VirtualGpu) -> None:
-    """In evaluation, and with a chance of 0."""
+    """Dropout launches nothing in evaluation or with a probability of 0."""
     x = torch.ones(8, device="cuda")
     kernels(gpu)
     assert functional.dropout(x, 0.5, training=False) is x
@@ -40,7 +40,7 @@ def test_dropout_does_nothing_when_it_is_not_asked_to(gpu: VirtualGpu) -> None:
 
 
 def test_a_root_mean_square_norm_is_one_kernel_without_gradients(gpu: VirtualGpu) -> None:
-    """Its values are those of the host; with gradients PyTorch takes it apart."""
+    """An RMS norm is one kernel; with gradients it is several operators with the same values."""
     host, weight = torch.arange(1.0, 9.0).view(2, 4), torch.full((4,), 2.0)
     x = host.cuda()
     scale = weight.cuda()
@@ -55,8 +55,8 @@ def test_a_root_mean_square_norm_is_one_kernel_without_gradients(gpu: VirtualGpu
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_optimizers_go_over_all_tensors_at_once(gpu: VirtualGpu, name: str) -> None:
-    """Unless told otherwise, as on CUDA."""
+def test_optimizers_update_all_tensors_at_once(gpu: VirtualGpu, name: str) -> None:
+    """Optimizers use ``_foreach`` kernels by default, as on CUDA."""
     parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(3)]
     for parameter in parameters:
         parameter.grad = torch.ones(4, device="cuda")
@@ -69,7 +69,7 @@ def test_optimizers_go_over_all_tensors_at_once(gpu: VirtualGpu, name: str) -> N
 
 
 def test_the_norm_of_gradients_is_taken_over_all_at_once(gpu: VirtualGpu) -> None:
-    """Two tensors of norm 2 together have the root of 8."""
+    """``clip_grad_norm_`` uses a ``_foreach`` kernel and returns the norm of all gradients."""
     parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(2)]
     for parameter in parameters:
         parameter.grad = torch.ones(4, device="cuda")
@@ -80,7 +80,7 @@ def test_the_norm_of_gradients_is_taken_over_all_at_once(gpu: VirtualGpu) -> Non
 
 
 def test_tensors_are_grouped_by_their_own_gpu_and_type() -> None:
-    """Two GPUs and two types make three groups here, with places on request."""
+    """Tensors are grouped by GPU and type, with their positions if these are asked for."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
         a, b = torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")
         c = a.double()
@@ -97,7 +97,7 @@ def test_tensors_are_grouped_by_their_own_gpu_and_type() -> None:
 
 
 def test_host_tensors_are_left_to_pytorch(gpu: VirtualGpu) -> None:
-    """A dropout, a norm and a group of host tensors launch nothing."""
+    """Dropout, norm and grouping of host tensors launch no kernel."""
     x = torch.ones(4)
     kernels(gpu)
     functional.dropout(x, 0.5)
@@ -110,7 +110,7 @@ def test_host_tensors_are_left_to_pytorch(gpu: VirtualGpu) -> None:
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("n", [3, 64])
 def test_a_fused_step_leaves_unscaled_gradients(name: str, n: int, *, maximize: bool) -> None:
-    """As CUDA's kernels store them: divided by the scale, and with the sign that they had."""
+    """A fused step stores gradients divided by the scale, with their sign, as CUDA does."""
     with gpulab.virtual_gpu("H200", first_use=False):
         weight, gradient, first, second = (
             torch.full((n,), value, device="cuda") for value in (1.0, 8.0, 0.0, 0.0)

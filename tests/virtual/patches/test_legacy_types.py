@@ -1,4 +1,4 @@
-"""Old programs: types such as torch.cuda.FloatTensor, ``type``, ``new`` and storages."""
+"""Old programs work: types such as ``torch.cuda.FloatTensor``, ``type``, ``new``, storages."""
 
 import pickle
 import warnings
@@ -35,8 +35,8 @@ def gpu() -> Iterator[None]:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", TYPES)
-def test_a_type_makes_its_tensors_and_knows_them(name: str) -> None:
-    """From sizes, a list or nothing; host tensors and other types are not its own."""
+def test_a_legacy_type_makes_and_recognises_its_tensors(name: str) -> None:
+    """A legacy type makes tensors of its type on the GPU, and only these are its instances."""
     made = getattr(torch.cuda, f"{name}Tensor")
     tensor = made([1, 0])
     assert tensor.dtype is TYPES[name]
@@ -53,8 +53,8 @@ def test_a_type_makes_its_tensors_and_knows_them(name: str) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_type_takes_what_it_can_view() -> None:
-    """A tensor or a storage is shared; numbers of NumPy are copied; a tuple is data."""
+def test_a_legacy_type_takes_tensors_storages_and_data() -> None:
+    """A legacy type shares a tensor or storage, and copies an array or a tuple."""
     x = torch.arange(6.0, device="cuda").reshape(2, 3)
     assert torch.cuda.FloatTensor(x).data_ptr() == x.data_ptr()
     assert torch.cuda.FloatTensor(x.untyped_storage()).tolist() == [0, 1, 2, 3, 4, 5]
@@ -87,10 +87,10 @@ def test_a_type_takes_what_it_can_view() -> None:
     ],
     ids=["host tensor", "number", "text", "device", "unknown type", "no type"],
 )
-def test_what_a_type_cannot_take_is_refused(
+def test_a_legacy_type_refuses_wrong_arguments(
     use: Callable[[Any], object], error: type[Exception], message: str
 ) -> None:
-    """The messages are PyTorch's, but for the first."""
+    """A wrong argument of a legacy type raises PyTorch's message, except for a host tensor."""
     with pytest.raises(error) as raised:
         use(torch.cuda.FloatTensor)
     assert str(raised.value) == message
@@ -99,7 +99,7 @@ def test_what_a_type_cannot_take_is_refused(
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("to", ["torch.cuda.HalfTensor", "class", torch.float16])
 def test_a_tensor_changes_its_type(to: str | torch.dtype) -> None:
-    """By name, by class or by element type, from the device and from the host."""
+    """``type`` takes a name, a class or a dtype, for device and host tensors."""
     target = torch.cuda.HalfTensor if to == "class" else to
     x = torch.ones(2, device="cuda")
     assert x.type(target).type() == "torch.cuda.HalfTensor"
@@ -108,8 +108,8 @@ def test_a_tensor_changes_its_type(to: str | torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_types_lead_to_the_host_and_back() -> None:
-    """Both type and type_as copy to where the wanted type lies."""
+def test_type_and_type_as_copy_between_host_and_device() -> None:
+    """``type`` and ``type_as`` copy to the device of the type that is asked for."""
     x = torch.ones(2, device="cuda")
     assert x.type("torch.cuda.FloatTensor") is x
     assert x.type(torch.DoubleTensor).type() == "torch.DoubleTensor"
@@ -122,7 +122,7 @@ def test_types_lead_to_the_host_and_back() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_tensor_makes_others_like_it() -> None:
-    """Both new and new_tensor make device tensors of the same type."""
+    """``new`` and ``new_tensor`` make tensors of the same type on the same device."""
     x = torch.ones(2, dtype=torch.float64, device="cuda")
     assert x.new([1, 2]).tolist() == [1.0, 2.0]
     assert x.new(2, 3).shape == (2, 3)
@@ -131,8 +131,8 @@ def test_a_tensor_makes_others_like_it() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_storage_tells_whose_memory_it_is() -> None:
-    """Views share one storage, which has the device's address and length."""
+def test_a_storage_has_the_address_and_length_of_the_memory() -> None:
+    """Views share one storage with the device's address, length and bytes."""
     x = torch.arange(6.0, device="cuda").reshape(2, 3)
     storage = x.untyped_storage()
     assert x[1].untyped_storage() is storage
@@ -149,7 +149,7 @@ def test_a_storage_tells_whose_memory_it_is() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_typed_storage_reads_elements() -> None:
-    """The old form of a storage, by its type, number and element."""
+    """A typed storage has its type, its size and its elements."""
     x = torch.arange(6.0, device="cuda")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -158,8 +158,8 @@ def test_a_typed_storage_reads_elements() -> None:
         assert (storage.type(), storage.size(), storage[1]) == ("torch.cuda.FloatStorage", 6, 1.0)
 
 
-def test_a_large_storage_is_written_without_its_values() -> None:
-    """As a tensor without values is."""
+def test_a_large_storage_is_printed_without_its_values() -> None:
+    """The repr of a storage without values shows no bytes."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 20):
         storage = torch.empty(2048, 1024, device="cuda").zero_().untyped_storage()
         big = torch.empty(2048, 1024, device="cuda")
@@ -169,8 +169,8 @@ def test_a_large_storage_is_written_without_its_values() -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", ["resize_", "copy_", "fill_", "clone"])
-def test_a_storage_is_not_changed_by_hand(name: str) -> None:
-    """The message says what to work with."""
+def test_methods_that_change_a_storage_are_refused(name: str) -> None:
+    """A method that would change a storage is refused, with advice."""
     storage = torch.ones(2, device="cuda").untyped_storage()
     with pytest.raises(NotModelledError) as error:
         getattr(storage, name)(0)
@@ -181,8 +181,8 @@ def test_a_storage_is_not_changed_by_hand(name: str) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_storage_type_of_the_device_is_not_made() -> None:
-    """The message says what to make."""
+def test_a_legacy_storage_type_is_refused() -> None:
+    """``torch.cuda.FloatStorage(n)`` is refused, with advice."""
     with pytest.raises(NotModelledError) as error:
         torch.cuda.FloatStorage(3)
     assert str(error.value) == (
@@ -192,8 +192,8 @@ def test_a_storage_type_of_the_device_is_not_made() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_tensor_takes_another_memory() -> None:
-    """set_ makes a tensor a view of a storage or of another tensor, or of nothing."""
+def test_a_tensor_can_be_set_to_other_memory() -> None:
+    """``set_`` makes a tensor a view of a storage, of another tensor, or of nothing."""
     x = torch.arange(6.0, device="cuda")
     view = torch.empty(0, device="cuda").set_(x.untyped_storage(), 1, (2, 2), (2, 1))  # type: ignore[call-overload] # not in the stub
     assert view.tolist() == [[1, 2], [3, 4]]
@@ -203,8 +203,8 @@ def test_a_tensor_takes_another_memory() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_tensor_takes_no_memory_of_the_host() -> None:
-    """The message is PyTorch's, word for word."""
+def test_a_device_tensor_cannot_be_set_to_host_memory() -> None:
+    """``set_`` with a storage of the host raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         torch.empty(0, device="cuda").set_(torch.ones(2).untyped_storage())  # type: ignore[call-overload] # not in the stub
     assert str(error.value) == (
@@ -215,7 +215,7 @@ def test_a_tensor_takes_no_memory_of_the_host() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_subclass_of_tensors_is_refused() -> None:
-    """The message names it."""
+    """``as_subclass`` of a device tensor is refused by the name of the subclass."""
 
     class Marked(torch.Tensor):
         pass
@@ -227,8 +227,8 @@ def test_a_subclass_of_tensors_is_refused() -> None:
     )
 
 
-def test_the_types_are_given_back() -> None:
-    """After the context they are torch's own again."""
+def test_the_legacy_types_are_restored() -> None:
+    """After the context the legacy types and ``Tensor.type`` are PyTorch's again."""
     before = torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as
     with gpulab.virtual_gpu("H200"):
         assert pickle.loads(pickle.dumps(torch.cuda.FloatTensor)) is torch.cuda.FloatTensor

@@ -13,7 +13,7 @@ from gpulab.torch_private import C
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.patches import _memory as memory
 
-KNOWS_POOLS = torch.__version__ >= "2.13"  # torch itself shows no statistics by pool before
+KNOWS_POOLS = torch.__version__ >= "2.13"  # earlier versions of torch have no statistics by pool
 MB = 1 << 20
 GB = 1 << 30
 
@@ -30,13 +30,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualGpu]:
 
 
 def mb_tensor(n_mb: int) -> torch.Tensor:
-    """Return a tensor of so many MiB on the GPU."""
+    """Return a tensor of ``n_mb`` MiB on the GPU."""
     return torch.empty(n_mb * MB, dtype=torch.uint8, device="cuda")
 
 
 @pytest.mark.usefixtures("gpu")
-def test_memory_in_use_and_held_are_told() -> None:
-    """A tensor counts while it lives; its segment counts until the cache is emptied."""
+def test_allocated_and_reserved_memory_are_counted() -> None:
+    """A tensor counts as allocated while it exists, and as reserved until ``empty_cache``."""
     x = mb_tensor(30)
     assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (30 * MB, 30 * MB)
     del x
@@ -50,7 +50,7 @@ def test_memory_in_use_and_held_are_told() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_statistics_have_pytorchs_keys() -> None:
-    """Every key of an H200 is there (PyTorch 2.11), and those that 2.13 added."""
+    """``memory_stats`` has the keys that PyTorch 2.11 has on an H200."""
     quantities = (
         *("allocation", "segment", "active", "inactive_split", "allocated_bytes"),
         *("reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes"),
@@ -67,8 +67,8 @@ def test_statistics_have_pytorchs_keys() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_was_asked_for_is_told_beside_what_was_given() -> None:
-    """The statistics show what rounding costs."""
+def test_statistics_have_requested_and_allocated_bytes() -> None:
+    """The statistics show the bytes that were requested and the rounded bytes in use."""
     x = torch.empty(100, dtype=torch.uint8, device="cuda")
     stats = torch.cuda.memory_stats(x.device)
     assert stats["requested_bytes.small_pool.current"] == 100
@@ -79,7 +79,7 @@ def test_what_was_asked_for_is_told_beside_what_was_given() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_summary_is_pytorchs_table() -> None:
-    """PyTorch's own layer prints the figures."""
+    """``memory_summary`` prints our figures in PyTorch's table."""
     x = mb_tensor(30)
     lines = torch.cuda.memory_summary(abbreviated=True).splitlines()
     assert (
@@ -92,8 +92,8 @@ def test_the_summary_is_pytorchs_table() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_accelerators_functions_tell_the_same() -> None:
-    """Both ways to ask lead to the same figures."""
+def test_torch_accelerator_returns_the_same_figures() -> None:
+    """The memory functions of ``torch.accelerator`` and ``torch.cuda`` return the same figures."""
     before = torch.accelerator.get_memory_info()
     x = mb_tensor(30)
     assert torch.accelerator.memory_allocated() == x.nbytes
@@ -113,7 +113,7 @@ def test_the_accelerators_functions_tell_the_same() -> None:
 
 
 def test_free_memory_is_the_devices(gpu: VirtualGpu) -> None:
-    """The context takes some 529 MiB, and the allocator what it holds."""
+    """Free memory is the capacity without the CUDA context and what the allocator reserved."""
     total = gpu.spec.memory_bytes
     assert torch.cuda.mem_get_info() == (total - 554500096, total)
     x = mb_tensor(30)
@@ -122,7 +122,7 @@ def test_free_memory_is_the_devices(gpu: VirtualGpu) -> None:
 
 
 def test_a_limit_is_kept(gpu: VirtualGpu) -> None:
-    """Beyond its share the process runs out of memory, in PyTorch's words."""
+    """A request beyond the process's share of memory raises PyTorch's out-of-memory error."""
     torch.cuda.set_per_process_memory_fraction(0.5)
     assert torch.cuda.get_per_process_memory_fraction() == 0.5
     free = gpu.machine.gpu.memory.free_bytes / GB
@@ -136,7 +136,7 @@ def test_a_limit_is_kept(gpu: VirtualGpu) -> None:
 
 
 def test_emptying_the_cache_waits_for_the_device(gpu: VirtualGpu) -> None:
-    """Giving memory back takes until the work that is pending is done, as cudaFree does."""
+    """``empty_cache`` waits for pending work if it frees memory, as ``cudaFree`` does."""
     x = mb_tensor(30)
     del x
     torch.cuda._sleep(20_000_000)
@@ -150,7 +150,7 @@ def test_emptying_the_cache_waits_for_the_device(gpu: VirtualGpu) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_snapshot_lists_segments_and_blocks() -> None:
-    """It has the form that PyTorch 2.11 gave on an H200, without stack traces."""
+    """A snapshot has the form that PyTorch 2.11 gave on an H200, without stack traces."""
     x = mb_tensor(3)
     y = torch.empty(100, dtype=torch.uint8, device="cuda")
     y.record_stream(side := torch.cuda.Stream())
@@ -195,7 +195,7 @@ def test_a_snapshot_lists_segments_and_blocks() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_whole_snapshot_has_pytorchs_parts() -> None:
-    """PyTorch's viewers find what they look for."""
+    """A whole snapshot has the parts that PyTorch's viewers read."""
     snapshot: dict[str, Any] = C._cuda_memorySnapshot(None)
     assert sorted(snapshot) == [
         *("allocator_settings", "device_traces", "external_annotations", "segments"),
@@ -205,7 +205,7 @@ def test_a_whole_snapshot_has_pytorchs_parts() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_pool_has_memory_of_its_own() -> None:
-    """Requests inside take it, requests outside do not, and its snapshot shows it alone."""
+    """A pool's memory serves only requests inside its context, and has its own snapshot."""
     pool = torch.cuda.MemPool()
     assert (pool.id[0], pool.use_count()) == (0, 1)
     with torch.cuda.use_mem_pool(pool):
@@ -229,7 +229,7 @@ def test_a_pool_has_memory_of_its_own() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_a_dropped_pool_gives_its_memory_back() -> None:
-    """What is in use stays until it is dropped, too."""
+    """A deleted pool gives its memory back as soon as no tensor uses it."""
     pool = torch.cuda.MemPool()
     with torch.cuda.use_mem_pool(pool):
         inside = mb_tensor(30)
@@ -248,7 +248,7 @@ def test_a_dropped_pool_gives_its_memory_back() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_pool_passes_its_options_on() -> None:
-    """Without splits each request gets a segment, and a helpful pool lends its free blocks."""
+    """``no_split`` gives each request a segment; ``use_on_oom`` lends free blocks to others."""
     with torch.cuda.use_mem_pool(torch.cuda.MemPool(no_split=True)):
         tensors = [torch.empty(1, device="cuda") for _ in range(2)]
     assert torch.cuda.memory_allocated() == 4 * MB
@@ -262,7 +262,7 @@ def test_a_pool_passes_its_options_on() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_pool_over_another_allocator_is_refused() -> None:
-    """The virtual GPU could not hand out the memory of others."""
+    """A pool with an allocator of its own is refused."""
     with pytest.raises(NotModelledError) as error:
         torch.cuda.MemPool(object())  # type: ignore[arg-type] # any will do
     assert str(error.value) == (
@@ -272,7 +272,7 @@ def test_a_pool_over_another_allocator_is_refused() -> None:
 
 
 def test_memory_is_handed_out_by_address(gpu: VirtualGpu) -> None:
-    """It counts as in use until it is deleted, and deleting it twice is an error."""
+    """Raw memory counts as allocated until it is deleted, and a second delete raises."""
     side = torch.cuda.Stream()
     address = C._cuda_cudaCachingAllocator_raw_alloc(30 * MB, side.cuda_stream)
     assert torch.cuda.memory_allocated() == 30 * MB
@@ -291,7 +291,7 @@ def test_memory_is_handed_out_by_address(gpu: VirtualGpu) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_cache_cannot_be_turned_off() -> None:
-    """Turning it on changes nothing."""
+    """``caching_allocator_enable(False)`` is refused, and ``True`` changes nothing."""
     torch.cuda.caching_allocator_enable(value=True)
     with pytest.raises(NotModelledError) as error:
         torch.cuda.caching_allocator_enable(value=False)
@@ -304,7 +304,7 @@ def test_the_cache_cannot_be_turned_off() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_device_that_does_not_exist_has_no_memory() -> None:
-    """PyTorch says so in these words."""
+    """Statistics of a device that does not exist raise PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         torch.cuda.memory_stats(3)
     assert str(error.value) == "Allocator not initialized for device 3: did you call init?"
@@ -312,6 +312,6 @@ def test_a_device_that_does_not_exist_has_no_memory() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_emptying_the_hosts_cache_is_allowed() -> None:
-    """There is nothing in it."""
+    """Emptying the host's cache of pinned memory raises no error."""
     C._host_emptyCache()
     C._accelerator_emptyHostCache()

@@ -1,4 +1,4 @@
-"""The virtual GPU through pynvml, and through torch.cuda's own functions of NVML."""
+"""``pynvml`` and the NVML functions of ``torch.cuda`` read the virtual GPU."""
 
 import importlib
 import importlib.util
@@ -23,22 +23,22 @@ needs_package = pytest.mark.skipif(not IS_INSTALLED, reason="nvidia-ml-py is not
 
 
 class Host:
-    """The virtual host, as far as NVML needs it."""
+    """The parts of the virtual host that NVML uses."""
 
     def __init__(self) -> None:
         self.now_ns = self.caught_up_ns = 0
 
     def spend(self, duration_ns: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now_ns += duration_ns
 
     def catch_up(self) -> None:
-        """Remember that the device was told the time."""
+        """Record the time up to which the device was simulated."""
         self.caught_up_ns = self.now_ns
 
 
 class Machine:
-    """The virtual machine, as far as NVML needs it."""
+    """The parts of the virtual machine that NVML uses."""
 
     def __init__(self, *names: str) -> None:
         self.host = Host()
@@ -64,7 +64,7 @@ class Machine:
         return regime
 
     def work(self, duration_ns: int) -> None:
-        """Let half-precision products run back to back on the first GPU, in one kernel."""
+        """Run half-precision matmuls on the first GPU, as one kernel."""
         load = power_draw("float16", 2 * 8192**3, 3 * 2 * 8192**2, 1_450_000, self.regime.spec)
         self.regime.start(self.host.now_ns, load)
         self.host.spend(duration_ns)
@@ -73,11 +73,12 @@ class Machine:
 
 @contextmanager
 def entered(machine: Machine) -> Iterator[ModuleType]:
-    """Put the machine behind pynvml and torch.cuda, as entering a virtual GPU does."""
+    """Let ``pynvml`` and ``torch.cuda`` read the machine, as entering a virtual GPU does."""
     with pytest.MonkeyPatch.context() as patch:
         for owner, names in pynvml.replacements(machine):
             for name, value in names.items():
-                patch.setitem(vars(owner), name, value)  # setattr would ask the stand-in first
+                # setattr would read the old value, which calls the stand-in's __getattr__.
+                patch.setitem(vars(owner), name, value)
         with ExitStack() as undo:
             pynvml.install(machine, undo)
             yield importlib.import_module("pynvml")
@@ -96,28 +97,28 @@ def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def machine() -> Machine:
-    """Return an H200 at rest, and a T4 beside it."""
+    """Return a machine with an idle H200 and a T4."""
     return Machine("H200", "T4")
 
 
 @pytest.fixture
 def library(machine: Machine) -> Iterator[ModuleType]:
-    """Return pynvml with the machine behind it, initialised."""
+    """Return an initialised ``pynvml`` that reads the machine."""
     with entered(machine) as module:
         module.nvmlInit()
         yield module
 
 
 def error_of(call: Callable[..., object], *args: object) -> tuple[str, int, str]:
-    """Return class, code and message of the error that a call raises."""
-    with pytest.raises(Exception) as error:  # noqa: PT011 # its class is what is looked at
+    """Return the class, code and message of the error that a call raises."""
+    with pytest.raises(Exception) as error:  # noqa: PT011 # the test compares its class
         call(*args)
     value = error.value
     return type(value).__name__, value.value, str(value)  # type: ignore[attr-defined] # NVML's have it
 
 
 def test_readings_at_rest(library: ModuleType) -> None:
-    """Every reading has NVML's unit, and that of the recorded H200 at rest."""
+    """Readings of an idle H200 are those of the recorded one, in NVML's units."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     assert library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM) == 1980
     assert library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_GRAPHICS) == 1980
@@ -132,7 +133,7 @@ def test_readings_at_rest(library: ModuleType) -> None:
 
 
 def test_readings_under_load(library: ModuleType, machine: Machine) -> None:
-    """After 2 s of products the power limit holds the clock down and NVML says so."""
+    """After 2 s of matmuls the power limit lowers the clock, and NVML gives it as the reason."""
     machine.work(2 * S)
     handle = library.nvmlDeviceGetHandleByIndex(0)
     assert 1380 <= library.nvmlDeviceGetClockInfo(handle, 1) <= 1480
@@ -145,8 +146,8 @@ def test_readings_under_load(library: ModuleType, machine: Machine) -> None:
     assert energy_mj == pytest.approx(2 * 690_900, rel=0.05)
 
 
-def test_what_a_gpu_is(library: ModuleType) -> None:
-    """Name, identity, capability and limits are those of the table."""
+def test_a_gpus_identity_comes_from_its_data_sheet(library: ModuleType) -> None:
+    """Name, capability and power limits of a GPU are those of its data sheet."""
     handle = library.nvmlDeviceGetHandleByIndex(1)
     assert library.nvmlDeviceGetCount() == 2
     assert library.nvmlDeviceGetName(handle) == "Tesla T4"
@@ -158,7 +159,7 @@ def test_what_a_gpu_is(library: ModuleType) -> None:
     assert library.nvmlDeviceGetPersistenceMode(handle) == library.NVML_FEATURE_ENABLED
 
 
-def test_handles_are_found_by_what_names_a_gpu(library: ModuleType) -> None:
+def test_handles_are_found_by_uuid_and_bus(library: ModuleType) -> None:
     """A GPU is found again by its UUID and by its bus, as text or bytes."""
     handle = library.nvmlDeviceGetHandleByIndex(1)
     uuid = library.nvmlDeviceGetUUID(handle)
@@ -173,8 +174,8 @@ def test_handles_are_found_by_what_names_a_gpu(library: ModuleType) -> None:
     )
 
 
-def test_clocks_that_can_be_had(library: ModuleType) -> None:
-    """The highest clocks and the list of them, for the memory clock that there is."""
+def test_supported_clocks(library: ModuleType) -> None:
+    """NVML returns the highest clocks, and the list of clocks for each memory clock."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     assert library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM) == 1980
     assert library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_MEM) == 3201
@@ -186,7 +187,7 @@ def test_clocks_that_can_be_had(library: ModuleType) -> None:
 
 
 def test_memory_and_processes(library: ModuleType) -> None:
-    """What PyTorch has reserved is used, by this process; a GPU without it has none."""
+    """Memory that PyTorch reserved counts as used by this process, on that GPU alone."""
     first, second = map(library.nvmlDeviceGetHandleByIndex, (0, 1))
     memory = library.nvmlDeviceGetMemoryInfo(first)
     assert (memory.total, memory.used) == (150109880320, 2**30)
@@ -197,7 +198,7 @@ def test_memory_and_processes(library: ModuleType) -> None:
 
 
 def test_thresholds_are_those_of_the_recorded_gpu(library: ModuleType) -> None:
-    """Slowdown and shutdown stand 2 and 8 degrees above the highest operating temperature."""
+    """The temperature thresholds are those of the recorded GPU."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     names = ("GPU_MAX", "SLOWDOWN", "SHUTDOWN")
     thresholds = [getattr(library, f"NVML_TEMPERATURE_THRESHOLD_{name}") for name in names]
@@ -206,8 +207,8 @@ def test_thresholds_are_those_of_the_recorded_gpu(library: ModuleType) -> None:
     assert error_of(read, handle, 2) == ("NVMLError_NotSupported", 3, "Not Supported")
 
 
-def test_a_reading_takes_host_time_and_is_of_now(library: ModuleType, machine: Machine) -> None:
-    """The device is brought to the host's time before it is read."""
+def test_a_reading_takes_host_time_and_is_current(library: ModuleType, machine: Machine) -> None:
+    """A reading takes host time, and the device is simulated up to that time before it."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     machine.host.now_ns = 5 * S
     library.nvmlDeviceGetPowerUsage(handle)
@@ -217,7 +218,7 @@ def test_a_reading_takes_host_time_and_is_of_now(library: ModuleType, machine: M
 def test_another_thread_reads_without_moving_the_time(
     library: ModuleType, machine: Machine
 ) -> None:
-    """A sampler in a real thread advances neither the virtual time nor the device."""
+    """A reading on another thread advances neither the virtual time nor the device."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     machine.regime.start(0, power_draw("float16", 10**15, 0, S, machine.regime.spec))
     machine.host.now_ns = 5 * S
@@ -243,14 +244,14 @@ def test_another_thread_reads_without_moving_the_time(
 def test_an_ordinary_user_may_set_nothing(
     library: ModuleType, name: str, args: tuple[int, ...]
 ) -> None:
-    """Without rights every setting fails as it does for one who is not root."""
+    """Without rights every setting fails with NVML's error for a user who is not root."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     expected = ("NVMLError_NoPermission", 4, "Insufficient Permissions")
     assert error_of(getattr(library, name), handle, *args) == expected
 
 
-def test_locked_clocks_hold_until_they_are_reset(library: ModuleType, machine: Machine) -> None:
-    """With rights a lock acts on the virtual device, and the reset undoes it."""
+def test_clocks_stay_locked_until_they_are_reset(library: ModuleType, machine: Machine) -> None:
+    """With rights a locked clock slows the virtual device until it is reset."""
     machine.regime.has_clock_rights = True
     handle = library.nvmlDeviceGetHandleByIndex(0)
     library.nvmlDeviceSetGpuLockedClocks(handle, 1200, 1200)
@@ -268,7 +269,7 @@ def test_locked_clocks_hold_until_they_are_reset(library: ModuleType, machine: M
 
 
 def test_power_limit_and_persistence_can_be_set(library: ModuleType, machine: Machine) -> None:
-    """With rights, inside what the GPU allows."""
+    """With rights, power limit and persistence can be set within the GPU's limits."""
     machine.regime.has_clock_rights = True
     handle = library.nvmlDeviceGetHandleByIndex(0)
     library.nvmlDeviceSetPowerManagementLimit(handle, 400_000)
@@ -281,7 +282,7 @@ def test_power_limit_and_persistence_can_be_set(library: ModuleType, machine: Ma
 
 
 def test_nothing_is_read_before_init_or_after_shutdown(machine: Machine) -> None:
-    """The library counts its users, like the real one, and remembers them between entries."""
+    """Calls before ``nvmlInit`` or after the last ``nvmlShutdown`` raise Uninitialized."""
     expected = ("NVMLError_Uninitialized", 1, "Uninitialized")
     with entered(machine) as module:
         assert error_of(module.nvmlDeviceGetCount) == expected
@@ -305,26 +306,26 @@ def test_nothing_is_read_before_init_or_after_shutdown(machine: Machine) -> None
 def test_wrong_arguments_have_codes(
     library: ModuleType, name: str, args: tuple[object, ...], code: int
 ) -> None:
-    """What is not there is refused by NVML's code for it."""
+    """A wrong argument raises the error with NVML's code for it."""
     assert error_of(getattr(library, name), *args)[1] == code
 
 
 def test_functions_without_a_model_are_not_found(library: ModuleType) -> None:
-    """They fail as on a driver that does not have them, and never ask a real one."""
+    """A function without a model raises FunctionNotFound and does not call a real NVML."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     expected = ("NVMLError_FunctionNotFound", 13, "Function Not Found")
     assert error_of(library.nvmlDeviceGetFanSpeed, handle) == expected
 
 
 def test_errors_are_caught_by_their_classes(library: ModuleType) -> None:
-    """A program that catches NVMLError, or the class of the code, catches these."""
+    """An error is an instance of ``NVMLError`` and of the class for its code."""
     for caught in (library.NVMLError, library.NVMLError_InvalidArgument):
         with pytest.raises(caught):
             library.nvmlDeviceGetHandleByIndex(-1)
 
 
 def test_torch_reads_the_virtual_gpu(machine: Machine) -> None:
-    """torch.cuda's own functions work whether nvidia-ml-py is installed or not."""
+    """NVML functions of ``torch.cuda`` work with and without nvidia-ml-py."""
     with entered(machine):
         assert torch.cuda.clock_rate(0) == 1980
         assert torch.cuda.power_draw(0) == 125_000
@@ -339,7 +340,7 @@ def test_torch_reads_the_virtual_gpu(machine: Machine) -> None:
 
 
 def test_torch_refuses_a_device_that_is_not_there(machine: Machine) -> None:
-    """The message is PyTorch's own; the variable of the real machine has no say."""
+    """A wrong device raises PyTorch's message; CUDA_VISIBLE_DEVICES has no influence."""
     with pytest.MonkeyPatch.context() as patch, entered(machine):
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         assert torch.cuda.clock_rate(1) == 1590
@@ -349,7 +350,7 @@ def test_torch_refuses_a_device_that_is_not_there(machine: Machine) -> None:
 
 
 def test_everything_is_as_before_afterwards(machine: Machine) -> None:
-    """The list of modules and the real package are unchanged."""
+    """Afterwards ``sys.modules`` and the real package are unchanged."""
     before = sys.modules["pynvml"]
     names = dict(vars(before)) if before else {}
     with entered(machine):
@@ -359,7 +360,7 @@ def test_everything_is_as_before_afterwards(machine: Machine) -> None:
 
 
 def test_a_package_never_imported_is_not_there_afterwards(machine: Machine) -> None:
-    """Where no entry of the list stood, none is left."""
+    """If ``pynvml`` was not imported before, ``sys.modules`` has no entry for it afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delitem(sys.modules, "pynvml")
         with entered(machine):
@@ -367,8 +368,10 @@ def test_a_package_never_imported_is_not_there_afterwards(machine: Machine) -> N
         assert "pynvml" not in sys.modules
 
 
-def test_the_stand_in_says_what_it_has(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A misspelt constant is an AttributeError that names the others, or why there are none."""
+def test_an_unknown_name_of_the_stand_in_lists_the_known_ones(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt name raises an AttributeError that lists the names, or says the GPU was left."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with entered(machine) as module:
         with pytest.raises(AttributeError) as error:
@@ -388,7 +391,7 @@ def test_the_stand_in_says_what_it_has(machine: Machine, monkeypatch: pytest.Mon
 def test_the_stand_in_agrees_with_the_real_package(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every constant, every error's class and code, and the messages that are raised."""
+    """Constants, error codes and messages of the stand-in are those of the real package."""
     monkeypatch.delitem(sys.modules, "pynvml")
     real = importlib.import_module("pynvml")
     monkeypatch.setitem(sys.modules, "pynvml", None)

@@ -1,4 +1,4 @@
-"""What PyTorch's own Python costs the host: modules, hooks, optimizers, contexts."""
+"""PyTorch's own Python code takes host time: modules, hooks, optimizers, contexts."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,27 +17,27 @@ COSTS = fitted_costs()
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    """Enter a virtual H200 and give its host."""
+    """Enter a virtual H200 and return its host."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         yield gpu.machine.host
 
 
 def cost_ns(host: Host, work: Callable[[], object]) -> int:
-    """Return what a call costs the host."""
+    """Return the host time of a call in nanoseconds."""
     before_ns = host.now_ns
     work()
     return host.now_ns - before_ns
 
 
 def test_each_module_costs_a_call(host: Host) -> None:
-    """A Sequential of three is four calls; what they launch comes on top."""
+    """A Sequential of three modules costs four module calls."""
     model = nn.Sequential(*[nn.Identity() for _ in range(3)])
     x = torch.ones(2, device="cuda")
     assert cost_ns(host, lambda: model(x)) == 4 * COSTS["module"]
 
 
 def test_each_hook_costs_a_call(host: Host) -> None:
-    """Before and after the module, and each one of several."""
+    """Each hook costs one hook call, before and after the module."""
     module: Any = nn.Identity()
     module.register_forward_hook(lambda *_: None)
     module.register_forward_hook(lambda *_: None)
@@ -56,7 +56,7 @@ def parameters(n: int) -> list[nn.Parameter]:
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(
-    ("options", "way"),
+    ("options", "expected"),
     [
         ({"foreach": False}, "parameter in a loop"),
         ({"foreach": True}, "parameter at once"),
@@ -65,28 +65,28 @@ def parameters(n: int) -> list[nn.Parameter]:
     ],
 )
 def test_a_step_costs_a_start_and_each_parameter_with_a_gradient(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], way: str
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], expected: str
 ) -> None:
-    """In the way that PyTorch takes: one by one, all at once, or fused."""
+    """A step costs one start and, for each parameter with a gradient, what its path costs."""
     charged: dict[str, int] = {}
     optimizer: Any = torch.optim.SGD(parameters(5), lr=0.1, **options)
     monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.update({what: n}))
     optimizer.step()
-    ways = {name: n for name, n in charged.items() if name.startswith("parameter ")}
-    assert ways == {way: 5}
+    by_path = {name: n for name, n in charged.items() if name.startswith("parameter ")}
+    assert by_path == {expected: 5}
     assert charged["optimizer step"] == 1
 
 
-def test_forgetting_gradients_costs_a_start_and_each_of_them(host: Host) -> None:
-    """The optimizer's way and the module's cost the same."""
+def test_zero_grad_costs_a_start_and_each_gradient(host: Host) -> None:
+    """``zero_grad`` costs one start and each gradient, for optimizers and modules."""
     module, optimizer = nn.Linear(2, 2).cuda(), torch.optim.SGD(parameters(3), lr=0.1)
     first_ns, second_ns = (cost_ns(host, optimizer.zero_grad) for _ in range(2))
     assert first_ns - second_ns == 3 * COSTS["parameter zeroed"]
     assert cost_ns(host, module.zero_grad) == COSTS["zero_grad"] < second_ns
 
 
-def test_contexts_cost_what_they_set(host: Host) -> None:
-    """``no_grad`` and autocast set a mode when they are entered and when they are left."""
+def test_contexts_cost_each_mode_they_set(host: Host) -> None:
+    """``no_grad`` and autocast cost one setting when entered and one when left."""
 
     def without_gradients() -> None:
         with torch.no_grad():
@@ -102,7 +102,7 @@ def test_contexts_cost_what_they_set(host: Host) -> None:
 
 @pytest.mark.usefixtures("host")
 def test_each_batch_of_a_loader_costs_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last call, which finds no batch, included."""
+    """Each call of a loader's iterator costs one batch, also the last, which finds none."""
     charged = []
     monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.append((what, n)))
     list(DataLoader(TensorDataset(torch.zeros(6, 2)), batch_size=2))
@@ -110,7 +110,7 @@ def test_each_batch_of_a_loader_costs_a_call(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_everything_is_undone_when_the_context_is_left() -> None:
-    """Outside, classes and hooks are PyTorch's own, and no host's clock moves."""
+    """After the context classes and hooks are PyTorch's own and cost no virtual time."""
     hooks = optimizer_module._global_optimizer_pre_hooks
     n_hooks = len(hooks)
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:

@@ -1,4 +1,4 @@
-"""Recurrent layers: a few kernels of a library, with the CPU's values and gradients."""
+"""Recurrent layers are a few kernels of cuDNN, with the CPU's values and gradients."""
 
 import copy
 from typing import Any
@@ -13,7 +13,7 @@ from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
 def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]:
-    """Return outputs and gradients of two passes, whose gradients add up."""
+    """Return outputs and accumulated gradients of two passes."""
     x = x.clone().requires_grad_()
     found: list[torch.Tensor] = []
     for _ in range(2):
@@ -25,13 +25,14 @@ def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.
     return [*found, *(item for item in gradients if item is not None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}])
 def test_values_and_gradients_are_the_cpus(
     kind: type[nn.RNNBase], options: dict[str, Any], *, packed: bool
 ) -> None:
-    """Stacked and bidirectional layers, too; and no access races with another."""
+    """A recurrent layer has the CPU's values and gradients, and no hazards."""
     torch.manual_seed(0)
     here, x = kind(6, 5, **options), torch.randn(4, 3, 6)
     there = copy.deepcopy(here)
@@ -46,7 +47,7 @@ def test_values_and_gradients_are_the_cpus(
 
 
 def host_us(n_steps: int, n_hidden: int) -> float:
-    """Return the host time of a pass to and fro through an LSTM."""
+    """Return the host time of a forward and backward pass of an LSTM in microseconds."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
         layer, x = nn.LSTM(6, n_hidden).cuda(), torch.randn(n_steps, 3, 6, device="cuda")
         for _ in range(2):
@@ -58,8 +59,9 @@ def host_us(n_steps: int, n_hidden: int) -> float:
     return taken_ns / 1e3
 
 
-def test_a_step_of_time_costs_four_launches_or_none() -> None:
-    """A matmul and a cell to and fro; small layers go through all steps in one kernel."""
+@pytest.mark.slow
+def test_a_time_step_costs_four_launches_or_none() -> None:
+    """A time step of a large layer costs four launches; a small layer's steps are one kernel."""
     launch_us = KERNEL_FAMILIES["recurrent cell"].launch_ns / 1e3
     assert host_us(9, 200) - host_us(4, 200) == pytest.approx(5 * 4 * launch_us)
     assert host_us(9, 128) == pytest.approx(host_us(4, 128))
@@ -68,7 +70,7 @@ def test_a_step_of_time_costs_four_launches_or_none() -> None:
 
 
 def test_dropout_between_layers_is_drawn_anew_each_time() -> None:
-    """The same seed gives the same numbers again."""
+    """Dropout between layers draws new numbers at each pass, and a seed repeats them."""
     with gpulab.virtual_gpu("H200", first_use=False):
         layer, x = nn.LSTM(4, 4, 2, dropout=0.5).cuda(), torch.ones(3, 2, 4, device="cuda")
         torch.manual_seed(1)
@@ -80,7 +82,7 @@ def test_dropout_between_layers_is_drawn_anew_each_time() -> None:
 
 
 def test_a_layer_that_fails_takes_time_again_afterwards() -> None:
-    """An error inside leaves the host's clock going."""
+    """After an error inside a layer, operators take host time again."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         layer = nn.LSTM(4, 4).cuda()
         with pytest.raises(RuntimeError):

@@ -1,4 +1,4 @@
-"""Files saved on the virtual GPU load on a real one, and the other way round."""
+"""Files saved on a virtual GPU load on a real one, and files of a real one on the virtual."""
 
 import copy
 import io
@@ -16,7 +16,7 @@ import torch
 import gpulab
 from gpulab.errors import NoValuesError, VirtualGpuError
 
-# What an H200 wrote: data.pkl of {"v": torch.arange(12.0, device="cuda")[2:8:2]}, by torch 2.11.
+# An H200 wrote this data.pkl with torch 2.11, of {"v": torch.arange(12.0, device="cuda")[2:8:2]}.
 REAL_PICKLE = (
     b"\x80\x02}q\x00X\x01\x00\x00\x00vq\x01ctorch._utils\n_rebuild_tensor_v2\nq\x02((X\x07\x00"
     b"\x00\x00storageq\x03ctorch\nFloatStorage\nq\x04X\x01\x00\x00\x000q\x05X\x06\x00\x00\x00"
@@ -45,7 +45,7 @@ def gpu() -> Iterator[None]:
 
 
 def file_of(item: object, **options: bool) -> io.BytesIO:
-    """Save to memory, ready to be read."""
+    """Return a file in memory that contains ``item``, at its beginning."""
     file = io.BytesIO()
     torch.save(item, file, **options)
     file.seek(0)
@@ -60,15 +60,15 @@ def member(file: io.BytesIO, name: str) -> bytes:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_file_is_what_a_real_gpu_writes() -> None:
-    """Byte for byte: the storage is on cuda:0, whole, and the view is a view."""
+def test_a_file_has_the_bytes_that_a_real_gpu_writes() -> None:
+    """A saved view has the bytes that a real GPU wrote, with its whole storage on cuda:0."""
     file = file_of({"v": torch.arange(12.0, device="cuda")[2:8:2]})
     assert member(file, "data.pkl") == REAL_PICKLE
     assert member(file, "data/0") == torch.arange(12.0).numpy().tobytes()
 
 
-def test_a_file_differs_from_the_hosts_in_the_place_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Byte for byte the host's, if the host called its place ``cuda:0``."""
+def test_a_file_differs_from_the_hosts_only_in_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file has the bytes that the host would write if its device were called ``cuda:0``."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
     model[1].weight = model[0].weight
     twins = [torch.ones(2, 3), torch.ones(2, 3)]
@@ -105,8 +105,8 @@ TENSORS: dict[str, Callable[[], torch.Tensor]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("name", TENSORS)
-def test_a_tensor_comes_back_as_it_was(name: str, *, weights_only: bool) -> None:
-    """Values, type, strides, offset, device and need of a gradient."""
+def test_a_tensor_is_loaded_as_it_was_saved(name: str, *, weights_only: bool) -> None:
+    """A loaded tensor has the saved values, type, strides, offset, device and gradient flag."""
     tensor = TENSORS[name]()
     loaded = torch.load(file_of(tensor), weights_only=weights_only)
     assert torch.equal(loaded.detach().cpu(), tensor.detach().cpu())
@@ -117,7 +117,7 @@ def test_a_tensor_comes_back_as_it_was(name: str, *, weights_only: bool) -> None
 
 @pytest.mark.usefixtures("gpu")
 def test_saving_waits_for_the_device() -> None:
-    """What is still being computed is in the file."""
+    """A file contains the result of work that was still pending when it was saved."""
     x = torch.zeros(3, device="cuda")
     torch.cuda._sleep(10_000_000)
     x.fill_(4)
@@ -126,7 +126,7 @@ def test_saving_waits_for_the_device() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_shared_memory_stays_shared() -> None:
-    """Views and tied weights are one storage after loading, and are in the file once."""
+    """Views that share memory are in the file once, and share it again after loading."""
     base = torch.arange(4.0, device="cuda")
     file = file_of({"base": base, "view": base[1:3]})
     loaded = torch.load(file)
@@ -138,7 +138,7 @@ def test_shared_memory_stays_shared() -> None:
 
 
 def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: str) -> float:
-    """Take one step and return the loss before it."""
+    """Take one optimizer step and return the loss before it."""
     optimizer.zero_grad()
     loss = model(torch.ones(4, 3, device=device)).square().sum()
     loss.backward()
@@ -147,8 +147,8 @@ def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: str)
 
 
 @pytest.mark.usefixtures("gpu")
-def test_training_goes_on_from_a_checkpoint() -> None:
-    """State of a module and of its optimizer, on the device and on the host."""
+def test_training_continues_from_a_checkpoint() -> None:
+    """A loaded module and optimizer continue with the same loss, on the device and on the host."""
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     train(model, optimizer, "cuda")
@@ -166,7 +166,7 @@ def test_training_goes_on_from_a_checkpoint() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_whole_module_is_saved() -> None:
-    """With parameters, buffers and what they were marked with."""
+    """A saved module is loaded with its parameters, buffers and their attributes."""
     model = torch.nn.Linear(2, 2).cuda()
     model.weight.tag = "first"  # type: ignore[attr-defined] # any attribute
     model.register_buffer("scale", torch.nn.Buffer(torch.ones(2, device="cuda")))
@@ -193,8 +193,8 @@ PLACES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", PLACES)
-def test_a_file_is_loaded_where_it_is_wanted(name: str) -> None:
-    """map_location in all its forms."""
+def test_map_location_decides_the_device(name: str) -> None:
+    """Every form of ``map_location`` loads to the device that it names."""
     wanted, place = PLACES[name]
     loaded = torch.load(file_of(torch.arange(3.0, device="cuda")), map_location=wanted)
     assert (str(loaded.device), loaded.tolist()) == (place, [0.0, 1.0, 2.0])
@@ -202,14 +202,14 @@ def test_a_file_is_loaded_where_it_is_wanted(name: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_host_file_is_loaded_on_the_device() -> None:
-    """And its values have arrived when the call returns."""
+    """A file of the host loads to the device with all its values."""
     loaded = torch.load(file_of(torch.arange(3.0)), map_location="cuda")
     assert loaded.is_cuda
     assert loaded.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_a_file_remembers_which_device() -> None:
-    """The second one too, and from there it can be sent to the first."""
+def test_a_file_remembers_its_device() -> None:
+    """A tensor of the second GPU loads to the second GPU, or where it is mapped to."""
     with gpulab.virtual_gpu("H200", count=2):
         file = file_of(torch.arange(3.0, device="cuda:1"))
         assert torch.load(file).device == torch.device("cuda:1")
@@ -222,7 +222,7 @@ def test_a_file_remembers_which_device() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_missing_device_is_refused_in_pytorchs_words() -> None:
-    """With the index and the number of devices."""
+    """Loading to a device that does not exist raises PyTorch's message."""
     with pytest.raises(RuntimeError) as error:
         torch.load(file_of(torch.ones(1, device="cuda")), map_location="cuda:7")
     assert str(error.value) == (
@@ -232,8 +232,8 @@ def test_a_missing_device_is_refused_in_pytorchs_words() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a real GPU would load it")
-def test_a_file_outside_the_context_needs_a_place() -> None:
-    """Without a GPU the message is PyTorch's own; with map_location the file is read anywhere."""
+def test_a_file_loaded_outside_the_context_needs_map_location() -> None:
+    """Without a GPU a file of the virtual one needs ``map_location``, as PyTorch says."""
     with gpulab.virtual_gpu("H200"):
         file = file_of(torch.ones(2, device="cuda"))
     with pytest.raises(RuntimeError, match=r"torch\.cuda\.is_available\(\) is False"):
@@ -245,7 +245,7 @@ def test_a_file_outside_the_context_needs_a_place() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU: only the virtual one")
 def test_a_real_gpu_and_the_virtual_one_exchange_files() -> None:
-    """What one saves the other loads."""
+    """A real and a virtual GPU load each other's files."""
     values = torch.arange(12.0).reshape(3, 4)
     real = file_of({"v": values.cuda().t()})
     with gpulab.virtual_gpu("H200"):
@@ -259,7 +259,7 @@ def test_a_real_gpu_and_the_virtual_one_exchange_files() -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("place", [None, "cpu", "cuda"])
 def test_a_mapped_file_is_read(tmp_path: Path, place: str | None) -> None:
-    """mmap=True: from the file to the device without a copy on the host."""
+    """``mmap=True`` loads to the host and to the device."""
     torch.save({"x": torch.arange(3.0, device="cuda")}, tmp_path / "x.pt")
     loaded = torch.load(tmp_path / "x.pt", mmap=True, map_location=place)["x"]
     assert (loaded.is_cuda, loaded.tolist()) == (place != "cpu", [0.0, 1.0, 2.0])
@@ -267,7 +267,7 @@ def test_a_mapped_file_is_read(tmp_path: Path, place: str | None) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_older_format_is_read_and_written() -> None:
-    """There the values come after the tensors that view them."""
+    """PyTorch's older file format is written and loaded, with shared memory."""
     x = torch.arange(6.0, device="cuda").reshape(2, 3)
     file = file_of({"x": x, "row": x[1]}, _use_new_zipfile_serialization=False)
     loaded = torch.load(file)
@@ -278,7 +278,7 @@ def test_the_older_format_is_read_and_written() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_file_of_either_format_is_copied_to_the_device_once() -> None:
-    """Loading takes the same virtual time."""
+    """Both file formats take the same virtual time to load."""
     x = torch.zeros(1 << 16, device="cuda")
     torch.load(file_of(x))  # the first operator after another one costs more
     durations_ns = set()
@@ -291,8 +291,8 @@ def test_a_file_of_either_format_is_copied_to_the_device_once() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_pickle_and_copy_know_tensors() -> None:
-    """A pickle holds the values; a shallow copy shares the memory."""
+def test_pickle_and_copy_work_with_tensors() -> None:
+    """A pickle contains the values; a shallow copy shares the memory."""
     x = torch.nn.Parameter(torch.arange(3.0, device="cuda"))
     again = pickle.loads(pickle.dumps(x))
     assert isinstance(again, torch.nn.Parameter)
@@ -302,7 +302,7 @@ def test_pickle_and_copy_know_tensors() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_conjugated_tensors_of_a_real_gpu_are_conjugated() -> None:
-    """The file records whether a tensor was conjugated, or negated, when it was saved."""
+    """A tensor saved with its conjugate or negative bit loads with the right values."""
     x = torch.tensor([1 + 2j, 3 - 1j]).conj()
     conjugated, negated = (torch.load(file_of(y), map_location="cuda") for y in (x, x.imag))
     assert conjugated.tolist() == [1 - 2j, 3 + 1j]
@@ -311,7 +311,7 @@ def test_conjugated_tensors_of_a_real_gpu_are_conjugated() -> None:
 
 @pytest.mark.usefixtures("little_gpu")
 def test_a_tensor_without_values_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
-    """An older checkpoint of the same name survives; the message names tensor and option."""
+    """Saving a tensor without values fails before an older file of this name is overwritten."""
     path = tmp_path / "checkpoint.pt"
     torch.save(1, path)
     big = torch.ones(2048, 1024, device="cuda")
@@ -325,7 +325,7 @@ def test_a_tensor_without_values_is_refused_before_the_file_is_opened(tmp_path: 
 
 @pytest.mark.usefixtures("little_gpu")
 def test_a_module_without_values_is_refused_by_the_name_of_its_parameter(tmp_path: Path) -> None:
-    """So is a list of modules; what lies deeper in other objects is named by its shape alone."""
+    """The error names the parameter of a module, or only its shape if it is hidden deeper."""
     layer = torch.nn.Linear(2048, 1024, device="cuda")
     hidden = SimpleNamespace(weight=layer.weight)
     for saved, name in ([layer], "[0]['weight']: "), (hidden, ""), (layer.weight, ""):
@@ -337,14 +337,14 @@ def test_a_module_without_values_is_refused_by_the_name_of_its_parameter(tmp_pat
 
 @pytest.mark.usefixtures("little_gpu")
 def test_a_pickle_without_values_is_refused() -> None:
-    """The message speaks of the bytes, which are what is missing."""
+    """A pickle of a tensor without values is refused, by the shape of its bytes."""
     with pytest.raises(NoValuesError) as error:
         pickle.dumps(torch.ones(2048, 1024, device="cuda"))
     assert str(error.value) == f"this torch.uint8 tensor of shape (8388608,){NO_VALUES}"
 
 
 def test_the_limit_counts_elements_of_the_file() -> None:
-    """Loaded tensors have values up to the limit, for any type, and none above."""
+    """Loaded tensors have values up to the limit in elements, whatever their type."""
     files = [file_of(torch.zeros(n, dtype=d)) for n in (8, 9) for d in (torch.int8, torch.float64)]
     with gpulab.virtual_gpu("H200", max_value_elements=8):
         known = [torch.load(file, map_location="cuda").has_values for file in files]
@@ -353,7 +353,7 @@ def test_the_limit_counts_elements_of_the_file() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_loading_copies_to_the_device() -> None:
-    """The memory is counted, and given back with the tensor."""
+    """A loaded tensor's memory counts as allocated until the tensor is deleted."""
     file = file_of(torch.zeros(1 << 16))
     before = torch.cuda.memory_allocated()
     loaded = torch.load(file, map_location="cuda")
@@ -363,7 +363,7 @@ def test_loading_copies_to_the_device() -> None:
 
 
 def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
-    """The message says where to."""
+    """Saving a virtual tensor outside its context raises an error with advice."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(2, device="cuda")
     with pytest.raises(VirtualGpuError) as error:
@@ -375,15 +375,15 @@ def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
 
 
 def test_torch_saves_as_before_after_the_context() -> None:
-    """save, storages and the functions that inspect them are torch's own again."""
+    """After the context ``torch.save`` and the storage functions are PyTorch's again."""
     before = torch.save, torch.is_storage, torch.UntypedStorage.to
     with gpulab.virtual_gpu("H200"):
         assert torch.save is not before[0]
     assert (torch.save, torch.is_storage, torch.UntypedStorage.to) == before
 
 
-def test_what_was_made_in_inference_mode_is_saved_as_any_other() -> None:
-    """The file has nothing of the virtual GPU in it."""
+def test_a_tensor_of_inference_mode_is_saved_like_any_other() -> None:
+    """A tensor made in inference mode is saved without a trace of the virtual GPU."""
     file = io.BytesIO()
     with gpulab.virtual_gpu("H200"):
         with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Other threads and forked processes do host work; device work is for the thread that entered."""
+"""Only the thread that entered may use the device; other threads and forks do host work."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ FORKED = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
     "use the 'spawn' start method"
 )
-# Python warns of forks beside threads, and torch has threads of its own.
+# Since 3.12 Python warns of forks in a process with threads, and torch has threads of its own.
 forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
     pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
@@ -36,7 +36,7 @@ def gpu() -> Iterator[None]:
 
 
 def on_a_thread(work: Callable[[], object]) -> object:
-    """Do work on a thread of its own, and return its result or its error."""
+    """Run ``work`` on a new thread, and return its result or its error."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         return future.exception() or future.result()
@@ -57,7 +57,7 @@ DEVICE_WORK: dict[str, Callable[[torch.Tensor], object]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", DEVICE_WORK)
 def test_device_work_on_a_second_thread_is_refused(name: str) -> None:
-    """Any work gives the same clear message; the first thread continues."""
+    """Any device work on a second thread raises the same error; the first thread continues."""
     x = torch.ones(3, device="cuda")
     error = on_a_thread(lambda: DEVICE_WORK[name](x))
     assert isinstance(error, NotModelledError)
@@ -67,16 +67,16 @@ def test_device_work_on_a_second_thread_is_refused(name: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_host_work_on_a_second_thread_runs() -> None:
-    """It takes no virtual time."""
+    """Host work on a second thread runs and takes no virtual time."""
     before_ns = time.perf_counter_ns()
     total = on_a_thread(lambda: float(torch.ones(100) @ torch.ones(100)))
     assert total == 100.0
-    assert time.perf_counter_ns() - before_ns == 50  # the look at the clock
+    assert time.perf_counter_ns() - before_ns == 50  # reading the clock takes 50 ns
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_thread_pins_memory_at_no_cost_for_the_first() -> None:
-    """As the DataLoader's thread does while the host goes on."""
+    """Pinning memory on another thread, as a DataLoader does, takes no virtual time."""
     source = torch.arange(4.0)
     before_ns = time.perf_counter_ns()
     pinned = on_a_thread(source.pin_memory)
@@ -87,7 +87,7 @@ def test_a_thread_pins_memory_at_no_cost_for_the_first() -> None:
 
 
 def test_a_thread_may_outlive_the_context() -> None:
-    """Afterwards it is a thread like any other."""
+    """A thread that outlives the context uses PyTorch as usual."""
     go_on = threading.Event()
     results: list[torch.Tensor] = []
     thread = threading.Thread(target=lambda: (go_on.wait(), results.append(torch.ones(2) + 1)))
@@ -100,7 +100,7 @@ def test_a_thread_may_outlive_the_context() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_thread_starts_once() -> None:
-    """The second start is Python's own error, and leaves the thread alone."""
+    """Starting a thread twice raises Python's own error and does not change the thread."""
     ran: list[int] = []
     thread = threading.Thread(target=lambda: ran.append(1))
     thread.start()
@@ -110,8 +110,8 @@ def test_a_thread_starts_once() -> None:
     assert (ran, "run" in vars(thread)) == ([1], False)
 
 
-def test_threads_are_given_back() -> None:
-    """After the context they start as before."""
+def test_threads_are_restored() -> None:
+    """After the context ``Thread.start`` is Python's own again."""
     before = threading.Thread.start
     with gpulab.virtual_gpu("H200"):
         assert threading.Thread.start is not before
@@ -119,12 +119,12 @@ def test_threads_are_given_back() -> None:
 
 
 def in_a_fork(work: Callable[[], object]) -> str:
-    """Return what a forked process prints about its work."""
+    """Return the repr of what ``work`` returns in a forked process, or its error."""
     read, write = os.pipe()
     if (process := os.fork()) == 0:
         try:
             answer = repr(work())
-        except Exception as error:  # noqa: BLE001 # the parent reads which
+        except Exception as error:  # noqa: BLE001 # the parent reads its text
             answer = f"{type(error).__name__}: {error}"
         os.write(write, answer.encode())
         os._exit(0)
@@ -137,7 +137,7 @@ def in_a_fork(work: Callable[[], object]) -> str:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", [*DEVICE_WORK, "name"])
 def test_device_work_in_a_fork_is_refused_in_pytorchs_words(name: str) -> None:
-    """As with CUDA, where the context of the parent is of no use to the child."""
+    """Any device work in a forked process raises PyTorch's error for CUDA after a fork."""
     x = torch.ones(3, device="cuda")
     work = DEVICE_WORK.get(name, lambda _x: torch.cuda.get_device_name())
     assert in_a_fork(lambda: work(x)) == f"RuntimeError: {FORKED}"
@@ -149,7 +149,7 @@ test_device_work_in_a_fork_is_refused_in_pytorchs_words.pytestmark += forks  # t
 
 @pytest.mark.usefixtures("gpu")
 def test_host_work_in_a_fork_runs() -> None:
-    """In real time: its clock is not the virtual one, and CUDA looks as after any fork."""
+    """A forked process has the real clock, and CUDA's state is that of any fork."""
     assert in_a_fork(lambda: torch.ones(3).sum().item()) == "3.0"
     assert in_a_fork(lambda: time.perf_counter() < 1_000_000) == "True"
     state = in_a_fork(
@@ -169,7 +169,7 @@ test_host_work_in_a_fork_runs.pytestmark += forks  # type: ignore[attr-defined] 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("n_workers", [0, 2])
 def test_batches_are_loaded_and_pinned(n_workers: int) -> None:
-    """By the host itself, or by worker processes and a thread that pins."""
+    """A DataLoader pins its batches, with and without worker processes."""
     loader = DataLoader(
         TensorDataset(torch.arange(8.0)), batch_size=4, pin_memory=True, num_workers=n_workers
     )
@@ -182,9 +182,9 @@ test_batches_are_loaded_and_pinned.pytestmark += forks  # type: ignore[attr-defi
 
 @pytest.mark.usefixtures("gpu")
 def test_workers_cannot_use_the_device() -> None:
-    """A dataset on the device is refused in PyTorch's words."""
+    """A worker process that reads a dataset on the device raises PyTorch's error."""
     data = TensorDataset(torch.arange(8.0, device="cuda"))
-    # from Python 3.14 on workers are not forks unless asked for
+    # From Python 3.14 on the default start method on Linux is not fork.
     loader = DataLoader(data, num_workers=1, multiprocessing_context="fork")
     with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
         next(iter(loader))
@@ -194,13 +194,13 @@ test_workers_cannot_use_the_device.pytestmark += forks  # type: ignore[attr-defi
 
 
 def use_cuda(_rank: int) -> None:
-    """Ask for a device, in a process of its own."""
+    """Set the current device, in a process of its own."""
     torch.cuda.set_device(0)
 
 
 @pytest.mark.slow
-def test_a_started_process_is_said_to_have_no_virtual_gpu() -> None:
-    """What it raises has a note that says what to do."""
+def test_the_error_of_a_started_process_has_a_note() -> None:
+    """An error of a started process has a note that it has no virtual GPU."""
     with (
         gpulab.virtual_gpu("H200"),
         pytest.raises(torch.multiprocessing.ProcessRaisedException) as caught,

@@ -1,4 +1,4 @@
-"""``torch.compile`` on the virtual GPU: nothing is compiled, nothing breaks, one warning."""
+"""``torch.compile`` on the virtual GPU compiles nothing, works, and warns once."""
 
 import warnings
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ def double(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.filterwarnings("ignore::gpulab.virtual.NotCompiledWarning")
-def test_a_function_stays_itself() -> None:
-    """Compiling gives back the very function, as a call and as a decorator with options."""
+def test_compile_returns_the_same_function() -> None:
+    """``torch.compile`` returns the same function, as a call and as a decorator with options."""
     with gpulab.virtual_gpu("H200"):
         assert torch.compile(double) is double
         assert torch.compile(double, fullgraph=True, mode="max-autotune") is double
@@ -47,7 +47,7 @@ def test_a_function_stays_itself() -> None:
 
 @pytest.mark.filterwarnings("ignore::gpulab.virtual.NotCompiledWarning")
 def test_a_module_keeps_type_and_attributes() -> None:
-    """A module that is compiled, or compiles itself, is the module it was."""
+    """``torch.compile(module)`` returns the same module; ``module.compile`` changes nothing."""
     with gpulab.virtual_gpu("H200"):
         module = torch.nn.Linear(2, 2).cuda()
         assert torch.compile(module) is module
@@ -56,8 +56,8 @@ def test_a_module_keeps_type_and_attributes() -> None:
         assert module(torch.ones(1, 2, device="cuda")).shape == (1, 2)
 
 
-def test_it_is_said_once() -> None:
-    """One warning a process, at the line that compiles, with the whole reason."""
+def test_the_warning_is_given_once() -> None:
+    """The first ``torch.compile`` of a process warns at the caller's line, with the reason."""
     with gpulab.virtual_gpu("H200"):
         with pytest.warns(NotCompiledWarning) as caught:
             torch.compile(double)
@@ -71,8 +71,8 @@ def test_it_is_said_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_module_that_compiles_itself_is_told_where() -> None:
-    """The warning of ``Module.compile`` names the line that calls it, too."""
+def test_module_compile_warns_at_the_callers_line() -> None:
+    """The warning of ``Module.compile`` names the line that calls it."""
     with gpulab.virtual_gpu("H200"), pytest.warns(NotCompiledWarning) as caught:
         torch.nn.Linear(1, 1).compile()
     assert [(str(warning.message), warning.filename) for warning in caught] == [
@@ -81,8 +81,8 @@ def test_a_module_that_compiles_itself_is_told_where() -> None:
 
 
 @pytest.mark.slow
-def test_what_was_compiled_before_runs_uncompiled() -> None:
-    """Functions and modules compiled outside run inside, on device and host, and compile later."""
+def test_functions_compiled_before_run_uncompiled_inside() -> None:
+    """What was compiled before the context runs eagerly inside it, and compiled afterwards."""
     traced = []
 
     def backend(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> object:
@@ -104,7 +104,7 @@ def test_what_was_compiled_before_runs_uncompiled() -> None:
 
 
 def test_leaving_restores_the_compiler() -> None:
-    """PyTorch's functions are back, and the compiler's stance is what it was."""
+    """After the context ``torch.compile`` and the compiler's stance are those of before."""
     before = torch.compile, torch.nn.Module.compile
     with torch.compiler.set_stance("eager_on_recompile"):
         outside = torch._dynamo.eval_frame._stance.stance

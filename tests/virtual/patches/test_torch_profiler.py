@@ -18,14 +18,14 @@ from gpulab.errors import NotModelledError
 from gpulab.torch_private import C
 from gpulab.virtual.dispatch import VirtualMode
 
-# PyTorch 2.11 says so once in a process, whatever the schedule is.
+# PyTorch 2.11 gives this warning once in a process, whatever the schedule is.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
 inside = pytest.mark.usefixtures("virtual_h200")
 
 
 @pytest.fixture
 def virtual_h200() -> Iterator[None]:
-    """Enter a virtual H200 whose first uses cost nothing."""
+    """Enter a virtual H200 without first-use costs."""
     with gpulab.virtual_gpu("H200", first_use=False):
         yield
 
@@ -48,9 +48,9 @@ def traced(path: Path, category: str) -> list[dict[str, Any]]:
 
 @inside
 def test_an_operator_has_the_time_of_its_kernel() -> None:
-    """The table joins the operator, the call and the kernel, with the simulator's durations."""
+    """Operator, launch and kernel are rows of one table, with the simulated duration."""
     x = torch.ones(1 << 20, device="cuda")
-    x.exp()  # the same cache for both
+    x.exp()  # so that both calls below find the same data in L2
     known = profiling.capture(x.exp).records[0]
     with profile() as found:
         x.exp()
@@ -62,8 +62,8 @@ def test_an_operator_has_the_time_of_its_kernel() -> None:
 
 
 @inside
-def test_nothing_gives_the_wait_alone() -> None:
-    """PyTorch waits for the device at the end; nothing else is there."""
+def test_an_empty_profile_has_only_the_final_wait() -> None:
+    """A profile of nothing has one row, PyTorch's wait for the device at its end."""
     with profile() as found:
         pass
     assert list(rows(found)) == ["cudaDeviceSynchronize"]
@@ -71,7 +71,7 @@ def test_nothing_gives_the_wait_alone() -> None:
 
 @inside
 def test_activities_choose_what_is_recorded() -> None:
-    """Without the device there are operators alone; without the host, the device and its calls."""
+    """Activities CPU record operators; activities CUDA record kernels and CUDA calls."""
     x = torch.ones(8, device="cuda")
     with profile(activities=[ProfilerActivity.CPU]) as host:
         x + x
@@ -83,7 +83,7 @@ def test_activities_choose_what_is_recorded() -> None:
 
 @inside
 def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
-    """As beside an H200, and only as long as the session lasts."""
+    """A launch takes 4.6 µs longer while the device is recorded, as with an H200."""
 
     def one_launch() -> float:
         start = torch.cuda.Event(enable_timing=True)
@@ -104,8 +104,8 @@ def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
 
 
 @inside
-def test_ranges_of_the_program_stand_on_both_lanes() -> None:
-    """``record_function`` is a range of the host, and one of the device round its kernels."""
+def test_ranges_of_the_program_are_on_host_and_device() -> None:
+    """``record_function`` is a range of the host, and a range of the device around its kernels."""
     x = torch.ones(1 << 20, device="cuda")
     with profile() as found:
         with record_function("mine"):
@@ -122,7 +122,7 @@ def test_ranges_of_the_program_stand_on_both_lanes() -> None:
 
 @inside
 def test_backward_shows_the_nodes_of_autograd() -> None:
-    """Operators of the backward pass stand inside the node that ran them, and end with it."""
+    """Operators of a backward pass are children of their autograd node, and end with it."""
     model = torch.nn.Linear(64, 8).cuda()
     optimizer = torch.optim.SGD(model.parameters())
     with profile() as found:
@@ -136,8 +136,8 @@ def test_backward_shows_the_nodes_of_autograd() -> None:
 
 
 @inside
-def test_a_schedule_records_its_steps_alone() -> None:
-    """Waiting and warm-up leave nothing; the handler gets two steps of three."""
+def test_a_schedule_records_only_its_active_steps() -> None:
+    """A schedule records its two active steps, and not those of waiting and warm-up."""
     x = torch.ones(8, device="cuda")
     ready: list[int] = []
     with profile(
@@ -152,7 +152,7 @@ def test_a_schedule_records_its_steps_alone() -> None:
 
 @inside
 def test_shapes_flops_stacks_and_memory() -> None:
-    """Each option fills its column; FLOPs are those of PyTorch's own formulas."""
+    """Options for shapes, FLOPs, memory and stacks fill their columns."""
     a = torch.ones(64, 32, device="cuda")
     with profile(
         record_shapes=True, with_flops=True, with_stack=True, profile_memory=True
@@ -168,7 +168,7 @@ def test_shapes_flops_stacks_and_memory() -> None:
 
 @inside
 def test_freed_memory_counts() -> None:
-    """What is freed between operators is a row of its own, with its sign."""
+    """Memory freed between operators is a row of its own with a negative size."""
     a = torch.ones(1 << 20, device="cuda")
     with profile(profile_memory=True) as found:
         del a
@@ -177,7 +177,7 @@ def test_freed_memory_counts() -> None:
 
 @inside
 def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
-    """Operators, calls, kernels and ranges, with an arrow from each launch to its kernel."""
+    """A trace has operators, kernels, ranges, and an arrow from each launch to its kernel."""
     x = torch.ones(1 << 20, device="cuda")
     with profile() as found:
         with record_function("mine"):
@@ -203,7 +203,7 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
 
 @inside
 def test_a_handler_for_tensorboard_writes_its_file(tmp_path: Path) -> None:
-    """PyTorch's own handler finds what it needs."""
+    """PyTorch's handler for TensorBoard writes a trace with kernels."""
     with profile(on_trace_ready=torch.profiler.tensorboard_trace_handler(str(tmp_path))):
         torch.ones(8, device="cuda").exp()
     (path,) = tmp_path.glob("*.pt.trace.json")
@@ -212,7 +212,7 @@ def test_a_handler_for_tensorboard_writes_its_file(tmp_path: Path) -> None:
 
 @inside
 def test_a_graph_shows_its_kernels() -> None:
-    """A replay is one call; its kernels are there."""
+    """A graph's replay is one launch with the times of its kernels."""
     x = torch.ones(8, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -226,7 +226,7 @@ def test_a_graph_shows_its_kernels() -> None:
 
 @inside
 def test_the_older_profiler_works_too() -> None:
-    """``torch.autograd.profiler.profile`` times the device as well."""
+    """``torch.autograd.profiler.profile`` times the device, too."""
     x = torch.ones(1 << 20, device="cuda")
     with torch.autograd.profiler.profile(use_device="cuda") as found:
         x.exp()
@@ -235,7 +235,7 @@ def test_the_older_profiler_works_too() -> None:
 
 @inside
 def test_a_second_profiler_inside_is_refused_in_the_words_of_pytorch() -> None:
-    """There can be one; the outer one goes on and keeps what it has."""
+    """A nested profiler raises PyTorch's error, and the outer one records everything."""
     x = torch.ones(8, device="cuda")
     with profile() as found:
         x.exp()
@@ -246,8 +246,8 @@ def test_a_second_profiler_inside_is_refused_in_the_words_of_pytorch() -> None:
 
 
 @inside
-def test_what_has_no_model_is_refused_by_name(tmp_path: Path) -> None:
-    """The memory timeline and changing activities on the way."""
+def test_features_without_a_model_are_refused_by_name(tmp_path: Path) -> None:
+    """The memory timeline and ``toggle_collection_dynamic`` are refused by name."""
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as found:
         with pytest.raises(NotModelledError, match="toggle_collection_dynamic"):
             found.toggle_collection_dynamic(enable=False, activities=[ProfilerActivity.CUDA])
@@ -259,8 +259,8 @@ def test_what_has_no_model_is_refused_by_name(tmp_path: Path) -> None:
         found.export_memory_timeline(str(tmp_path / "memory.html"))
 
 
-def test_a_session_that_is_left_open_ends_with_the_virtual_gpu() -> None:
-    """The next session starts empty, and operators go directly to the virtual GPU again."""
+def test_an_open_profiler_ends_with_the_virtual_gpu() -> None:
+    """A profiler that was not stopped ends with the context, and the next one starts empty."""
     own = vars(VirtualMode)["__torch_dispatch__"]
     with gpulab.virtual_gpu("T4", first_use=False):
         left_open = profile()
@@ -274,7 +274,7 @@ def test_a_session_that_is_left_open_ends_with_the_virtual_gpu() -> None:
 
 @pytest.mark.slow
 def test_the_compiler_is_not_imported() -> None:
-    """PyTorch's profiler would import it, for seconds, to ask about CUDA graphs."""
+    """Profiling does not import PyTorch's compiler, which would take seconds."""
     script = (
         "import sys, torch, gpulab\n"
         "with gpulab.virtual_gpu('H200'):\n"
@@ -287,7 +287,7 @@ def test_the_compiler_is_not_imported() -> None:
 
 @inside
 def test_memory_of_the_driver_is_a_call() -> None:
-    """What the allocator asks the driver for stands under CUDA's names."""
+    """Allocations of device and pinned memory are rows with CUDA's names."""
     with profile() as found:
         torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
         torch.cuda.empty_cache()

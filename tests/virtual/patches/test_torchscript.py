@@ -1,4 +1,4 @@
-"""TorchScript on the virtual GPU, and what PyTorch compiles by itself: forward derivatives."""
+"""TorchScript and forward derivatives, which PyTorch compiles with it, work on the GPU."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from torch import nn
 
 import gpulab
 
-# PyTorch itself compiles with it, and warns that it is old.
+# PyTorch's own use of TorchScript gives this warning, too.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 
 FIRST_DERIVATIVE = """
@@ -23,29 +23,29 @@ print(torch.func.jvp(torch.sin, (torch.zeros(2),), (torch.ones(2),))[1].tolist()
 
 
 def makes_numbers(x: torch.Tensor) -> torch.Tensor:
-    """Make a tensor of a number."""
+    """Add a tensor that is made of a Python number."""
     return torch.relu(x) + torch.tensor(1.0)
 
 
 def makes_tensors(x: torch.Tensor) -> torch.Tensor:
-    """Make tensors on the device of another."""
+    """Add tensors that are made on the device of ``x``."""
     return torch.zeros(2, 2, device=x.device) + torch.arange(2, device=x.device) + x
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
-    """Compute something of a softmax and a matmul."""
+    """Compute the matmul of a softmax and a sine."""
     return x.softmax(0) @ x.sin()
 
 
 def attends(x: torch.Tensor) -> torch.Tensor:
-    """Attend to itself."""
+    """Compute self-attention."""
     return nn.functional.scaled_dot_product_attention(x, x, x)
 
 
 @pytest.mark.slow
 def test_the_first_forward_derivative_of_a_process_may_be_on_the_virtual_gpu() -> None:
-    """PyTorch compiles its decompositions then, and knows its own functions by identity."""
-    # A fresh process: this one may have compiled them already.
+    """The first ``jvp`` of a process works on the virtual GPU, and later ones on the host."""
+    # The first one makes PyTorch compile its decompositions, which it does once in a process.
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FIRST_DERIVATIVE],
         capture_output=True,
@@ -59,7 +59,7 @@ def test_the_first_forward_derivative_of_a_process_may_be_on_the_virtual_gpu() -
 def test_functions_are_compiled_as_on_a_gpu(
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
-    """What stands in for an operator is that operator, and after the context nothing is left."""
+    """A scripted function runs on the virtual GPU inside the context, and on the host after it."""
     x = torch.rand(2, 2)
     with gpulab.virtual_gpu("H200"):
         inside = torch.jit.script(function)(x.cuda())
@@ -68,8 +68,8 @@ def test_functions_are_compiled_as_on_a_gpu(
     torch.testing.assert_close(torch.jit.script(function)(x), function(x))
 
 
-def test_the_table_of_operators_is_given_back() -> None:
-    """It would name functions that are gone."""
+def test_the_table_of_operators_is_restored() -> None:
+    """After the context TorchScript's table of operators is that of before."""
     table = torch.jit._builtins._get_builtin_table()
     before = dict(table)
     with gpulab.virtual_gpu("H200"):
@@ -91,7 +91,7 @@ def test_the_table_of_operators_is_given_back() -> None:
 def test_forward_derivatives_are_those_of_the_cpu(
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
-    """Also where a number on the host takes part, which autograd sends to the GPU."""
+    """``torch.func.jvp`` on the GPU gives the CPU's values, also with numbers of the host."""
     x, along = torch.rand(4, 4), torch.rand(4, 4)
     expected = torch.func.jvp(function, (x,), (along,))
     with gpulab.virtual_gpu("H200"):
@@ -100,8 +100,9 @@ def test_forward_derivatives_are_those_of_the_cpu(
             torch.testing.assert_close(mine.cpu(), theirs)
 
 
+@pytest.mark.slow
 def test_dual_tensors_carry_their_tangents() -> None:
-    """As on the CPU."""
+    """A dual tensor on the GPU has the CPU's tangent."""
     x, along = torch.rand(4, 4), torch.rand(4, 4)
     expected = torch.func.jvp(turned, (x,), (along,))[1]
     with gpulab.virtual_gpu("H200"), torch.autograd.forward_ad.dual_level():
@@ -109,3 +110,29 @@ def test_dual_tensors_carry_their_tangents() -> None:
         tangent = torch.autograd.forward_ad.unpack_dual(turned(dual)).tangent
         assert tangent is not None
         torch.testing.assert_close(tangent.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, _scalar: x * 2,
+        lambda x, _scalar: 1 / (x + 1),
+        lambda x, _scalar: x.mul_(3),
+        lambda x, scalar: scalar * 2 + x * scalar,
+    ],
+)
+def test_numbers_take_part_in_forward_derivatives(
+    function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> None:
+    """A number, and a tensor of one element, without a tangent of its own, as on the CPU."""
+    tangents = []
+    for device in ("cpu", "cuda"):
+        x, along = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
+        with gpulab.virtual_gpu("H200"), torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x.to(device), along.to(device))
+            result = function(dual, torch.tensor(1.5, device=device))
+            tangent = torch.autograd.forward_ad.unpack_dual(result).tangent
+            assert tangent is not None
+            assert tangent.device.type == device
+            tangents.append(tangent.tolist())
+    assert tangents[0] == tangents[1]

@@ -1,4 +1,4 @@
-"""Only what the virtual GPU does not model is refused, by name; the rest continues."""
+"""Features that the virtual GPU does not model are refused by name; the rest works."""
 
 import io
 import re
@@ -29,12 +29,12 @@ def refusal_of(use: Callable[[], object]) -> str:
 
 
 def of_name(name: str) -> str:
-    """Return the message that the table promises for a name."""
+    """Return the message for a name of the table."""
     return f"the virtual GPU has no model of {name}; {UNSUPPORTED[name]}"
 
 
 def named(name: str) -> Callable[..., object]:
-    """Return what stands behind a name now."""
+    """Return the function that a dotted name of torch means now."""
     found: object = torch
     for part in name.split(".")[1:]:
         found = getattr(found, part)
@@ -42,7 +42,7 @@ def named(name: str) -> Callable[..., object]:
     return found
 
 
-# What takes part in host work too is refused on the device only; it has tests of its own below.
+# Names that also work on the host are refused only on the device; the tests below cover them.
 ALWAYS = [
     name
     for name in UNSUPPORTED
@@ -53,7 +53,7 @@ ALWAYS = [
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", ALWAYS)
 def test_a_name_of_the_table_is_refused(name: str) -> None:
-    """The message is the name and what to use in its place."""
+    """A name of the table raises a message with the name and what to use instead."""
     try:
         use = named(name)
     except AttributeError:
@@ -61,7 +61,7 @@ def test_a_name_of_the_table_is_refused(name: str) -> None:
     assert refusal_of(use) == of_name(name)
 
 
-# PyTorch's own words on these features, which some versions say once.
+# Some versions of PyTorch give these warnings once in a process.
 ON_HOST_WARNINGS = (
     "ignore:.torch.jit:DeprecationWarning",
     "ignore:torch.quantize_per_tensor:UserWarning",
@@ -92,8 +92,8 @@ ON_DEVICE: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
 @pytest.mark.parametrize("name", ON_DEVICE)
-def test_what_the_host_can_do_is_refused_on_the_device_only(name: str) -> None:
-    """The same call with host tensors works while the virtual GPU is entered."""
+def test_features_of_the_host_are_refused_only_on_the_device(name: str) -> None:
+    """A feature that the host has is refused for device tensors and works for host tensors."""
     on_device, on_host = ON_DEVICE[name]
     assert refusal_of(on_device) == of_name(name)
     assert on_host() is not None
@@ -101,7 +101,7 @@ def test_what_the_host_can_do_is_refused_on_the_device_only(name: str) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_default_device_counts_as_the_device() -> None:
-    """Numbers alone make a sparse tensor where the default device is."""
+    """A sparse tensor made of numbers is refused if the default device is the GPU."""
     with torch.device("cuda"):
         message = refusal_of(lambda: torch.sparse_coo_tensor([[0]], [1.0], (3,)))
     assert message == of_name("torch.sparse_coo_tensor")
@@ -109,7 +109,7 @@ def test_the_default_device_counts_as_the_device() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_exporting_a_model_of_the_device_is_refused() -> None:
-    """The message says where to export."""
+    """``torch.export`` of a model on the device is refused, with advice."""
     model, x = torch.nn.Linear(2, 2).cuda(), torch.ones(1, 2, device="cuda")
     assert refusal_of(lambda: torch.export.export(model, (x,))) == of_name("torch.export.export")
 
@@ -144,14 +144,14 @@ def test_exporting_a_model_of_the_device_is_refused() -> None:
     ids=["sparse", "quantized", "nested"],
 )
 def test_only_dense_tensors_can_move(make: Callable[[], torch.Tensor], message: str) -> None:
-    """A host tensor that has no strides is refused by its kind."""
+    """A sparse, quantized or nested host tensor is refused by its kind; a dense one is not."""
     assert refusal_of(lambda: require_dense(make())) == message
     require_dense(torch.ones(2))
 
 
 @pytest.mark.usefixtures("gpu")
 def test_other_processes_get_no_virtual_tensors() -> None:
-    """Sending one is refused; a host tensor is sent."""
+    """Sending a device tensor to another process is refused."""
     assert refusal_of(lambda: ForkingPickler.dumps(torch.ones(2, device="cuda"))) == (
         "the virtual GPU has no model of memory shared by processes; "
         "send a copy on the CPU, made with tensor.cpu()"
@@ -170,7 +170,7 @@ def test_other_processes_get_no_virtual_tensors() -> None:
 def test_other_libraries_get_no_virtual_addresses(
     read: Callable[[torch.Tensor], object], name: str
 ) -> None:
-    """They would take the address for a real one."""
+    """The CUDA array interface and DLPack are refused, as their addresses would be wrong."""
     assert refusal_of(lambda: read(torch.ones(2, device="cuda"))) == (
         f"the virtual GPU has no model of {name}; "
         "other libraries can read a copy on the CPU, made with tensor.cpu()"
@@ -178,16 +178,16 @@ def test_other_libraries_get_no_virtual_addresses(
 
 
 @pytest.mark.usefixtures("gpu")
-def test_processes_of_the_host_may_join() -> None:
-    """Only NCCL needs CUDA devices: gloo works while the virtual GPU is entered."""
+def test_process_groups_of_the_host_work() -> None:
+    """A process group with gloo works inside the context."""
     torch.distributed.init_process_group(
         "gloo", rank=0, world_size=1, store=torch.distributed.HashStore()
     )
     torch.distributed.destroy_process_group()
 
 
-def test_names_are_given_back() -> None:
-    """After the context each name is what it was, and classes can be made again."""
+def test_names_are_restored() -> None:
+    """After the context each name of the table is PyTorch's own again."""
     before = {name: named(name) for name in UNSUPPORTED if "cpp_extension" not in name}
     with gpulab.virtual_gpu("H200"):
         assert torch.cuda.memory._dump_snapshot is not before["torch.cuda.memory._dump_snapshot"]
@@ -196,13 +196,13 @@ def test_names_are_given_back() -> None:
 
 
 def test_every_entry_says_what_to_use() -> None:
-    """The table can be printed: dotted names, and advice without a full stop."""
+    """Each entry of the table is a dotted name with advice that ends without a full stop."""
     assert all(name.startswith("torch.") for name in UNSUPPORTED)
     assert all(advice and not advice.endswith(".") for advice in UNSUPPORTED.values())
 
 
 def scripted(*, is_frozen: bool) -> torch.jit.ScriptModule:
-    """Return a scripted model on the virtual GPU, its weights constants or not."""
+    """Return a scripted model on the virtual GPU; freezing makes its weights constants."""
     model = torch.jit.script(torch.nn.Linear(2, 2).cuda().eval())
     return torch.jit.freeze(model) if is_frozen else model
 
@@ -211,7 +211,8 @@ def scripted(*, is_frozen: bool) -> torch.jit.ScriptModule:
 @pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
 @pytest.mark.parametrize("is_frozen", [False, True])
 def test_a_scripted_model_is_not_saved_from_the_device(*, is_frozen: bool, tmp_path: Path) -> None:
-    """TorchScript would write nothing for weights on the virtual GPU, constants included."""
+    """Saving a scripted model from the device is refused."""
+    # TorchScript would write nothing for weights on the virtual GPU, also if they are constants.
     model = scripted(is_frozen=is_frozen)
     name = "torch.jit.RecursiveScriptModule.save"
     assert refusal_of(lambda: torch.jit.save(model, tmp_path / "model.pt")) == of_name(name)
@@ -222,7 +223,7 @@ def test_a_scripted_model_is_not_saved_from_the_device(*, is_frozen: bool, tmp_p
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
 def test_a_scripted_model_is_saved_on_the_host_and_loaded_on_the_device(tmp_path: Path) -> None:
-    """What was saved with weights on the CPU comes back on the virtual GPU, and can move there."""
+    """A scripted model saved on the host loads to the virtual GPU with its weights."""
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
     path, x = tmp_path / "model.pt", torch.ones(3, 2)
     expected = model.eval()(x)
@@ -234,7 +235,7 @@ def test_a_scripted_model_is_saved_on_the_host_and_loaded_on_the_device(tmp_path
 
 @pytest.mark.usefixtures("gpu")
 def test_distributed_data_parallel_is_refused_on_the_device_only() -> None:
-    """A model on the host reaches PyTorch, which asks for a process group."""
+    """A model on the device is refused; one on the host reaches PyTorch's own checks."""
     wrap = torch.nn.parallel.DistributedDataParallel
     name = "torch.nn.parallel.DistributedDataParallel"
     model = torch.nn.Linear(2, 2).cuda()
@@ -246,12 +247,13 @@ def test_distributed_data_parallel_is_refused_on_the_device_only() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
-    """On stand-ins PyTorch sends nothing, so that each process would keep its own numbers."""
+    """A collective on a device tensor is refused."""
     distributed = torch.distributed
     distributed.init_process_group(
         "gloo", init_method=f"file://{tmp_path}/at", rank=0, world_size=1
     )
     try:
+        # On the device PyTorch would send nothing, and each process would keep its own numbers.
         x = torch.ones(2)
         distributed.all_reduce(x)
         assert refusal_of(lambda: distributed.all_reduce(x.cuda())) == (

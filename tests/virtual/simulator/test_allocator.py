@@ -1,4 +1,4 @@
-"""The caching allocator of the virtual GPU: which memory is reused, when, and what is counted."""
+"""The caching allocator reuses, splits, merges and counts memory as PyTorch's does."""
 
 import gc
 import random
@@ -30,14 +30,14 @@ def make(n_mb: int = 1000) -> Allocator:
 
 @dataclass
 class Work:
-    """A device on which work is pending until it is called done."""
+    """A device whose work is pending until a test adds it to ``done``."""
 
     pending: dict[int, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
     def hooks(self) -> DeviceHooks:
-        """Return what an allocator asks this device."""
+        """Return the functions by which an allocator asks this device."""
         return DeviceHooks(
             mark=self.pending.get,
             is_done=lambda mark: mark in self.done,
@@ -51,8 +51,8 @@ class Work:
         return Allocator(n_mb * MB, context_bytes=0, hooks=self.hooks())
 
 
-# Sizes, streams, and segment + offset that an H200 gave (PyTorch 2.11.0, CUDA 13.0); -3 releases
-# the third block (from 0), r6>2 lets stream 2 use block 6.
+# Each word is size@stream=segment+offset, as an H200 gave them (PyTorch 2.11.0, CUDA 13.0).
+# "-3" releases block 3, counted from 0, and "r6>2" records stream 2 as a user of block 6.
 RECORDED = """
 34603013@0=0+0 1048576@0=1+0 r0>0 -1 22020096@0=2+0 22020096@0=3+0 -0 10485760@1=4+0 peak -3
 70000@2=5+0 -2 1048576@1=6+0 -4 r6>2 5242880@1=4+0 1@0=1+0 3145728@1=4+5242880 -8 -6
@@ -62,7 +62,7 @@ RECORDED = """
 9437191@2=11+0 -18 -20 20971520@2=12+0 10485760@2=11+9437696 10485760@1=8+10485760 -26
 39932764@1=7+0 r27>2 -21 513@2=5+0 -23
 """
-# Current, peak, allocated and freed after that; the peaks since the reset.
+# Current, peak, allocated and freed after this program on the H200; "peak" resets the peaks.
 RECORDED_FIGURES = {
     "allocation": (7, 8, 32, 25),
     "segment": (13, 13, 13, 0),
@@ -82,7 +82,7 @@ RECORDED_SMALL = {
 
 
 def replay(memory: Allocator, program: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield what a recorded program got, and what the allocator gives instead."""
+    """Yield the segment and offset that were recorded, and those that the allocator gives."""
     blocks: list[MemoryBlock] = []
     for word in program.split():
         if word == "peak":
@@ -121,7 +121,7 @@ def test_the_figures_are_those_of_a_real_gpu() -> None:
 
 
 def test_a_released_block_is_reused_on_its_stream_only() -> None:
-    """Another stream must not get memory that earlier work may still use."""
+    """A released block is reused on its own stream and not on another."""
     memory = make()
     block = memory.allocate(30 * MB, stream=0)
     memory.release(block)
@@ -130,7 +130,7 @@ def test_a_released_block_is_reused_on_its_stream_only() -> None:
 
 
 def test_blocks_do_not_overlap() -> None:
-    """Small blocks are cut from one segment, 512 bytes apart."""
+    """Small blocks are cut from one segment at multiples of 512 bytes."""
     memory = make()
     blocks = [memory.allocate(100, stream=0) for _ in range(5)]
     assert [block.offset_bytes for block in blocks] == [0, 512, 1024, 1536, 2048]
@@ -146,7 +146,7 @@ def test_blocks_do_not_overlap() -> None:
     [(1, 2), (MB, 2), (MB + 1, 20), (10 * MB - 512, 20), (10 * MB - 1, 10), (10 * MB + 1, 12)],
 )
 def test_a_request_takes_a_segment_of_its_class(size_bytes: int, reserved_mb: int) -> None:
-    """Up to 1 MiB takes 2 MiB, below 10 MiB takes 20, and more takes whole multiples of 2."""
+    """A request takes a segment of 2 MiB, of 20 MiB, or of a multiple of 2 MiB, by its size."""
     memory = make()
     memory.allocate(size_bytes, stream=0)
     assert memory.reserved_bytes == reserved_mb * MB
@@ -160,10 +160,10 @@ def test_a_request_takes_a_segment_of_its_class(size_bytes: int, reserved_mb: in
         (20 * MB, 19 * MB, 20 * MB),
     ],
 )
-def test_a_rest_is_cut_off_if_it_is_large_enough(
+def test_a_block_is_split_if_the_rest_is_large_enough(
     held_bytes: int, wanted_bytes: int, given_bytes: int
 ) -> None:
-    """Small blocks leave any rest to others, large ones only more than 1 MiB."""
+    """A small block is split for any rest, a large one only for more than 1 MiB."""
     memory = make()
     block = memory.allocate(held_bytes, stream=0)
     memory.allocate(held_bytes, stream=0)
@@ -172,7 +172,7 @@ def test_a_rest_is_cut_off_if_it_is_large_enough(
 
 
 def test_the_smallest_block_that_fits_is_taken() -> None:
-    """Among equals it is the one of the lowest address."""
+    """A request takes the smallest block that fits, and of equal ones the lowest address."""
     memory = make()
     blocks = [memory.allocate(n * MB, stream=0) for n in (40, 30, 30, 60)]
     for block in reversed(blocks):
@@ -183,7 +183,7 @@ def test_the_smallest_block_that_fits_is_taken() -> None:
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_neighbours_merge(order: tuple[int, ...]) -> None:
-    """Blocks released in any order make the segment whole, and the list of blocks stays right."""
+    """Blocks released in any order merge into one, and the list of blocks stays correct."""
     memory = make()
     blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
     (segment,) = memory.segments()
@@ -199,7 +199,7 @@ def test_neighbours_merge(order: tuple[int, ...]) -> None:
 
 
 def test_a_block_keeps_its_place_while_neighbours_merge() -> None:
-    """The bytes of an allocated block do not move."""
+    """An allocated block stays where it is while its neighbours merge."""
     memory = make()
     blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
     blocks[2].segment.payload = "bytes"
@@ -211,7 +211,7 @@ def test_a_block_keeps_its_place_while_neighbours_merge() -> None:
 
 
 def test_an_empty_request_takes_nothing() -> None:
-    """Its block lies nowhere and no figure changes, as with an empty tensor."""
+    """A request for 0 bytes gets a block without address and changes no figure."""
     memory = make()
     before = memory.usage.nested()
     block = memory.allocate(0, stream=0)
@@ -221,15 +221,15 @@ def test_an_empty_request_takes_nothing() -> None:
     assert memory.usage.nested() == before
 
 
-def test_memory_of_two_devices_lies_apart() -> None:
-    """An address belongs to one device."""
+def test_two_devices_have_different_addresses() -> None:
+    """Addresses of two devices differ by 2**44, so that an address belongs to one device."""
     first = Allocator(GB, device_index=0).allocate(512, stream=0)
     second = Allocator(GB, device_index=1).allocate(512, stream=0)
     assert second.address - first.address == 1 << 44
 
 
-def test_a_recorded_stream_keeps_a_block_back() -> None:
-    """It is reused when the work that the stream had at its release is done."""
+def test_a_recorded_stream_delays_the_reuse_of_a_block() -> None:
+    """A block is reused after the work that a recorded stream had when it was released."""
     work = Work({1: "kernel"})
     memory = work.allocator()
     block = memory.allocate(30 * MB, stream=0)
@@ -244,7 +244,7 @@ def test_a_recorded_stream_keeps_a_block_back() -> None:
 
 
 def test_a_block_without_record_is_reused_at_once() -> None:
-    """The result is a race: other streams may still read it."""
+    """Without ``record_stream`` a released block is reused at once, although this is a race."""
     memory = Work({1: "kernel"}).allocator()
     block = memory.allocate(30 * MB, stream=0)
     memory.release(block)
@@ -252,7 +252,7 @@ def test_a_block_without_record_is_reused_at_once() -> None:
 
 
 def test_recording_a_blocks_own_stream_changes_nothing() -> None:
-    """Its own stream's later work comes later anyway."""
+    """A record of the block's own stream does not delay its reuse."""
     memory = Work({0: "kernel"}).allocator()
     block = memory.allocate(30 * MB, stream=0)
     memory.record_stream(block, stream=0)
@@ -262,7 +262,7 @@ def test_recording_a_blocks_own_stream_changes_nothing() -> None:
 
 @pytest.mark.parametrize("first", ["one", "two"])
 def test_every_recorded_stream_is_waited_for(first: str) -> None:
-    """A block that two streams use comes back after the later one."""
+    """A block that two streams use is reused after both are done."""
     work = Work({1: "one", 2: "two"})
     memory = work.allocator()
     block = memory.allocate(30 * MB, stream=0)
@@ -276,7 +276,7 @@ def test_every_recorded_stream_is_waited_for(first: str) -> None:
 
 
 def test_a_record_is_for_one_life_of_a_block() -> None:
-    """The next owner need not wait for the streams of the owner before."""
+    """A recorded stream counts until the block is released, and not for its next owner."""
     work = Work({1: "kernel"})
     memory = work.allocator()
     block = memory.allocate(30 * MB, stream=0)
@@ -289,8 +289,8 @@ def test_a_record_is_for_one_life_of_a_block() -> None:
     assert memory.allocate(30 * MB, stream=0) is block
 
 
-def test_nothing_is_kept_back_once_all_is_done() -> None:
-    """Then requests need not look."""
+def test_no_block_is_pending_when_all_work_is_done() -> None:
+    """Pending frees are empty when the work is done, so that requests need not check."""
     work = Work({1: "kernel"})
     memory, kept = work.allocator(), PendingFrees(work.hooks())
     block = memory.allocate(512, stream=0)
@@ -301,8 +301,8 @@ def test_nothing_is_kept_back_once_all_is_done() -> None:
     assert (kept.done(), bool(kept)) == ([block], False)
 
 
-def test_only_the_oldest_mark_of_a_stream_is_asked() -> None:
-    """A stream whose first mark is pending keeps later blocks, too."""
+def test_only_the_oldest_mark_of_a_stream_is_queried() -> None:
+    """While a stream's oldest mark is pending, its later blocks are not reused either."""
     work = Work({1: "old"})
     memory = work.allocator()
     for mark in ("old", "new"):
@@ -316,8 +316,8 @@ def test_only_the_oldest_mark_of_a_stream_is_asked() -> None:
     assert memory.allocate(30 * MB, stream=0).segment in memory.segments()[:2]
 
 
-def test_emptying_the_cache_waits_for_blocks_kept_back() -> None:
-    """The host waits for the stream, then the device gets the memory back."""
+def test_emptying_the_cache_waits_for_pending_frees() -> None:
+    """``empty_cache`` waits for recorded streams and then frees their blocks."""
     work = Work({1: "kernel"})
     memory = work.allocator()
     block = memory.allocate(30 * MB, stream=0)
@@ -329,7 +329,7 @@ def test_emptying_the_cache_waits_for_blocks_kept_back() -> None:
 
 
 def test_emptying_the_cache_keeps_segments_in_use() -> None:
-    """A segment goes back only as a whole."""
+    """``empty_cache`` frees only segments without an allocated block."""
     memory = make()
     small = [memory.allocate(512, stream=0) for _ in range(2)]
     memory.release(memory.allocate(50 * MB, stream=0))
@@ -339,8 +339,8 @@ def test_emptying_the_cache_keeps_segments_in_use() -> None:
     assert (memory.reserve.n_allocations, memory.reserve.n_frees) == (2, 1)
 
 
-def test_cached_memory_is_given_back_before_memory_runs_out() -> None:
-    """A request that fits only without the cache succeeds, and is counted as a retry."""
+def test_cached_memory_is_freed_before_memory_runs_out() -> None:
+    """A request that fits only after the cache is freed succeeds and counts as a retry."""
     work = Work()
     memory = work.allocator(100)
     memory.release(memory.allocate(80 * MB, stream=0))
@@ -352,7 +352,7 @@ def test_cached_memory_is_given_back_before_memory_runs_out() -> None:
 
 
 def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
-    """The message says what was asked for, what there is, and what is in use."""
+    """A request that does not fit raises PyTorch's message with all its figures."""
     memory = Allocator(10 * GB, context_bytes=GB // 2)
     memory.allocate(6 * GB, stream=0)
     with pytest.raises(OutOfDeviceMemoryError) as error:
@@ -371,7 +371,7 @@ def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
 
 
 def test_the_message_is_that_of_a_real_gpu() -> None:
-    """The figures of an H200 give the text that PyTorch 2.11 showed there."""
+    """The figures of an H200 give the message that PyTorch 2.11 wrote there."""
     figures = OutOfMemoryFigures(
         device_index=0,
         wanted_bytes=20 * GB,
@@ -397,7 +397,7 @@ def test_the_message_is_that_of_a_real_gpu() -> None:
 
 
 def test_sizes_are_written_as_pytorch_does() -> None:
-    """A unit is used from more than one of it on."""
+    """A size is written in the largest unit of which it has more than one."""
     texts = []
     for size_bytes in (1024, 1536, MB, GB, GB + 1):
         figures = OutOfMemoryFigures(0, size_bytes, 0, 0, 0, None, 0, 0, 0)
@@ -405,8 +405,8 @@ def test_sizes_are_written_as_pytorch_does() -> None:
     assert texts == ["1024 bytes", "1.50 KiB", "1024.00 KiB", "1024.00 MiB", "1.00 GiB"]
 
 
-def test_a_fraction_limits_what_is_held() -> None:
-    """Beyond it memory runs out although the device has more."""
+def test_a_fraction_limits_the_reserved_memory() -> None:
+    """A request beyond the fraction runs out of memory although the device has more."""
     memory = make(1000)
     assert memory.fraction == 1.0
     memory.set_fraction(0.5)
@@ -418,14 +418,14 @@ def test_a_fraction_limits_what_is_held() -> None:
 
 
 def test_the_context_takes_memory() -> None:
-    """What is free is the device's memory without the context's and the allocator's."""
+    """Free memory is the device's without that of the context and the allocator."""
     memory = Allocator(100 * MB, context_bytes=30 * MB)
     memory.allocate(20 * MB, stream=0)
     assert (memory.free_bytes, memory.capacity_bytes) == (50 * MB, 100 * MB)
 
 
-def test_a_private_pool_is_reused_by_itself_only() -> None:
-    """A pool does not take free blocks of the other."""
+def test_a_private_pool_does_not_share_free_blocks() -> None:
+    """Neither a private pool nor the default one takes free blocks of the other."""
     memory = make()
     memory.pools.retain("graph")
     inside = memory.allocate(30 * MB, stream=0, pool="graph")
@@ -439,7 +439,7 @@ def test_a_private_pool_is_reused_by_itself_only() -> None:
 
 
 def test_a_private_pool_keeps_its_memory_while_held() -> None:
-    """After the last release the cache gives it back, and the pool is gone."""
+    """A pool's memory is freed after the last user has released the pool, and not before."""
     memory = make()
     memory.pools.retain("graph")
     memory.pools.retain("graph")
@@ -454,8 +454,8 @@ def test_a_private_pool_keeps_its_memory_while_held() -> None:
     assert figures == {"current": 0, "peak": 30 * MB, "allocated": 30 * MB, "freed": 30 * MB}
 
 
-def test_a_pool_may_come_back() -> None:
-    """One that is made under the name of one that is gone has nothing of it."""
+def test_a_pool_may_be_made_again_under_its_name() -> None:
+    """A pool made under the name of a deleted one has only its own segments."""
     memory = make()
     for _ in range(2):
         memory.pools.retain("graph")
@@ -468,8 +468,8 @@ def test_a_pool_may_come_back() -> None:
         assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
 
 
-def test_a_pool_that_nobody_holds_still_has_its_blocks() -> None:
-    """Memory in use stays valid; the pool goes when its last segment does."""
+def test_blocks_of_a_released_pool_stay_valid() -> None:
+    """A released pool's memory stays reserved until its last block is released."""
     memory = make()
     memory.pools.retain("graph")
     block = memory.allocate(30 * MB, stream=0, pool="graph")
@@ -484,7 +484,7 @@ def test_a_pool_that_nobody_holds_still_has_its_blocks() -> None:
 
 
 def test_emptying_one_pool_waits_for_its_blocks_alone() -> None:
-    """Blocks of others stay kept back."""
+    """``empty_cache`` of one pool waits for the streams of its own blocks only."""
     work = Work({1: "mine", 2: "other"})
     memory = work.allocator()
     memory.pools.retain("graph")
@@ -499,7 +499,7 @@ def test_emptying_one_pool_waits_for_its_blocks_alone() -> None:
 
 
 def test_requests_are_routed_to_the_innermost_pool() -> None:
-    """The last route that accepts the stream serves it; without one there is no pool."""
+    """A request goes to the last route that accepts its stream, or to the default pool."""
     memory = make()
     memory.pools.route("outer")
     memory.pools.route("inner", lambda stream: stream == 1)
@@ -511,7 +511,7 @@ def test_requests_are_routed_to_the_innermost_pool() -> None:
 
 
 def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
-    """Blocks are kept back unasked, and the cache stays, as during a capture."""
+    """While a pool is routed, as during a capture, no work is queried and no cache is freed."""
     work = Work({1: "kernel"})
     memory = work.allocator()
     block, free = memory.allocate(30 * MB, stream=0), memory.allocate(30 * MB, stream=0)
@@ -530,7 +530,7 @@ def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
 
 
 def test_while_a_pool_serves_a_shortage_ends_in_an_error() -> None:
-    """The cache cannot be given back during a capture."""
+    """While a pool is routed, a request that does not fit fails without freeing the cache."""
     memory = make(100)
     memory.release(memory.allocate(80 * MB, stream=0))
     memory.pools.route("graph")
@@ -540,7 +540,7 @@ def test_while_a_pool_serves_a_shortage_ends_in_an_error() -> None:
 
 
 def test_a_pool_serves_once_at_a_time() -> None:
-    """Beginning twice and ending what did not begin are errors, in PyTorch's words."""
+    """Routing a pool twice, or ending a route that did not begin, raises PyTorch's message."""
     memory = make()
     memory.pools.route("graph")
     with pytest.raises(RuntimeError) as error:
@@ -551,8 +551,8 @@ def test_a_pool_serves_once_at_a_time() -> None:
     assert str(error.value) == "endAllocatePool: not currently recording to mempool_id"
 
 
-def test_a_pool_that_nobody_holds_is_refused() -> None:
-    """Its memory could vanish at any time."""
+def test_a_pool_without_users_is_refused() -> None:
+    """Allocating from, or releasing, a pool that nobody retained is refused."""
     memory = make()
     with pytest.raises(VirtualGpuError) as error:
         memory.allocate(512, stream=0, pool=(0, 7))
@@ -563,7 +563,7 @@ def test_a_pool_that_nobody_holds_is_refused() -> None:
 
 
 def test_a_pool_without_splits_gives_whole_segments() -> None:
-    """Each request gets a segment of its own."""
+    """In a pool with ``no_split`` each request gets a whole segment."""
     memory = make()
     memory.pools.retain("graph", no_split=True)
     blocks = [memory.allocate(512, stream=0, pool="graph") for _ in range(2)]
@@ -571,7 +571,7 @@ def test_a_pool_without_splits_gives_whole_segments() -> None:
 
 
 def test_a_pool_may_help_out_when_memory_is_short() -> None:
-    """Its free blocks serve others before the cache is given back."""
+    """Free blocks of a pool with ``use_on_oom`` serve others before the cache is freed."""
     memory = make(100)
     memory.pools.retain("closed")
     memory.pools.retain("spare", use_on_oom=True)
@@ -584,7 +584,7 @@ def test_a_pool_may_help_out_when_memory_is_short() -> None:
 
 
 def test_the_peak_is_kept_until_it_is_reset() -> None:
-    """Released memory counts no longer, but the peak stays, in private pools, too."""
+    """The peak stays after memory is released, until it is reset, also in private pools."""
     memory = make()
     memory.pools.retain("graph")
     memory.release(memory.allocate(10 * MB, stream=0, pool="graph"))
@@ -600,7 +600,7 @@ def test_the_peak_is_kept_until_it_is_reset() -> None:
 
 
 def test_the_peak_of_all_is_not_the_sum_of_the_peaks() -> None:
-    """Small and large memory have their peaks at different times."""
+    """The peak of all memory is below the sum of peaks at different times."""
     memory = make()
     memory.release(memory.allocate(512, stream=0))
     memory.release(memory.allocate(10 * MB, stream=0))
@@ -611,7 +611,7 @@ def test_the_peak_of_all_is_not_the_sum_of_the_peaks() -> None:
 
 
 def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
-    """What was added and freed counts from zero, what is there stays there."""
+    """A reset of accumulated figures sets allocated and freed to 0, and not current or peak."""
     memory = make()
     memory.allocate(512, stream=0)
     memory.release(memory.allocate(512, stream=0))
@@ -633,7 +633,7 @@ def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
 
 @pytest.mark.slow
 def test_released_memory_leaves_no_garbage() -> None:
-    """No blocks and segments remain, and none wait for the garbage collector."""
+    """After use no block or segment remains, and none needs the garbage collector."""
     memory = make()
 
     def round_trip() -> None:
@@ -650,7 +650,7 @@ def test_released_memory_leaves_no_garbage() -> None:
         return sum(type(item) in {MemoryBlock, Segment} for item in gc.get_objects())
 
     while gc.collect():
-        pass  # what is garbage of other tests may leave more when it goes
+        pass  # collecting garbage of other tests may create new garbage
     gc.disable()
     try:
         n_before = n_pieces()
@@ -666,7 +666,7 @@ Figures = list[tuple[int, int, bool, bool]]
 
 
 def layout_of(memory: Allocator) -> Figures:
-    """Return each block of an allocator: its place, its size, whether it is in use, and free."""
+    """Return address, size, and whether it is allocated and free, of each block."""
     return [
         (block.address, block.size_bytes, block.is_allocated, block.is_free)
         for segment in memory.segments()
@@ -675,7 +675,7 @@ def layout_of(memory: Allocator) -> Figures:
 
 
 def use_at_random(memory: Allocator, seed: int) -> list[MemoryBlock]:
-    """Take, share and release blocks, and return those that are in use in the end."""
+    """Allocate, share and release blocks at random; return those that are still allocated."""
     generator, held = random.Random(seed), []
     for _ in range(200):
         if held and generator.random() < 0.45:
@@ -689,8 +689,8 @@ def use_at_random(memory: Allocator, seed: int) -> list[MemoryBlock]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_repairing_what_is_whole_changes_nothing(seed: int) -> None:
-    """Blocks, offers and every figure are derived from the segments as they had been counted."""
+def test_repairing_an_intact_allocator_changes_nothing(seed: int) -> None:
+    """A repair rebuilds the same blocks, free lists and figures from the segments."""
     work = Work({0: "first", 1: "second"})
     memory = Allocator(4_000 * MB, context_bytes=0, hooks=work.hooks())
     held = use_at_random(memory, seed)
@@ -705,8 +705,8 @@ def test_repairing_what_is_whole_changes_nothing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_error_at_any_line_leaves_memory_that_can_be_used(seed: int) -> None:
-    """A MemoryError inside the allocator costs at most the block that was on its way."""
+def test_an_error_at_any_line_leaves_a_usable_allocator(seed: int) -> None:
+    """After a MemoryError at any line the blocks cover the segments and the figures agree."""
     struck = 0
     for at in range(10 + seed, 1_000, 23):
         memory = make(4_000)

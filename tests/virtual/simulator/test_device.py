@@ -1,4 +1,4 @@
-"""The device: when tasks start and end, to the nanosecond."""
+"""Tasks of a simulated device start and end at exact nanoseconds."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ US = 1_000
 def kernel(
     stream: SimulatedStream, duration_ns: int, n_sms: int = 1, *waits_for: StreamTask
 ) -> StreamTask:
-    """Make a kernel of a known duration."""
+    """Return a kernel of a fixed duration."""
     return StreamTask(
         Kind.KERNEL,
         stream,
@@ -29,7 +29,7 @@ def kernel(
 
 
 def mark(stream: SimulatedStream, *waits_for: StreamTask) -> StreamTask:
-    """Make an event's mark."""
+    """Return the mark of an event."""
     return StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
 
 
@@ -52,8 +52,8 @@ def test_a_stream_runs_in_order_with_the_gap_of_two_kernels() -> None:
     assert times == [(0, 5 * US), (6_000, 13_000)]
 
 
-def test_a_pair_of_marks_round_a_kernel_reads_its_floor() -> None:
-    """Between the marks are the kernel and 2.6 µs, for a kernel of any length."""
+def test_a_pair_of_marks_around_a_kernel_reads_it_and_a_floor() -> None:
+    """Two marks around a kernel of any length are its duration and 2.6 µs apart."""
     for duration_ns in (1 * US, 1_000 * US):
         device = SimulatedDevice(H200)
         stream = device.streams[0]
@@ -63,7 +63,7 @@ def test_a_pair_of_marks_round_a_kernel_reads_its_floor() -> None:
 
 
 def test_an_empty_pair_of_marks_reads_1250_ns() -> None:
-    """Nothing takes 1.25 µs between two events."""
+    """Two marks with nothing between them are 1.25 µs apart."""
     device = SimulatedDevice(H200)
     start, end = (mark(device.streams[0]) for _ in range(2))
     run(device, start, end)
@@ -71,7 +71,7 @@ def test_an_empty_pair_of_marks_reads_1250_ns() -> None:
 
 
 def test_small_kernels_on_two_streams_overlap() -> None:
-    """Both find free multiprocessors, so they run at the same time."""
+    """Kernels on two streams overlap if there are multiprocessors for both."""
     device = SimulatedDevice(H200)
     side = device.add_stream()
     times = run(device, kernel(device.streams[0], 10 * US, 60), kernel(side, 10 * US, 60))
@@ -79,15 +79,15 @@ def test_small_kernels_on_two_streams_overlap() -> None:
 
 
 def test_large_kernels_on_two_streams_take_turns() -> None:
-    """The second finds no multiprocessor until the first has ended."""
+    """A kernel that finds no free multiprocessor starts when the other ends."""
     device = SimulatedDevice(H200)
     side = device.add_stream()
     times = run(device, kernel(device.streams[0], 10 * US, 132), kernel(side, 10 * US, 132))
     assert times == [(0, 10 * US), (10 * US, 20 * US)]
 
 
-def test_a_kernel_grows_into_what_becomes_free() -> None:
-    """With 32 of 132 multiprocessors for 10 µs and all of them afterwards, the work is kept."""
+def test_a_kernel_gets_multiprocessors_that_become_free() -> None:
+    """A kernel speeds up when multiprocessors become free, and no work is lost or added."""
     device = SimulatedDevice(H200)
     side = device.add_stream()
     times = run(device, kernel(device.streams[0], 10 * US, 100), kernel(side, 10 * US, 132))
@@ -95,8 +95,22 @@ def test_a_kernel_grows_into_what_becomes_free() -> None:
     assert times[1] == (0, 10 * US + (10 * US - done_ns))
 
 
+def test_work_is_counted_once_when_the_shares_change_twice() -> None:
+    """A kernel that gets more multiprocessors twice ends when all of its work is done."""
+    device = SimulatedDevice(H200)
+    sides = [device.add_stream() for _ in range(2)]
+    times = run(
+        device,
+        kernel(device.streams[0], 10 * US, 66),
+        kernel(sides[0], 20 * US, 33),
+        kernel(sides[1], 20 * US, 132),
+    )
+    # A quarter of the multiprocessors for 10 µs, three quarters for 10 µs, then all of them.
+    assert times[2] == (0, 20 * US + 10 * US)
+
+
 def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
-    """There is one engine for each direction."""
+    """Copies in opposite directions overlap; two in one direction do not."""
     device = SimulatedDevice(H200)
     side, third = device.add_stream(), device.add_stream()
     copies = [
@@ -111,7 +125,7 @@ def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
 
 
 def test_the_default_stream_does_not_fence_side_streams() -> None:
-    """PyTorch's side streams are non-blocking: a long kernel on stream 0 holds nobody up."""
+    """A long kernel on stream 0 does not delay side streams, which are non-blocking."""
     device = SimulatedDevice(H200)
     side, other = device.add_stream(), device.add_stream()
     times = run(
@@ -124,7 +138,7 @@ def test_the_default_stream_does_not_fence_side_streams() -> None:
 
 
 def test_a_wait_holds_back_only_its_own_stream() -> None:
-    """A mark that waits for another stream's kernel delays what is behind it, nothing else."""
+    """A mark that waits for another stream delays only the later work of its own stream."""
     device = SimulatedDevice(H200)
     side, other = device.add_stream(), device.add_stream()
     slow = kernel(device.streams[0], 50 * US)
@@ -133,13 +147,13 @@ def test_a_wait_holds_back_only_its_own_stream() -> None:
 
 
 def test_a_task_starts_no_earlier_than_it_is_visible() -> None:
-    """An idle device waits for the launch to arrive."""
+    """An idle device starts a kernel when its launch becomes visible."""
     device = SimulatedDevice(H200)
     assert run(device, kernel(device.streams[0], US), visible_ns=777) == [(777, 777 + US)]
 
 
 def test_a_second_reading_of_the_same_data_is_faster() -> None:
-    """The cache decides: 8 MB come from memory once, then from the L2."""
+    """A kernel that reads the same 8 MB again is faster, because they are in the L2."""
     demand = ModelledKernel(
         KernelWork("elementwise", "float32", 0, 1 << 21),
         (CacheAccess(1, 8 << 20, is_write=False),),
@@ -153,11 +167,12 @@ def test_a_second_reading_of_the_same_data_is_faster() -> None:
     assert cold > hot == again
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 10_000), st.integers(1, 132))))
 def test_streams_keep_their_order_and_work_is_never_lost(
     tasks: list[tuple[int, int, int]],
 ) -> None:
-    """In every program: order within a stream, and no kernel faster than alone."""
+    """Kernels of a stream end in order, and none is faster than it is alone."""
     device = SimulatedDevice(H200)
     for _ in range(3):
         device.add_stream()
@@ -172,7 +187,7 @@ def test_streams_keep_their_order_and_work_is_never_lost(
 
 
 def test_the_same_program_gives_the_same_times() -> None:
-    """Nothing depends on identity, so two runs agree to the nanosecond."""
+    """Two runs of one program have the same times to the nanosecond."""
     program = [(0, 900, 100), (1, 500, 80), (2, 700, 132), (1, 300, 1)]
 
     def times() -> list[tuple[int | None, int | None]]:
@@ -186,7 +201,7 @@ def test_the_same_program_gives_the_same_times() -> None:
 
 
 def test_waiting_in_a_circle_is_refused() -> None:
-    """A stream that waits for a task behind its own wait can never go on."""
+    """A stream that waits for a later task of its own raises an error."""
     device = SimulatedDevice(H200)
     behind = kernel(device.streams[0], US)
     device.submit(mark(device.streams[0], behind), 0)
@@ -196,7 +211,7 @@ def test_waiting_in_a_circle_is_refused() -> None:
 
 
 def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
-    """The error names the two lines that have the streams wait."""
+    """If streams wait for each other, the error names the line of each wait."""
     device = SimulatedDevice(H200)
     here, there = device.streams[0], device.add_stream()
     first, second = mark(here), mark(there)

@@ -1,4 +1,4 @@
-"""The event queue: order, ties and the clock."""
+"""The event queue runs actions in the order of their times, and keeps the clock."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 
 @given(st.lists(st.integers(0, 1_000), max_size=30))
 def test_actions_run_in_order_of_time_then_of_insertion(times_ns: list[int]) -> None:
-    """Time decides, independent of insertion; the older of two equal times goes first."""
+    """Actions run in the order of their times; equal times run in the order of insertion."""
     event_queue = EventQueue()
     ran: list[tuple[int, int]] = []
     for i, time_ns in enumerate(times_ns):
@@ -21,7 +21,7 @@ def test_actions_run_in_order_of_time_then_of_insertion(times_ns: list[int]) -> 
 
 
 def test_advance_stops_at_its_time() -> None:
-    """What is due later stays in the queue."""
+    """``advance`` runs actions up to its time and leaves later ones in the queue."""
     event_queue = EventQueue()
     ran: list[int] = []
     event_queue.at(10, lambda: ran.append(10))
@@ -31,11 +31,12 @@ def test_advance_stops_at_its_time() -> None:
 
 
 def test_nothing_runs_in_the_middle_of_an_action() -> None:
-    """As when the garbage collector strikes there, and what it frees looks at the clock."""
+    """An ``advance`` inside an action does nothing; the outer one continues as planned."""
     event_queue = EventQueue()
     ran: list[str] = []
 
     def first() -> None:
+        # The garbage collector may run here and free a tensor, which reads the clock.
         event_queue.advance(20)
         ran.append("first")
 
@@ -48,7 +49,7 @@ def test_nothing_runs_in_the_middle_of_an_action() -> None:
 
 
 def test_an_action_in_the_past_runs_now() -> None:
-    """The clock never goes back."""
+    """An action for a time in the past runs at the present time."""
     event_queue = EventQueue()
     event_queue.advance(100)
     seen: list[int] = []
@@ -58,7 +59,7 @@ def test_an_action_in_the_past_runs_now() -> None:
 
 
 def test_waiting_for_nothing_is_refused() -> None:
-    """A condition that no action can bring about is an error, not an endless loop."""
+    """Waiting for a condition with an empty queue raises an error instead of looping."""
     with pytest.raises(VirtualGpuError) as error:
         EventQueue().run_until(lambda: False)
     assert str(error.value) == (
@@ -66,25 +67,25 @@ def test_waiting_for_nothing_is_refused() -> None:
     )
 
 
-def test_a_torn_queue_is_filled_anew() -> None:
-    """After an error inside an action nothing of the old plan runs, and the rest does."""
+def test_a_failed_queue_is_filled_again() -> None:
+    """After an error in an action the queue runs only what the restart hooks insert."""
     event_queue = EventQueue()
     ran: list[str] = []
 
     def fail() -> None:
         raise MemoryError
 
-    event_queue.on_restart(lambda: event_queue.at(5, lambda: ran.append("anew")))
+    event_queue.on_restart(lambda: event_queue.at(5, lambda: ran.append("again")))
     event_queue.at(1, fail)
     event_queue.at(2, lambda: ran.append("old plan"))
     with pytest.raises(MemoryError):
         event_queue.advance(10)
     event_queue.advance(10)
-    assert ran == ["anew"]
+    assert ran == ["again"]
 
 
-def test_a_kept_failure_is_raised_once_and_is_the_first() -> None:
-    """Later failures are consequences as often as not."""
+def test_the_first_failure_is_raised_once() -> None:
+    """Of several stored failures the first one is raised, once."""
     event_queue = EventQueue()
     event_queue.keep_failure(ZeroDivisionError())
     event_queue.keep_failure(ValueError())

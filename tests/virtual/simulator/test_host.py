@@ -1,7 +1,8 @@
-"""The host: its clock, the launch queue, waiting, and what the first use costs."""
+"""The virtual host's clock advances by launches, waits, a full queue and first uses."""
 
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, StreamTask
+from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._task import FixedDuration
@@ -11,12 +12,12 @@ COSTS = HostCosts()
 
 
 def make_host(*, first_use: bool = False) -> Host:
-    """Make a host with a virtual H200."""
+    """Return a host with a virtual H200."""
     return Host([SimulatedDevice(gpu("H200"))], first_use=first_use)
 
 
 def launch(host: Host, duration_ns: int, host_ns: int = 5 * US) -> StreamTask:
-    """Launch a kernel of a known duration."""
+    """Launch a kernel of a fixed duration."""
     task = StreamTask(
         Kind.KERNEL, host.devices[0].streams[0], name="k", demand=FixedDuration(duration_ns)
     )
@@ -24,14 +25,14 @@ def launch(host: Host, duration_ns: int, host_ns: int = 5 * US) -> StreamTask:
 
 
 def test_a_launch_takes_host_time_only() -> None:
-    """The host goes on while the kernel has not even started."""
+    """A launch returns before its kernel has started."""
     host = make_host()
     task = launch(host, 1_000 * US)
     assert (host.now_ns, task.start_ns) == (5 * US, None)
 
 
 def test_waiting_takes_until_the_end_and_the_wake_up() -> None:
-    """The reading holds the launch, its latency, the kernel and the wake-up."""
+    """A wait ends after launch, latency, kernel and wake-up."""
     host = make_host()
     host.wait(launch(host, 100 * US))
     overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns
@@ -39,7 +40,7 @@ def test_waiting_takes_until_the_end_and_the_wake_up() -> None:
 
 
 def test_waiting_for_the_device_waits_for_every_stream() -> None:
-    """The longest stream decides."""
+    """A wait for the device ends after its longest stream."""
     host = make_host()
     side = host.devices[0].add_stream()
     launch(host, 10 * US)
@@ -51,7 +52,7 @@ def test_waiting_for_the_device_waits_for_every_stream() -> None:
 
 
 def test_waiting_for_nothing_costs_the_call() -> None:
-    """On an idle device a wait returns after its own overhead."""
+    """A wait for an idle device or stream takes only the time of the call."""
     host = make_host()
     host.wait_for_device(host.devices[0])
     assert host.now_ns == COSTS.synchronize_ns
@@ -60,7 +61,7 @@ def test_waiting_for_nothing_costs_the_call() -> None:
 
 
 def test_the_full_queue_blocks_the_host() -> None:
-    """Behind a long kernel 1,021 launches return at once; the next waits for the kernel."""
+    """After a long kernel 1,021 launches return at once, and the next waits for the kernel."""
     host = make_host()
     slow = launch(host, 10_000_000)
     for _ in range(1_021):
@@ -71,7 +72,7 @@ def test_the_full_queue_blocks_the_host() -> None:
 
 
 def test_first_use_is_charged_once() -> None:
-    """The context and each library cost time the first time only."""
+    """Creating the context and loading a library take time once."""
     host = make_host(first_use=True)
     host.start_context()
     host.load("gemm")
@@ -82,22 +83,22 @@ def test_first_use_is_charged_once() -> None:
 
 
 def test_first_use_can_be_left_out() -> None:
-    """For exact tests nothing is charged."""
+    """With ``first_use=False`` context and libraries take no time."""
     host = make_host()
     host.start_context()
     host.load("conv")
     assert host.now_ns == 0
 
 
-def test_looking_at_the_clock_costs_a_little() -> None:
-    """A busy wait on the clock ends."""
+def test_reading_the_clock_takes_time() -> None:
+    """Each reading of the clock takes 50 ns, so that a busy wait ends."""
     host = make_host()
     assert host.read_clock() == 50
     assert host.read_clock() == 100
 
 
 def test_asking_lets_the_device_catch_up() -> None:
-    """A query is true only once the host's time has passed the end."""
+    """A query is true as soon as the host's time has passed the end of the task."""
     host = make_host()
     task = launch(host, 10 * US)
     assert not host.is_done(task)
@@ -106,7 +107,18 @@ def test_asking_lets_the_device_catch_up() -> None:
 
 
 def test_host_work_takes_time_by_its_bytes() -> None:
-    """20 GB/s and the cost of the call."""
+    """Host work takes the cost of the call and its bytes at 20 GB/s."""
     host = make_host()
     host.run(lambda: None, size_bytes=20_000_000)
     assert host.now_ns == 1_000_000 + COSTS.host_operation_ns
+
+
+def test_giving_memory_back_takes_time_by_its_size() -> None:
+    """A cudaFree takes 300 ns more for each mebibyte."""
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    took_ns = []
+    for n_mib in (64, 256):
+        before_ns = machine.host.now_ns
+        machine.device_free(machine.gpu, n_mib << 20)
+        took_ns.append(machine.host.now_ns - before_ns)
+    assert took_ns[1] - took_ns[0] == (256 - 64) * 300

@@ -1,4 +1,4 @@
-"""The cost model, to the nanosecond; docs/fidelity.md says how close it is to a real H200."""
+"""The cost model gives exact nanoseconds; docs/fidelity.md compares it with an H200."""
 
 import pytest
 
@@ -15,7 +15,7 @@ MB = 1 << 20
 
 
 def matmul(arithmetic: str, m: int, k: int, n: int, kind: str = "gemm") -> KernelWork:
-    """Return the work of a product of matrices."""
+    """Return the work of a matmul."""
     sizes = MatmulShape(1, m, n, k, kind)
     return KernelWork("gemm", arithmetic, flops=sizes.flops, n_elements=m * n, matmul=sizes)
 
@@ -45,7 +45,7 @@ KERNEL_NS = {
 
 @pytest.mark.parametrize("sizes", PRODUCT_NS)
 def test_a_product_takes_as_long_as_its_quickest_tiles(sizes: tuple[str, int, int, int]) -> None:
-    """Square and narrow products, with their matrices in the cache."""
+    """A matmul with its matrices in the cache takes the time of its fastest tiling."""
     assert duration_ns(matmul(*sizes), NOTHING, H200) == PRODUCT_NS[sizes]
 
 
@@ -53,14 +53,14 @@ def test_a_product_takes_as_long_as_its_quickest_tiles(sizes: tuple[str, int, in
 def test_a_kernel_over_elements_takes_its_floor_and_the_slower_of_two(
     key: tuple[str, int, int, int],
 ) -> None:
-    """Family, elements, and bytes in the cache and from memory."""
+    """A kernel takes its family's floor plus the slower of its bytes and its elements."""
     family, n_elements, hit_bytes, miss_bytes = key
     work = KernelWork(family, n_elements=n_elements)
     assert duration_ns(work, Traffic(hit_bytes, miss_bytes), H200) == KERNEL_NS[key]
 
 
 def test_a_lower_clock_stretches_arithmetic_and_nothing_else() -> None:
-    """A product takes twice its arithmetic; a kernel that moves bytes takes no longer."""
+    """Half the clock doubles a matmul's arithmetic and leaves a memory-bound kernel as it is."""
     work = matmul("float16", 4096, 4096, 4096)
     found = schedule(work.matmul or MatmulShape(1, 1, 1, 1), "float16", H200)
     slower_ns = duration_ns(work, NOTHING, H200, 2.0) - duration_ns(work, NOTHING, H200)
@@ -71,21 +71,21 @@ def test_a_lower_clock_stretches_arithmetic_and_nothing_else() -> None:
 
 
 def test_a_long_sum_of_a_small_result_is_split() -> None:
-    """Four tiles would leave 128 multiprocessors idle, so each sum is made by 32 of them."""
+    """A long sum of a small result is split among 32 multiprocessors for each of its tiles."""
     long = schedule(MatmulShape(1, 64, 64, 8192), "float32", H200)
     assert long.n_tiles == 4 * 32
     assert long.after_ns == 1_750 + 32 * 70
 
 
 def test_rows_off_16_bytes_take_older_kernels() -> None:
-    """A product whose rows begin anywhere takes several times as long."""
+    """A matmul whose rows are not aligned to 16 bytes takes over four times as long."""
     aligned = schedule(MatmulShape(1, 4096, 4096, 4096), "float16", H200)
     other = schedule(MatmulShape(1, 4096, 4096, 4096, is_aligned=False), "float16", H200)
     assert other.total_ns > 4 * aligned.total_ns
 
 
 def test_few_blocks_are_limited_by_what_one_moves() -> None:
-    """Eight long rows take as long as one, and 800 of them longer."""
+    """With half the blocks to move the same bytes, a kernel takes nearly twice as long."""
     traffic = Traffic(32 * MB, 0)
     one = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=8)
     half = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=4)
@@ -93,14 +93,14 @@ def test_few_blocks_are_limited_by_what_one_moves() -> None:
 
 
 def test_steps_in_a_row_take_their_clocks() -> None:
-    """1,000 columns of a factorization, 628 clocks each, on top of its floor."""
+    """A factorization of 1,000 columns takes 628 clocks for each, plus its floor."""
     assert (
         duration_ns(KernelWork("factorization", n_steps=1_000), NOTHING, H200) == 3_000 + 317_172
     )
 
 
 def test_a_kernel_makes_its_part_of_the_accesses() -> None:
-    """Reads alone, writes alone, neither, or no more of each than so many bytes."""
+    """A kernel makes only its part of a call's accesses: reads, writes, or limited bytes."""
     read, write = CacheAccess(1, 100, is_write=False), CacheAccess(2, 50, is_write=True)
     both = (read, write)
     assert KernelWork("copy").accesses_of(both) == both
@@ -114,37 +114,37 @@ def test_a_kernel_makes_its_part_of_the_accesses() -> None:
 
 
 def test_the_host_time_is_the_familys_unless_given() -> None:
-    """A kernel in the middle of a call costs less than the call."""
+    """A kernel's launch takes the host time of its family unless it has its own."""
     assert KernelWork("elementwise").launch_ns == KERNEL_FAMILIES["elementwise"].launch_ns == 5_250
     assert KernelWork("elementwise", host_ns=3_000).launch_ns == 3_000
 
 
 def test_a_million_cycles_last_half_a_millisecond() -> None:
-    """1,000,000 cycles at 1980 MHz; the record of an H200 is 0.506 ms."""
-    assert sleep_ns(1_000_000, H200) == 505_051
+    """A sleep of 1,000,000 cycles lasts as long as they do at 1980 MHz."""
+    assert sleep_ns(1_000_000, H200) == 505_051  # an H200 took 506 µs
 
 
 def test_a_slower_gpu_takes_longer() -> None:
-    """The data sheet scales the model."""
+    """A matmul on an A100 takes more than twice its time on an H200."""
     work = matmul("float16", 4096, 4096, 4096)
     traffic = Traffic(0, 6 * 4096**2)
     assert duration_ns(work, traffic, gpu("A100")) > 2 * duration_ns(work, traffic, H200)
 
 
 def test_small_work_uses_few_multiprocessors() -> None:
-    """A thousand elements fit on one, eight rows on eight, a large product takes all."""
+    """A kernel uses as many multiprocessors as its elements, rows or tiles can fill."""
     assert n_sms(KernelWork("elementwise", n_elements=1_000), H200) == 1
     assert n_sms(KernelWork("norm", n_elements=1 << 20, n_rows=8), H200) == 8
     assert n_sms(matmul("float16", 4096, 4096, 4096), H200) == 132
 
 
 def test_every_family_has_a_floor_and_a_launch() -> None:
-    """No kernel is free on the device or on the host."""
+    """Every family has a floor and a launch above 0 ns."""
     assert all(family.floor_ns > 0 and family.launch_ns > 0 for family in KERNEL_FAMILIES.values())
 
 
 def addition(cache: L2Cache, n: int) -> Traffic:
-    """Add two arrays of ``n`` bytes twice, and return the second traffic."""
+    """Add two arrays of ``n`` bytes twice, and return the traffic of the second time."""
     accesses = [
         CacheAccess(surface_point, n, is_write=surface_point == 3) for surface_point in (1, 2, 3)
     ]
@@ -153,13 +153,13 @@ def addition(cache: L2Cache, n: int) -> Traffic:
 
 
 def test_what_fits_is_found_again() -> None:
-    """Written bytes take half the room of read ones."""
+    """A repeated addition that fits into the cache reads and writes only the cache."""
     assert addition(L2Cache(60 * MB), 10 * MB) == Traffic(30 * MB, 0)
     assert L2Cache(60 * MB).serve([CacheAccess(1, MB, is_write=False)]) == Traffic(0, MB)
 
 
 def test_what_exceeds_the_cache_pushes_itself_out() -> None:
-    """The more it is, the less is left; twice the capacity leaves nothing."""
+    """An addition above the cache's capacity finds less again, and a much larger one nothing."""
     capacity_bytes = L2Cache(60 * MB).capacity_bytes
     found = addition(L2Cache(60 * MB), 11 * MB)
     assert 0 < found.hit_bytes < 33 * MB
@@ -167,7 +167,7 @@ def test_what_exceeds_the_cache_pushes_itself_out() -> None:
 
 
 def test_the_longest_unused_leaves_first() -> None:
-    """If two of three pieces fit, the first is evicted."""
+    """If two of three arrays fit, the first one is evicted."""
     cache = L2Cache(60 * MB)
     for surface_point in (1, 2, 3):
         cache.serve([CacheAccess(surface_point, 12 * MB, is_write=False)])
@@ -176,7 +176,7 @@ def test_the_longest_unused_leaves_first() -> None:
 
 
 def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
-    """If it fits; the same array read twice comes once."""
+    """An update in place reads from memory and writes to the cache if it fits."""
     accesses = [CacheAccess(1, MB, is_write=False), CacheAccess(1, MB, is_write=True)]
     assert L2Cache(60 * MB).serve(accesses) == Traffic(MB, MB)
     assert L2Cache(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)

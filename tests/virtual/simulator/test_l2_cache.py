@@ -23,21 +23,21 @@ def writes(address: int, size_bytes: int) -> list[CacheAccess]:
 
 @pytest.fixture
 def cache() -> L2Cache:
-    """Return the cache as a flush by writing 256 MB leaves it."""
+    """Return a cache after a flush that wrote 256 MB."""
     cache = L2Cache(L2_BYTES)
     assert cache.serve(writes(FLUSH, 256 * MB)) == Traffic(0, 256 * MB, 0)
     return cache
 
 
-def test_a_kernel_that_reads_waits_for_what_it_pushes_out(cache: L2Cache) -> None:
-    """34 % of the bytes that it reads, until nothing is left to be written back."""
+def test_a_kernel_that_reads_waits_for_dirty_lines_it_evicts(cache: L2Cache) -> None:
+    """A reading kernel writes back 34 % of its bytes until no dirty line is left."""
     assert cache.serve(reads(TIMED, 30 * MB)) == Traffic(0, 30 * MB, 10_200_000)
     assert cache.serve(reads(OTHER, 300 * MB)).late_bytes == DIRTY_BYTES - 10_200_000
     assert cache.serve(reads(TIMED, 300 * MB)).late_bytes == 0
 
 
 def test_a_flush_that_reads_leaves_nothing_to_write_back(cache: L2Cache) -> None:
-    """Twice the cache is enough; once leaves a part, for which the next kernel waits."""
+    """A flush that reads twice the cache leaves nothing to write back; once leaves a part."""
     cache.serve(reads(FLUSH, 2 * L2_BYTES))
     assert cache.serve(reads(TIMED, 30 * MB)).late_bytes == 0
     cache.serve(writes(OTHER, 256 * MB))
@@ -46,28 +46,29 @@ def test_a_flush_that_reads_leaves_nothing_to_write_back(cache: L2Cache) -> None
 
 
 def test_a_kernel_that_only_writes_is_not_slowed(cache: L2Cache) -> None:
-    """But what it writes takes the place of what was there, so its own results are left."""
+    """A kernel that only writes does not wait for write-backs, and leaves its own results."""
     assert cache.serve(writes(TIMED, 10 * MB)).late_bytes == 0
     assert cache.serve(reads(OTHER, 300 * MB)).late_bytes == DIRTY_BYTES
 
 
-def test_own_results_hide_most_of_what_they_push_out(cache: L2Cache) -> None:
-    """If 10 MB are evicted for 10 MB of results, the kernel waits for 4."""
+def test_own_results_hide_most_of_what_they_evict(cache: L2Cache) -> None:
+    """A kernel that evicts 10 MB for 10 MB of its results waits for 4 of them."""
     kernel = [*reads(TIMED, 10 * MB), *writes(OTHER, 10 * MB)]
     assert cache.serve(kernel).late_bytes == 4 * MB
 
 
-def test_only_what_has_no_room_is_pushed_out() -> None:
-    """After a small write flush there is room for results."""
+def test_only_what_has_no_room_is_evicted() -> None:
+    """After a small flush most results have room, and only the rest evicts dirty lines."""
     cache = L2Cache(L2_BYTES)
     cache.serve(writes(FLUSH, 20 * MB))
     kernel = [*reads(TIMED, 1 * MB), *writes(OTHER, 10 * MB)]
-    # 1.8 MB more than fit, but reading and writing 11 MB sweeps 3.74 MB out.
+    # 1.8 MB have no room, and reading and writing 11 MB evicts 34 % of them, 3.74 MB.
+    # The results hide 60 % of these, and 1.496 MB are left.
     assert cache.serve(kernel).late_bytes == 1_496_000
 
 
-def test_what_is_written_over_never_goes_to_memory() -> None:
-    """The same result again and again keeps its room, also when everything is in the cache."""
+def test_overwritten_results_are_not_written_back() -> None:
+    """A result that is written again keeps its room and causes no write-back."""
     cache = L2Cache(L2_BYTES)
     kernel = [*reads(TIMED, 1 * MB), *writes(OTHER, 10 * MB)]
     for _ in range(5):
@@ -75,15 +76,15 @@ def test_what_is_written_over_never_goes_to_memory() -> None:
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == 10 * MB
 
 
-def test_more_results_than_are_kept_back_leave_at_once() -> None:
-    """At most 47 % of the cache stays dirty, for any amount written."""
+def test_results_above_the_dirty_limit_leave_at_once() -> None:
+    """At most 47 % of the cache is dirty, however much is written."""
     cache = L2Cache(L2_BYTES)
     cache.serve([*writes(TIMED, 100 * MB), *writes(OTHER, 100 * MB)])
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == DIRTY_BYTES
 
 
-def test_the_oldest_results_leave_first() -> None:
-    """What is left of them is written over at no cost later."""
+def test_the_oldest_results_are_evicted_first() -> None:
+    """The oldest dirty results are evicted first, and later ones can still be overwritten."""
     cache = L2Cache(L2_BYTES)
     for address in (TIMED, OTHER):
         cache.serve(writes(address, 10 * MB))
@@ -92,9 +93,9 @@ def test_the_oldest_results_leave_first() -> None:
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == 1 * MB
 
 
-def test_what_is_in_the_cache_already_still_pushes_results_out(cache: L2Cache) -> None:
-    """Written in place, 10 MB that were read before need room among the results."""
-    cache.serve(reads(TIMED, 10 * MB))  # sweeps 3.4 MB out, of which the change needs 10
+def test_a_change_in_place_still_evicts_other_results(cache: L2Cache) -> None:
+    """An update in place of 10 MB that were only read before needs room among the results."""
+    cache.serve(reads(TIMED, 10 * MB))  # evicts 3.4 MB of the 10 that the update needs
     in_place = [*reads(TIMED, 10 * MB), *writes(TIMED, 10 * MB)]
     assert cache.serve(in_place) == Traffic(20 * MB, 0, 2_640_000)
     assert cache.serve(in_place) == Traffic(20 * MB, 0, 0)

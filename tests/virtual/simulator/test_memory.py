@@ -1,4 +1,4 @@
-"""The cache of the virtual GPU."""
+"""The L2 cache keeps what was read or written last, as far as it fits."""
 
 from gpulab.virtual import L2Cache, Traffic
 from gpulab.virtual.simulator._l2_cache import CacheAccess
@@ -7,7 +7,7 @@ MB = 1 << 20
 
 
 def test_the_second_reading_hits() -> None:
-    """What fits stays."""
+    """A second read of data that fits hits the cache."""
     cache = L2Cache(60 * MB)
     access = (CacheAccess(1, 8 * MB, is_write=False),)
     assert cache.serve(access) == Traffic(0, 8 * MB)
@@ -15,7 +15,7 @@ def test_the_second_reading_hits() -> None:
 
 
 def test_the_longest_unused_leaves_first() -> None:
-    """Half of the L2 is usable: a third storage drives the first out."""
+    """A third array evicts the first, as half of the L2 is usable."""
     cache = L2Cache(60 * MB)
     for address in (1, 2, 3):
         cache.serve((CacheAccess(address, 15 * MB, is_write=False),))
@@ -24,7 +24,7 @@ def test_the_longest_unused_leaves_first() -> None:
 
 
 def test_small_writes_stay_and_large_ones_go_to_memory() -> None:
-    """What was written stays if it fits, so that writing there again costs the cache only."""
+    """Written data that fits stays in the cache; larger data goes to memory each time."""
     cache = L2Cache(60 * MB)
     small = (CacheAccess(1, 4 * MB, is_write=True),)
     assert cache.serve(small) == Traffic(0, 4 * MB)

@@ -1,4 +1,4 @@
-"""Pinned host memory is reused when no copy uses it any more."""
+"""Pinned host memory is reused as soon as no copy uses it any more."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from gpulab.virtual.simulator.memory import PinnedAllocator
 
 
 class _Device:
-    """Streams are lists of open marks."""
+    """A device whose streams are done when a test says so."""
 
     def __init__(self) -> None:
         self.done: set[object] = set()
@@ -14,19 +14,19 @@ class _Device:
         self.pinned = PinnedAllocator(lambda stream: f"end of {stream}", self.done.__contains__)
 
     def new_block(self, size_bytes: int) -> int:
-        """Note that the system was asked for memory, which takes 5 µs."""
+        """Record a request to the system, and return its duration of 5 µs."""
         self.asked.append(size_bytes)
         return 5_000
 
 
 @pytest.fixture
 def device() -> _Device:
-    """Return a device with nothing done."""
+    """Return a device whose work is all pending."""
     return _Device()
 
 
 def test_a_dropped_block_is_used_again(device: _Device) -> None:
-    """For any request with the same next power of two, and not for another."""
+    """A released block serves requests with the same next power of two, and no others."""
     block = device.pinned.allocate(1000, device.new_block)
     assert block.size_bytes == 1024
     device.pinned.release(block)
@@ -36,8 +36,8 @@ def test_a_dropped_block_is_used_again(device: _Device) -> None:
     assert device.asked == [1024, 512]
 
 
-def test_a_block_that_a_copy_uses_is_not(device: _Device) -> None:
-    """Until all streams are done that used it by the time it was dropped."""
+def test_a_block_that_a_copy_uses_is_not_used_again(device: _Device) -> None:
+    """A released block is reused after all streams that used it are done."""
     block = device.pinned.allocate(64, device.new_block)
     block.streams.update({"a": None, "b": None})
     device.pinned.release(block)
@@ -49,8 +49,8 @@ def test_a_block_that_a_copy_uses_is_not(device: _Device) -> None:
     assert not block.streams
 
 
-def test_the_figures(device: _Device) -> None:
-    """Blocks and bytes, in use and in all, their peaks, and what the system was asked for."""
+def test_statistics_of_pinned_memory(device: _Device) -> None:
+    """The statistics count requests, bytes, peaks and calls to the system, and can be reset."""
     first, second = (device.pinned.allocate(64, device.new_block) for _ in range(2))
     second.streams["a"] = None
     device.pinned.release(first)
@@ -70,7 +70,7 @@ def test_the_figures(device: _Device) -> None:
 
 
 def test_an_emptied_cache_keeps_what_is_used(device: _Device) -> None:
-    """The rest goes back to the system."""
+    """``empty_cache`` frees all pinned blocks but those that a copy uses."""
     first, second = (device.pinned.allocate(64, device.new_block) for _ in range(2))
     second.streams["a"] = None
     device.pinned.release(first)

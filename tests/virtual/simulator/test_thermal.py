@@ -1,4 +1,4 @@
-"""Clock, power and temperature of the virtual GPU: like the recordings, and by their rules."""
+"""Clock, power and temperature of the virtual GPU agree with recordings of an H200."""
 
 import pytest
 
@@ -14,14 +14,14 @@ GAP_NS = 900
 
 
 def product_load(spec: GpuSpec, arithmetic: str = "float16") -> PowerDraw:
-    """Return what a product of 8192 x 8192 matrices draws that takes 1.45 ms."""
+    """Return the power draw of a matmul of 8192 x 8192 matrices that takes 1.45 ms."""
     return power_draw(arithmetic, PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS, spec)
 
 
 def run(
     regime: SimulatedRegime, load: PowerDraw, *, from_ns: int, to_ns: int, kernel_ns: int = MS
 ) -> int:
-    """Let kernels of ``kernel_ns`` follow each other; return when the last one ended."""
+    """Run kernels of ``kernel_ns`` back to back; return the time at which the last one ended."""
     now_ns = from_ns
     while now_ns < to_ns:
         regime.start(now_ns, load)
@@ -33,12 +33,12 @@ def run(
 
 @pytest.fixture
 def h200() -> SimulatedRegime:
-    """Return an H200 at rest."""
+    """Return an idle H200."""
     return SimulatedRegime(gpu("H200"))
 
 
 def test_rest_is_as_recorded(h200: SimulatedRegime) -> None:
-    """With a context and no work the clock is high, for no reason to be low."""
+    """An idle H200 with a context has the recorded clock, power and temperature."""
     now_ns = 400 * MS
     assert h200.clock_mhz(now_ns) == 1980
     assert h200.power_w(now_ns) == 125
@@ -48,14 +48,16 @@ def test_rest_is_as_recorded(h200: SimulatedRegime) -> None:
 
 
 def test_the_clock_falls_before_the_reported_power_rises(h200: SimulatedRegime) -> None:
-    """Recorded: 1440 MHz 0.1 s after the start, while 261 W are reported of 690."""
+    """0.15 s after the start the clock is down, while the reported power is still low."""
+    # Recorded 0.1 s after the start: 1440 MHz, and 261 W of the later 690.
     run(h200, product_load(h200.spec), from_ns=S, to_ns=S + 150 * MS)
     assert 1380 <= h200.clock_mhz(S + 150 * MS) <= 1480
     assert h200.power_w(S + 150 * MS) < 300
 
 
 def test_the_settled_regime_is_as_recorded(h200: SimulatedRegime) -> None:
-    """Recorded after 1.5 s: 1410 to 1470 MHz, 691 W, 59 to 61 degrees, software power cap."""
+    """After 1.5 s of matmuls clock, power, temperature and reason are the recorded ones."""
+    # Recorded: 1410 to 1470 MHz, 691 W, 59 to 61 degrees, software power cap.
     end_ns = run(h200, product_load(h200.spec), from_ns=S, to_ns=S + 1500 * MS)
     assert 1380 <= h200.clock_mhz(end_ns) <= 1480
     assert h200.power_w(end_ns) == pytest.approx(691, rel=0.02)
@@ -67,7 +69,8 @@ def test_the_settled_regime_is_as_recorded(h200: SimulatedRegime) -> None:
 def test_the_clock_recovers_at_once_and_the_reported_power_within_a_second(
     h200: SimulatedRegime,
 ) -> None:
-    """Recorded 0.13 s after the end: 1965 MHz, 46 degrees, and still 594 W."""
+    """After the load the clock recovers within 0.2 s, and the reported power within 1.2 s."""
+    # Recorded 0.13 s after the end: 1965 MHz, 46 degrees, and still 594 W.
     end_ns = run(h200, product_load(h200.spec), from_ns=S, to_ns=3 * S)
     assert h200.clock_mhz(end_ns + 130 * MS) >= 1965
     assert h200.temperature_c(end_ns + 130 * MS) == pytest.approx(46, abs=2)
@@ -80,7 +83,8 @@ def test_the_clock_recovers_at_once_and_the_reported_power_within_a_second(
 def test_a_burst_is_not_slowed_and_settled_work_takes_a_sixth_longer(
     h200: SimulatedRegime,
 ) -> None:
-    """Recorded: products 2 to 10 take 1.44 ms, product 100 and later ones 1.67 ms."""
+    """The first ten matmuls run at full speed, and those after 100 take a sixth longer."""
+    # Recorded: matmuls 2 to 10 took 1.44 ms, and those from the hundredth on 1.67 ms.
     load = product_load(h200.spec)
     now_ns, stretches = S, []
     for _ in range(150):
@@ -98,7 +102,7 @@ def test_a_burst_is_not_slowed_and_settled_work_takes_a_sixth_longer(
 def test_streaming_and_float32_keep_the_clock(
     h200: SimulatedRegime, flops: int, n_bytes: int
 ) -> None:
-    """Work at the reachable bandwidth, or at 50 TFLOP/s of float32, stays below the cap."""
+    """Streaming at full bandwidth, or 50 TFLOP/s of float32, does not lower the clock."""
     load = power_draw("float32", flops, n_bytes, MS, h200.spec)
     end_ns = run(h200, load, from_ns=0, to_ns=2 * S)
     assert h200.clock_mhz(end_ns) == 1980
@@ -108,7 +112,8 @@ def test_streaming_and_float32_keep_the_clock(
 
 
 def test_small_products_launched_one_by_one_keep_the_clock(h200: SimulatedRegime) -> None:
-    """A half-precision product of 1024 takes 8 us, and eager launches come every 12 us."""
+    """Small matmuls that leave the GPU idle for a third of the time do not lower the clock."""
+    # A half-precision matmul of 1024 takes 8 µs, and eager launches come every 12 µs.
     load = power_draw("float16", 2 * 1024**3, 3 * 2 * 1024**2, 8_400, h200.spec)
     for launch_ns in range(0, S, 12_000):
         h200.start(launch_ns, load)
@@ -119,14 +124,15 @@ def test_small_products_launched_one_by_one_keep_the_clock(h200: SimulatedRegime
 def test_float64_meets_the_limit_at_nineteen_twentieths_of_the_clock(
     h200: SimulatedRegime,
 ) -> None:
-    """Recorded: the float64 product of 8192 takes 5 % longer than eight of 4096."""
+    """Under a float64 matmul the power limit makes arithmetic 5 % slower."""
+    # Recorded: the float64 matmul of 8192 took 5 % longer than eight of 4096.
     load = power_draw("float64", 2 * 4096**3, 0, 2_328_000, h200.spec)
     end_ns = run(h200, load, from_ns=0, to_ns=S, kernel_ns=2_328_000)
     assert h200.stretch("float64", end_ns) == pytest.approx(1.05, abs=0.01)
 
 
-def test_looking_changes_nothing() -> None:
-    """A regime that was looked at every 0.7 ms ends in the same state as one left alone."""
+def test_reading_changes_nothing() -> None:
+    """A regime that was read every 0.7 ms ends in the same state as one that was not."""
     watched, alone = SimulatedRegime(gpu("H200")), SimulatedRegime(gpu("H200"))
     load = product_load(watched.spec)
     for regime, look_every_ns in ((watched, 700_000), (alone, 10 * S)):
@@ -144,7 +150,7 @@ def test_looking_changes_nothing() -> None:
 
 
 def test_a_year_at_rest_passes_at_once(h200: SimulatedRegime) -> None:
-    """Once nothing changes any more, time is skipped and its energy still counted."""
+    """A steady state of a year is skipped in one step, and its energy is counted."""
     run(h200, product_load(h200.spec), from_ns=0, to_ns=S)
     year_s = 365 * 86_400
     before_mj = h200.energy_mj(60 * S)
@@ -153,7 +159,7 @@ def test_a_year_at_rest_passes_at_once(h200: SimulatedRegime) -> None:
 
 
 def test_time_skipped_with_work_running_counts_as_busy(h200: SimulatedRegime) -> None:
-    """A kernel that runs for an hour keeps the GPU busy and hot for that hour."""
+    """A kernel that runs for an hour keeps the GPU busy and at full power for that hour."""
     h200.start(0, product_load(h200.spec))
     now_ns = 3_600 * S
     assert h200.utilization(now_ns) == (100, 6)
@@ -163,7 +169,7 @@ def test_time_skipped_with_work_running_counts_as_busy(h200: SimulatedRegime) ->
 
 
 def test_utilization_is_the_time_with_any_kernel(h200: SimulatedRegime) -> None:
-    """A kernel ran during half of the last 0.2 s; two at once count once."""
+    """Utilization is the share of the last 0.2 s in which at least one kernel ran."""
     for start_ns in range(0, 200 * MS, 2 * MS):
         h200.start(start_ns, thermal.REST)
         h200.start(start_ns, thermal.REST)
@@ -175,7 +181,7 @@ def test_utilization_is_the_time_with_any_kernel(h200: SimulatedRegime) -> None:
 
 
 def test_an_earlier_time_counts_as_the_latest() -> None:
-    """Time does not go back: work that is said to have begun before the present begins now."""
+    """A start before the latest known time counts as a start at that time."""
     early, late = SimulatedRegime(gpu("H200")), SimulatedRegime(gpu("H200"))
     for regime, start_ns in ((early, 30 * MS), (late, 70 * MS)):
         regime.advance(70 * MS)
@@ -185,7 +191,7 @@ def test_an_earlier_time_counts_as_the_latest() -> None:
 
 
 def test_a_lock_lowers_the_clock_at_once_and_stretches_the_work(h200: SimulatedRegime) -> None:
-    """Locked to 1207 MHz it has the step below, and float32 takes 1.65 times as long."""
+    """A lock takes the supported clock below it at once, and arithmetic is slower by the ratio."""
     h200.lock(0, 1207)
     assert h200.clock_mhz(0) == 1200
     assert h200.stretch("float32", 0) == 1980 / 1200
@@ -196,16 +202,16 @@ def test_a_lock_lowers_the_clock_at_once_and_stretches_the_work(h200: SimulatedR
 
 
 @pytest.mark.parametrize(("asked_mhz", "got_mhz"), [(10, 345), (1980, 1980), (5000, 1980)])
-def test_a_lock_stays_inside_what_is_supported(
+def test_a_lock_is_limited_to_supported_clocks(
     h200: SimulatedRegime, asked_mhz: int, got_mhz: int
 ) -> None:
-    """Like the driver, it takes the nearest clock that the GPU has."""
+    """A lock outside the supported clocks takes the nearest of them, as the driver does."""
     h200.lock(0, asked_mhz)
     assert h200.clock_mhz(0) == got_mhz
 
 
 def test_the_power_limit_wins_over_the_lock(h200: SimulatedRegime) -> None:
-    """A GPU locked above what its limit allows still falls below, for the limit's reason."""
+    """A clock locked above what the power limit allows falls below, with that reason."""
     h200.lock(0, 1700)
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=S)
     assert 1380 <= h200.clock_mhz(end_ns) <= 1480
@@ -213,7 +219,7 @@ def test_the_power_limit_wins_over_the_lock(h200: SimulatedRegime) -> None:
 
 
 def test_a_low_lock_keeps_the_power_below_its_limit(h200: SimulatedRegime) -> None:
-    """For this reason a lock well under the boost clock gives steady times."""
+    """A clock locked well below the boost clock stays there, with power below the limit."""
     h200.lock(0, 1200)
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
     assert h200.clock_mhz(end_ns) == 1200
@@ -222,7 +228,7 @@ def test_a_low_lock_keeps_the_power_below_its_limit(h200: SimulatedRegime) -> No
 
 
 def test_a_lower_power_limit_lowers_clock_and_power(h200: SimulatedRegime) -> None:
-    """At 400 W the same work settles at a lower clock and 0.987 of 400 W."""
+    """With a limit of 400 W the same work settles at a lower clock and 0.987 of 400 W."""
     h200.limit_power(0, 400)
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
     assert h200.power_limit_w == 400
@@ -231,7 +237,7 @@ def test_a_lower_power_limit_lowers_clock_and_power(h200: SimulatedRegime) -> No
 
 
 def test_a_limit_below_the_power_at_rest_leaves_the_lowest_clock(h200: SimulatedRegime) -> None:
-    """No load is so great that the clock stops."""
+    """A power limit below the idle power leaves the lowest supported clock."""
     h200.limit_power(0, 100)
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
     assert h200.clock_mhz(end_ns) == 345
@@ -239,7 +245,7 @@ def test_a_limit_below_the_power_at_rest_leaves_the_lowest_clock(h200: Simulated
 
 @pytest.mark.parametrize("name", ["A100", "H100-PCIE", "T4", "V100", "B200", "RTX4090", "L4"])
 def test_gpus_without_a_recording_take_the_same_ratios(name: str) -> None:
-    """Half-precision products settle at 0.73 of the boost clock and at the power limit."""
+    """On a GPU without a recording half-precision matmuls settle at 0.73 of the boost clock."""
     regime = SimulatedRegime(gpu(name))
     flops = round(0.766 * regime.spec.peak_flops_per_s["float16"] * 1e-3)
     end_ns = run(regime, power_draw("float16", flops, 0, MS, regime.spec), from_ns=0, to_ns=2 * S)
@@ -248,7 +254,7 @@ def test_gpus_without_a_recording_take_the_same_ratios(name: str) -> None:
 
 
 def test_types_without_units_of_their_own_draw_like_float32() -> None:
-    """A T4 computes tf32 and bfloat16 on its float32 units, and float64 on few."""
+    """On a T4 tf32, bfloat16 and float64 draw the same power as float32."""
     spec = gpu("T4")
     for name in ("tf32", "bfloat16", "float64"):
         flops = round(spec.peak_flops_per_s[name] * 1e-3)
@@ -261,7 +267,7 @@ def test_types_without_units_of_their_own_draw_like_float32() -> None:
 
 
 def test_a_load_is_what_the_work_needs_for_its_time(h200: SimulatedRegime) -> None:
-    """Twice the work in the same time draws twice as much; memory alone leaves the cores cool."""
+    """Twice the work in the same time draws twice the power; memory traffic loads no cores."""
     once = power_draw("float16", 10**12, 10**9, 2 * MS, h200.spec)
     twice = power_draw("float16", 2 * 10**12, 2 * 10**9, 2 * MS, h200.spec)
     assert twice.core_mw == pytest.approx(2 * once.core_mw, abs=1)

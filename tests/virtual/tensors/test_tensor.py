@@ -1,4 +1,4 @@
-"""Virtual tensors obey PyTorch's rules: inference mode, views, and new memory for a tensor."""
+"""Virtual tensors follow PyTorch's rules for inference mode, views and ``set_``."""
 
 from collections.abc import Callable
 
@@ -59,14 +59,14 @@ def _outcome(program: Callable[[str], object], device: str) -> object:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inference_tensors_follow_the_rules_of_pytorch(name: str) -> None:
-    """What was made in inference mode may do outside it what a CPU's may, in the same words."""
+    """A program with inference tensors has the CPU's result, or its error message."""
     expected = _outcome(PROGRAMS[name], "cpu")
     with gpulab.virtual_gpu("H200", first_use=False):
         assert _outcome(PROGRAMS[name], "cuda") == expected
 
 
 def test_memory_used_in_inference_mode_is_written_after_it() -> None:
-    """A later tensor in the same segment has nothing of the mode that the first one had."""
+    """Memory first used in inference mode can be written after it."""
     with gpulab.virtual_gpu("H200"):
         with torch.inference_mode():
             (torch.ones(3, device="cuda") * 2).tolist()
@@ -78,7 +78,7 @@ def test_memory_used_in_inference_mode_is_written_after_it() -> None:
 
 @pytest.mark.parametrize("how", ["method", "operator"])
 def test_a_tensor_is_set_to_the_memory_of_another(how: str) -> None:
-    """By its method or by the operator: to all of it, to a part, or to nothing."""
+    """``set_`` makes a tensor share all, a part or nothing of another, as method and operator."""
     set_to = torch.Tensor.set_ if how == "method" else torch.ops.aten.set_
     with gpulab.virtual_gpu("H200"):
         x, y = torch.arange(6.0, device="cuda"), torch.zeros(2, device="cuda")

@@ -126,6 +126,7 @@ class EfficiencySurface:
         inside = np.clip(point, self.points.min(axis=0), self.points.max(axis=0))
         differences = difference(np.where(is_word, point, inside), self.points, is_word)
         near = nearness(differences, self.scales, self.shares)
+        # Between its points a fitted function may overshoot, so it is kept to what was measured.
         return np.clip(self.middle + near @ self.weights, self.least, self.most)
 
 
@@ -172,12 +173,14 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
     >>> near.round(2).tolist()
     [1.0, 0.74, 0.0]
     """
+    # One matrix product gives the squared distances for all kernels of the sum at once.
     distances = np.sqrt(differences**2 @ scales.T**2)
     found: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
     return found
 
 
-@lru_cache(maxsize=_N_KEPT)  # all kernels of a call have the same point
+# Cached, because all kernels of a call have the same point, and a loop repeats its calls.
+@lru_cache(maxsize=_N_KEPT)
 def correction(point: SurfacePoint | None) -> Correction:
     """Return the correction at a point; both factors are 1 if nothing like it was measured.
 

@@ -166,8 +166,10 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     cost = _cost_terms_of(work, spec)
     miss_bytes = traffic.miss_bytes + traffic.late_bytes + cost.scratch_bytes
     memory_ns = traffic.hit_bytes * cost.hit_byte_ns + miss_bytes * cost.miss_byte_ns
+    # A lower clock stretches the arithmetic only: the device memory has a clock of its own.
     busy_ns = max(cost.arithmetic_ns * stretch + cost.waves_ns, memory_ns)
     latency_ns = cost.first_miss_ns if miss_bytes else 0
+    # Without the late bytes: they are results of other kernels, and make this one's no colder.
     touched_bytes = traffic.hit_bytes + traffic.miss_bytes
     # Corrections were measured all hot and all cold; between them the factor is interpolated.
     cold_share = traffic.miss_bytes / touched_bytes if touched_bytes else 0.0
@@ -217,6 +219,7 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     factors = correction(work.surface_point)
     return _CostTerms(
         n_sms=min(spec.n_sms, max(1, arithmetic.n_tiles)),
+        # Rows are spread over all multiprocessors; steps follow one another on a single one.
         fixed_ns=_floor_ns(work, family)
         + work.n_rows * family.row_clocks / all_clocks_per_ns
         + work.n_steps * family.step_clocks / clocks_per_ns

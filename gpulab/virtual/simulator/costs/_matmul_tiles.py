@@ -81,7 +81,8 @@ _ATTENTION_HALF = (Tile(128, 128, 0.66), Tile(128, 64, 0.58))
 _ATTENTION = {
     "float16": _ATTENTION_HALF,
     "bfloat16": _ATTENTION_HALF,
-    "tf32": (Tile(64, 64, 0.06),),  # the attention kernel for float32 does not use TF32
+    # The attention kernel for float32 does not use TF32.
+    "tf32": (Tile(64, 64, 0.06),),
     "float64": (Tile(64, 64, 0.30),),
     "float32": (Tile(64, 64, 0.45),),
 }
@@ -143,12 +144,15 @@ def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedul
     It is the best of a few choices. A library may choose another kernel.
     """
     tiles = _TILES[matmul.kind][arithmetic]
+    # Only half and TF32 kernels load 16 bytes at a time; the tiles of the other types stay.
     if not matmul.is_aligned and (tiles is _HALF or tiles is _TF32):
         tiles = _UNALIGNED
     schedules = [_tiled_schedule(matmul, tile, 1, arithmetic, spec) for tile in tiles]
     schedules += [
         _tiled_schedule(matmul, tile, n_splits, arithmetic, spec)
         for tile in tiles
+        # The gradient of a convolution's weights is a sum over all pixels with few results, so it
+        # is split whatever the tile. A type with one tile has no smaller one to split instead.
         if tile.m * tile.n <= _LARGEST_SPLIT
         or len(tiles) == 1
         or tiles is _UNALIGNED
@@ -200,10 +204,12 @@ def _is_quick(arithmetic: str) -> bool:
 
 
 def _n_tiles(matmul: MatmulShape, tile: Tile) -> int:
-    return max(1, matmul.batch * _n_results(matmul, tile))  # an empty matmul takes one block, too
+    # An empty matmul takes one block, too.
+    return max(1, matmul.batch * _n_results(matmul, tile))
 
 
 def _waves(n_tiles: int, n_sms: int) -> float:
     """Return how many waves of tiles there are; a fraction if there are many."""
     whole = ceil(n_tiles / n_sms)
+    # Rounding up adds half a wave on average.
     return float(whole) if whole <= _FEW_WAVES else n_tiles / n_sms + 0.5

@@ -23,7 +23,8 @@ from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 # Work on side streams takes about 70 MiB more, which is not modelled.
 CONTEXT_BYTES = 554_500_096
 
-# Each device has its own range of addresses, as with CUDA's unified virtual addressing.
+# Each device has its own range of addresses, as with CUDA's unified virtual addressing. No address
+# is used twice, so the range must hold all segments that a process ever takes.
 _FIRST_ADDRESS = 1 << 42
 _DEVICE_RANGE_BYTES = 1 << 44
 
@@ -145,6 +146,7 @@ class Allocator:
             block = arena.take(rounded) or self._from_device(arena, rounded)
             return self._hand_out(block, rounded, size_bytes)
         except BaseException:
+            # Ctrl-C or a MemoryError may come between any two of these lines.
             self._is_torn = True
             raise
 
@@ -155,6 +157,7 @@ class Allocator:
         if self._is_torn:
             self._repair()
         try:
+            # First, because the repair trusts this flag: from here on the block counts as free.
             block.is_allocated = False
             self.usage.release(block.segment.arena.kind, block.size_bytes)
             if not block.used_on:
@@ -192,6 +195,7 @@ class Allocator:
         if self._is_torn:
             self._repair()
         if pool is None and not self.pools.is_routing:
+            # As in PyTorch: a block that another stream still uses may keep a whole segment.
             self._wait_for_pending(None)
             self._give_back(None)
         # A graph's replays write to fixed addresses, so a pool in use must not lose its segments.
@@ -211,6 +215,13 @@ class Allocator:
         call the values would stay in real memory, too.
         """
         self._is_abandoned = True
+        self.drop_unused_values()
+
+    def drop_unused_values(self) -> None:
+        """Free the real memory of segments that no tensor uses; they stay reserved.
+
+        Call it while no kernel is pending: one that still runs may write into the next owner.
+        """
         for segment in self.reserve.segments:
             if all(block.is_free for block in segment.blocks()):
                 segment.payload = None

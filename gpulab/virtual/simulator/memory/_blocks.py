@@ -235,6 +235,7 @@ class MemoryBlock:
 
     def absorb(self, neighbour: "MemoryBlock") -> None:
         """Extend this block by the one right before or after it."""
+        # As in ``cut``, the chain of ``next`` is complete after each line.
         self.size_bytes += neighbour.size_bytes
         if neighbour is self.previous:
             self.address = neighbour.address

@@ -34,7 +34,8 @@ class PinnedBlock:
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
-        self.streams: dict[Any, None] = {}  # used as an ordered set
+        # A dict as an ordered set, because the order in a plain set may differ between two runs.
+        self.streams: dict[Any, None] = {}
 
 
 class PinnedAllocator:

@@ -70,6 +70,7 @@ class ReservedMemory:
 
     def take(self, arena: Arena, size_bytes: int, hooks: DeviceHooks) -> MemoryBlock:
         """Take a segment of this size from the device; return the block that fills it."""
+        # Before any change: it raises an error if a capture does not allow cudaMalloc.
         hooks.on_malloc(size_bytes)
         # Addresses only grow: a segment never gets one that was used before.
         segment = Segment(arena, self._next_address, size_bytes)
@@ -83,6 +84,7 @@ class ReservedMemory:
     def give_back(self, arena: Arena, hooks: DeviceHooks) -> None:
         """Give the segments of an arena that are completely free back to the device."""
         for block in arena.whole_segments():
+            # Before any change: it waits for the device, and Ctrl-C may end the wait.
             hooks.on_free(block.size_bytes)
             arena.remove(block)
             # Breaks the cycle of segment and block, so that their values are freed at once and not
