@@ -18,7 +18,7 @@ from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import instance_of
-from gpulab.timing import Ladder
+from gpulab.timing import Ladder, Rung
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -29,14 +29,21 @@ _LADDER = instance_of(Ladder, "a ladder, such as gpulab.ladder() returns")
 _CACHES = ("hot", "cold")
 
 
+def _timed(record: Ladder) -> list[tuple[Rung, Measurement]]:
+    """Return the rungs that were timed."""
+    timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
+    if not timed:
+        raise InvalidOptionError("no rung was timed; there is nothing to draw")
+    return timed
+
+
 def _words(record: Ladder) -> Words:
     _LADDER.check(record=record)
     said = [
-        f"{one_line(rung.name)}: {format_time(rung.record.median_s)}"
+        f"{one_line(rung.name)}: {format_time(measurement.median_s)}"
         + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
         + "."
-        for rung in record.rungs
-        if rung.record is not None
+        for rung, measurement in _timed(record)
     ]
     title = f"{record.label or 'One piece of work'} by every method"
     return Words(title, "\n".join(said), 5.6)
@@ -59,9 +66,7 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
     >>> plots.ladder(taken, title="A matmul").title
     'A matmul (virtual NVIDIA H200)'
     """
-    timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
-    if not timed:
-        raise InvalidOptionError("no rung was timed; there is nothing to draw")
+    timed = _timed(record)
     scale, unit = unit_of([measurement.median_s for _, measurement in timed])
     for cache in _CACHES:
         # A set, because rungs with the same state of the cache share one time of the records.

@@ -59,12 +59,13 @@ def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
 
 @pytest.mark.slow
 def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
-    """Calibrated times match the records within half a tick; simpler ones do not."""
+    """Calibrated times match the records within a tick of the events; simpler ones do not."""
     rungs = by_name(addition)
     for name in ("calibrated", "calibrated, hot"):
         record, referee_s = rungs[name].record, rungs[name].referee_s
         assert record is not None
-        assert record.median_s == pytest.approx(referee_s, abs=16e-9)
+        # A reading and the floor that is taken from it are each rounded by up to half a tick.
+        assert record.median_s == pytest.approx(referee_s, abs=32e-9)
     assert abs(rungs["events"].error or 0) > 0.2
     assert abs(rungs["+ sleep"].error or 0) > 0.2
 
