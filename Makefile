@@ -9,6 +9,8 @@ LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
 # Every worker, and each process that a test starts, reads the modules' bytecode.
 unexport PYTHONDONTWRITEBYTECODE
+# IPython warns if another environment than .venv is active, and the tests take warnings for errors.
+unexport VIRTUAL_ENV
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 # Checks run side by side: mypy uses one core, which the tests can use when it ends.
