@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch._compile
+import torch._decomp
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
