@@ -10,6 +10,7 @@ from gpulab.errors import NoGpuError, UnknownNameError
 from gpulab.foreign_text import one_line
 from gpulab.interrupts import contextmanager
 from gpulab.markup import clean
+from gpulab.requirements import COUNT_OR_ZERO
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 STAND_IN = "H200"  # the virtual GPU that is used if there is no CUDA GPU
+VALUE_BYTES = 4 << 30  # as for `virtual_gpu`
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Device:
         return f"<p><strong>{clean(name)}</strong>{clean(str(self)[len(name) :])}</p>"
 
 
-def find(gpu: str) -> Device:
+def find(gpu: str, *, max_value_bytes: int = VALUE_BYTES) -> Device:
     """Return the GPU of this name without choosing it.
 
     Parameters
@@ -75,6 +77,8 @@ def find(gpu: str) -> Device:
     gpu
         ``"auto"``, ``"cuda"`` or the name of a virtual GPU; names and errors are those of
         :func:`use`.
+    max_value_bytes
+        The most real memory for the values of a virtual GPU's tensors, in bytes.
 
     Examples
     --------
@@ -82,28 +86,29 @@ def find(gpu: str) -> Device:
     >>> print(gpulab.device.find("H200"))
     NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     """
+    COUNT_OR_ZERO.check(max_value_bytes=max_value_bytes)
     _probe.check_versions()
     with outside():  # inside a virtual GPU, torch would see it and take it for a real one
-        return _choose(gpu, _probe.cuda_obstacle())
+        return _choose(gpu, _probe.cuda_obstacle(), max_value_bytes)
 
 
-def _choose(gpu: str, obstacle: _probe.Obstacle | None) -> Device:
+def _choose(gpu: str, obstacle: _probe.Obstacle | None, max_value_bytes: int) -> Device:
     if gpus.is_known(gpu):
-        return as_device(make_virtual(gpu), "it was asked for by name")
+        return as_device(make_virtual(gpu, max_value_bytes), "it was asked for by name")
     if not isinstance(gpu, str) or gpu not in {"auto", "cuda"}:
         raise UnknownNameError("GPU", gpu, ("auto", "cuda", *gpus.names()))
     if obstacle is None:
         return Device(_probe.cuda_name(), "measured", "torch can use it")
     if gpu == "cuda":
         raise NoGpuError(f"no CUDA GPU can be used: {obstacle.reason}; {obstacle.cure}")
-    return as_device(make_virtual(STAND_IN), obstacle.reason, stands_in=True)
+    return as_device(make_virtual(STAND_IN, max_value_bytes), obstacle.reason, stands_in=True)
 
 
-def make_virtual(gpu: str) -> "VirtualGpu":
+def make_virtual(gpu: str, max_value_bytes: int = VALUE_BYTES) -> "VirtualGpu":
     """Return a new virtual GPU of this name, not yet entered."""
     from gpulab.virtual import virtual_gpu
 
-    return virtual_gpu(gpu)
+    return virtual_gpu(gpu, max_value_bytes=max_value_bytes)
 
 
 def as_device(virtual: "VirtualGpu", reason: str, *, stands_in: bool = False) -> Device:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from gpulab import gpus
 from gpulab._version import __version__
 from gpulab.device import _diagnostics, _probe
-from gpulab.device._device import STAND_IN, Device, as_device, make_virtual, outside
+from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session
 from gpulab.device._report import Report
 from gpulab.interrupts import contextmanager
@@ -29,7 +29,7 @@ class NotEnteredWarning(UserWarning):
     """
 
 
-def use(gpu: str = "auto") -> Device:
+def use(gpu: str = "auto", *, max_value_bytes: int = VALUE_BYTES) -> Device:
     """Choose the GPU for everything that follows, and return it.
 
     In a notebook, ``torch.cuda`` uses a virtual GPU while a cell runs, and only then, so that the
@@ -41,6 +41,10 @@ def use(gpu: str = "auto") -> Device:
     gpu
         ``"auto"``: the CUDA GPU if torch can use one, else the virtual H200. ``"cuda"``: the CUDA
         GPU or an error. A name such as ``"A100"``: the virtual GPU of that name.
+    max_value_bytes
+        The most real memory for the values of a virtual GPU's tensors, in bytes. A tensor beyond
+        it has a shape and a time, and no values: if you read it you get ``nan`` and a warning.
+        A small number keeps the kernel of a notebook small that only times large tensors.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def use(gpu: str = "auto") -> Device:
     NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     >>> _ = gpulab.use("auto")  # back to the default
     """
-    chosen = session.switch(gpu)
+    chosen = session.switch(gpu, max_value_bytes)
     # Only the script itself is __main__: a library that calls use() gives its users no warning.
     is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller
     if chosen.virtual is not None and session.shell is None and is_script:

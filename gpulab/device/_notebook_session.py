@@ -43,7 +43,7 @@ class NotebookSession:
             self.device = find("auto")
         return self.device
 
-    def switch(self, gpu: str) -> Device:
+    def switch(self, gpu: str, max_value_bytes: int) -> Device:
         """Choose the GPU of this name, and enter it in a notebook."""
         thread = threading.current_thread()
         if _ipython() is not None and thread is not threading.main_thread():
@@ -52,7 +52,8 @@ class NotebookSession:
                 "for the cells, which run on the main thread; call it in a cell, outside your "
                 "threads"
             )
-        device = find(gpu)  # first, because it may raise, and then nothing must have changed
+        # First, because it may raise, and then nothing must have changed.
+        device = find(gpu, max_value_bytes=max_value_bytes)
         self._replace(device)
         return device
 

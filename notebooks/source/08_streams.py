@@ -29,7 +29,7 @@ from gpulab.exercises import lesson_08 as lab
 from gpulab.exercises import machines
 from gpulab.exercises.lesson_08 import pipelines
 
-gpulab.use("auto")
+gpulab.use("auto", max_value_bytes=48 << 20)  # of large tensors only the times matter
 gpulab.explorers.machine_explorer("copy and kernel", challenge="hidden copy")
 
 # %% [markdown]
@@ -106,7 +106,7 @@ engines
 
 # %%
 N = 1 << 22  # 16 MiB of float32
-host_in, host_out = torch.empty(N).pin_memory(), torch.empty(N).pin_memory()
+host_in, host_out = torch.empty(2, N, pin_memory=True)
 gpu_in, gpu_out = torch.empty(2, N, device="cuda")
 
 

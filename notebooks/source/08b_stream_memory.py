@@ -165,7 +165,7 @@ heir.compare(next((name for name, at in asked.items() if at == made_in_side), "n
 # pins.)
 
 # %%
-data = TensorDataset(torch.randn(96, 1 << 18))
+data = TensorDataset(torch.empty(96, 1 << 18))
 loader = DataLoader(data, batch_size=8, pin_memory=True)
 
 

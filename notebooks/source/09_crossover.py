@@ -455,7 +455,7 @@ pays.compare("never crosses" if addition.crossing.kind == "never" else "crosses 
 # and yours over the link:
 
 # %%
-x, y = torch.rand(2, 1 << 24).pin_memory()
+x, y = torch.empty(2, 1 << 24, pin_memory=True)
 
 
 def add_there():

@@ -26,7 +26,7 @@ from gpulab.exercises import lesson_10 as lab
 from gpulab.explorers import roofline_explorer
 from gpulab.workloads import WORKLOADS
 
-gpulab.use("auto")
+gpulab.use("auto", max_value_bytes=8 << 20)  # of large tensors only the times matter
 
 # %% [markdown]
 # ## 1 Look first

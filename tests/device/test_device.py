@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import torch
 
 import gpulab
 from gpulab import device
-from gpulab.device import _in_use, _notebook_session, _probe
+from gpulab.device import Device, _in_use, _notebook_session, _probe
 from gpulab.device._probe import Obstacle
-from gpulab.errors import NoGpuError, UnknownNameError, UnsupportedVersionError
+from gpulab.errors import InvalidOptionError, NoGpuError, UnknownNameError, UnsupportedVersionError
 from gpulab.virtual import entered
 
 NO_GPU = Obstacle("torch 2.13.0 is a CPU build", "install a build for CUDA")
@@ -121,6 +122,17 @@ def test_only_an_unasked_virtual_gpu_stands_in() -> None:
     assert not gpulab.use("H200").stands_in
     assert not device.find("T4").stands_in
     assert gpulab.use("auto").stands_in
+
+
+@pytest.mark.parametrize("choose", [gpulab.use, device.find])
+def test_the_memory_for_values_is_chosen_with_the_gpu(choose: Callable[..., Device]) -> None:
+    """``max_value_bytes`` limits the values of the virtual GPU that is chosen; else 4 GiB."""
+    for gpu in ("auto", "T4"):
+        assert choose(gpu).virtual.machine.limits.max_bytes == 4 << 30  # type: ignore[union-attr]
+        small = choose(gpu, max_value_bytes=64 << 20).virtual
+        assert small.machine.limits.max_bytes == 64 << 20  # type: ignore[union-attr]
+    with pytest.raises(InvalidOptionError, match="max_value_bytes=-1; it must be"):
+        choose("auto", max_value_bytes=-1)
 
 
 def test_current_sees_a_gpu_entered_by_hand() -> None:

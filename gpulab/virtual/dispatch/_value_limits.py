@@ -17,7 +17,7 @@ _BYTES_PER_S = 10e9
 _RANDOM_BYTES_PER_S = 1e9
 # Tensors up to this size have values whatever the total, so that scalars and statistics, such as
 # the step counts of optimizers, have them in the largest programs, too.
-_ALWAYS_BYTES = 1 << 20
+_ALWAYS_BYTES = 4 << 20
 _TOO_MANY_ELEMENTS = MissingValues(
     "it is, or was computed from, a tensor of more elements than", "max_elements"
 )
@@ -29,6 +29,8 @@ _OPTIONS = {
     "max_bytes": "max_value_bytes",
     "budget_s": "value_budget_s",
 }
+# The functions whose option sets a limit; most are options of one alone.
+_SET_BY = {"max_bytes": "gpulab.use(...) or gpulab.virtual_gpu(...)"}
 
 
 def host_s(work: KernelWork, layouts: Iterable[TensorLayout], *, is_random: bool) -> float:
@@ -89,5 +91,5 @@ def explained(tensor: VirtualTensor, missing: MissingValues, limits: ValueLimits
     return (
         f"this {tensor.dtype} tensor of shape {tuple(tensor.shape)} has no values: {missing.why} "
         f"{option}={getattr(limits, missing.option)}; choose smaller sizes, or raise {option}= of "
-        "gpulab.virtual_gpu(...)"
+        f"{_SET_BY.get(missing.option, 'gpulab.virtual_gpu(...)')}"
     )

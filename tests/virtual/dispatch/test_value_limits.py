@@ -59,16 +59,16 @@ def test_expensive_results_have_no_values_and_name_the_operator() -> None:
 
 def test_memory_for_values_is_limited_and_small_tensors_still_fit() -> None:
     """Tensors beyond ``max_value_bytes`` have no values until others are freed."""
-    options = {"first_use": False, "max_value_bytes": 10 << 20}
+    options = {"first_use": False, "max_value_bytes": 20 << 20}
     with gpulab.virtual_gpu("H200", **options) as virtual:
-        held = [torch.empty(1 << 20, device="cuda") for _ in range(4)]
+        held = [torch.empty(1 << 21, device="cuda") for _ in range(4)]
         assert [tensor.has_values for tensor in held] == [True, True, False, False]
         assert no_values(lambda: held[2]) == (
             "this torch.int64 tensor of shape () has no values: all tensors with values together "
-            "would take more bytes than max_value_bytes=10485760; choose smaller sizes, or raise "
-            "max_value_bytes= of gpulab.virtual_gpu(...)"
+            "would take more bytes than max_value_bytes=20971520; choose smaller sizes, or raise "
+            "max_value_bytes= of gpulab.use(...) or gpulab.virtual_gpu(...)"
         )
-        assert torch.ones(4, device="cuda").sum().item() == 4
+        assert torch.ones(1 << 20, device="cuda").sum().item() == 1 << 20  # 4 MiB
         del held[0]
         held[1].zero_()  # a write to the whole tensor gives it values, now that there is room
         held[0].zero_()  # its bytes are counted already
