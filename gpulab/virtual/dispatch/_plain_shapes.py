@@ -42,6 +42,7 @@ def _equal(first: Any, second: Any) -> bool:
 # torch that uses another name, the real module is imported.
 _KNOWN: dict[str, dict[str, Any]] = {
     "sympy": {"Basic": _NoExpression},
+    "torch.utils._sympy.functions": {"Max": max},
     _SYMBOLIC_SHAPES: {
         **dict.fromkeys(
             (
