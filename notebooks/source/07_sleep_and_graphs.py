@@ -39,7 +39,7 @@ from gpulab import exercises, live, plots
 from gpulab.exercises import lesson_07 as lab
 
 # %load_ext gpulab
-gpulab.use("auto")
+gpulab.use("auto", max_value_bytes=24 << 20)  # of large tensors only the times matter
 gpulab.explorers.machine_explorer("small kernels")
 
 # %%
