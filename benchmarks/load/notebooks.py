@@ -147,10 +147,11 @@ async def _run_lessons(chosen: Sequence[Path]) -> None:
             async with kernel(folder) as started:
                 error = await started.run(lesson)
                 memory, cpu_s = started.memory, started.cpu_s
-            figures = (cpu_s, memory.pss, memory.highest_rss)
+            # RSS and not PSS, which is smaller while other processes share the libraries.
+            figures = (cpu_s, memory.rss, memory.highest_rss)
             rows.append([lesson.stem, *(f"{figure:.0f}" for figure in figures)])
             print(lesson.stem, error or "ran", flush=True)
-    headings = ("lesson", "CPU, s", "PSS at the end, MiB", "highest RSS, MiB")
+    headings = ("lesson", "CPU, s", "RSS at the end, MiB", "highest RSS, MiB")
     print(*padded_table(headings, rows), sep="\n")
 
 

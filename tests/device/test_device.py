@@ -128,9 +128,9 @@ def test_only_an_unasked_virtual_gpu_stands_in() -> None:
 def test_the_memory_for_values_is_chosen_with_the_gpu(choose: Callable[..., Device]) -> None:
     """``max_value_bytes`` limits the values of the virtual GPU that is chosen; else 4 GiB."""
     for gpu in ("auto", "T4"):
-        assert choose(gpu).virtual.machine.limits.max_bytes == 4 << 30  # type: ignore[union-attr]
+        assert choose(gpu).virtual.machine.limits.max_bytes == 4 << 30  # type: ignore[union-attr] # virtual
         small = choose(gpu, max_value_bytes=64 << 20).virtual
-        assert small.machine.limits.max_bytes == 64 << 20  # type: ignore[union-attr]
+        assert small.machine.limits.max_bytes == 64 << 20  # type: ignore[union-attr] # virtual
     with pytest.raises(InvalidOptionError, match="max_value_bytes=-1; it must be"):
         choose("auto", max_value_bytes=-1)
 
