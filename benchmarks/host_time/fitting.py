@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import lsq_linear
 
 import gpulab
-from benchmarks.host_time.reading import programs_of
+from benchmarks.host_time.reading import programs_of, read_times
 from gpulab.virtual.simulator import Host
 
 _COSTS = Path("gpulab/data/host.json")
@@ -86,13 +86,13 @@ class Counted:
     counts: Counter[str]
 
 
-def fit(times: Path, *, is_written: bool) -> str:
-    """Fit the costs to a file of times, and return a report of the costs and the errors.
+def fit(times: Sequence[Path], *, is_written: bool) -> str:
+    """Fit the costs to files of times, and return a report of the costs and the errors.
 
     The costs are written where the virtual GPU reads them if ``is_written``. Programs with
     recurrent layers are left out, because the host times of their kernels were set by hand.
     """
-    recorded = json.loads(times.read_text(encoding="utf-8"))
+    recorded = read_times(times)
     costs: dict[str, int] = json.loads(_COSTS.read_text(encoding="utf-8"))["costs_ns"]
     rows = [
         (title, usual_us(there), count_program(title, costs))
