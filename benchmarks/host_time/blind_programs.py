@@ -19,7 +19,7 @@ from gpulab.work import Work
 
 
 def clipped_wgan() -> Work:
-    """Train a Wasserstein GAN: the critic three times, with clipped weights, and the maker once."""
+    """Train a Wasserstein GAN: three steps of the critic, with clipped weights, and one more."""
     maker, critic = perceptron(32, 128, 128, 256), perceptron(256, 128, 128, 1)
     maker_steps = torch.optim.RMSprop(maker.parameters(), lr=5e-5)
     critic_steps = torch.optim.RMSprop(critic.parameters(), lr=5e-5)

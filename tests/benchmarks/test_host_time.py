@@ -15,11 +15,11 @@ def test_costs_are_found_again_from_programs_that_have_them() -> None:
     rows = []
     for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
         counts = Counter({"module": n_modules, "view": n_views})
-        host_us = 100 + n_modules * 9.0 + n_views * 2.0
-        rows.append((host_us, fitting.Counted(100.0, counts)))
+        host_us = 10 + n_modules * 2.1 + n_views * 1.45
+        rows.append((host_us, fitting.Counted(10.0, counts)))
     found = fitting.solve(rows)
-    assert found["module"] == pytest.approx(9_000, rel=0.01)
-    assert found["view"] == pytest.approx(2_000, rel=0.01)
+    assert found["module"] == pytest.approx(2_100, rel=0.01)
+    assert found["view"] == pytest.approx(1_450, rel=0.01)
     assert found["backward"] == fitting.EXPECTED["backward"][0]
 
 
