@@ -146,7 +146,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         task.draw = _drawing(call, is_captured=is_captured)
     # Only the race detector needs the accesses. Computing them takes a few µs for each launch.
     memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
-    machine.launch(task, work.launch_ns, memory_accesses)
+    launch_ns = work.launch_ns if work.before else plan.launch_ns
+    machine.launch(task, launch_ns, memory_accesses)
 
 
 def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:

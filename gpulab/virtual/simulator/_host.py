@@ -171,20 +171,20 @@ class Host:
                 self.charge("operator over lists")
             self.charge("tensor in a list", n_listed)
         elif operator is not self._operator or (self.n_backward and launch_ns):
-            self.charge(self._kind(launch_ns, n_new))
-            # An operator that takes long in a loop takes much longer with cold caches.
-            self.charge("cold microsecond", launch_ns // 1_000)
+            # One of these alone: they were fitted as kinds of operators, not as parts.
+            if not launch_ns:
+                self.charge("view")
+            else:
+                if self.n_backward:
+                    kind = "operator in backward"
+                elif n_new:
+                    kind = "recorded operator"
+                else:
+                    kind = "operator of an optimizer" if self.is_updating else "operator"
+                self.charge(kind)
+                # What takes long in a loop takes much longer with cold caches.
+                self.charge("cold microsecond", launch_ns // 1_000)
         self._operator = operator
-
-    def _kind(self, launch_ns: int, n_new: int) -> str:
-        """Return the kind of a cold operator. Kinds were fitted as wholes, not as parts."""
-        if not launch_ns:
-            return "view"
-        if self.n_backward:
-            return "operator in backward"
-        if n_new:
-            return "recorded operator"
-        return "operator of an optimizer" if self.is_updating else "operator"
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; the call itself takes a little of it."""
