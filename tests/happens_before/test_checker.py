@@ -563,7 +563,8 @@ def test_freed_memory_remembers_each_byte() -> None:
     """
     random = Random(0)
     for _ in range(150):
-        freed, table = FreedMemory(), {}
+        freed = FreedMemory()
+        table: dict[tuple[int, int], Any] = {}
         for name in range(20):
             stream = (random.choice((0, 0, 1)), random.choice((0, 0, 0, 1)))
             address = random.randrange(16)

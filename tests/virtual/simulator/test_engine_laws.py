@@ -53,15 +53,10 @@ def ready_ns(task: StreamTask, before: StreamTask | None, waited: list[StreamTas
     return max(times)
 
 
-@settings(max_examples=50)
-@given(PROGRAMS)
-def test_each_task_starts_as_early_as_it_may(program: list[Planned]) -> None:
-    """It waits for its launch, its stream, its events and its engine, and for nothing else."""
-    queue = EventQueue()
-    devices = [SimulatedDevice(H200, gaps=GAPS, event_queue=queue, index=at) for at in range(2)]
-    streams: list[SimulatedStream] = []
-    for device in devices:
-        streams += [*device.streams, device.add_stream(), device.add_stream()]
+def submitted(
+    program: list[Planned], streams: list[SimulatedStream], queue: EventQueue
+) -> tuple[list[StreamTask], list[list[StreamTask]]]:
+    """Submit a program; return its tasks, and for each of them those that it waits for."""
     tasks: list[StreamTask] = []
     waits: list[list[StreamTask]] = []
     now_ns = 0
@@ -79,10 +74,23 @@ def test_each_task_starts_as_early_as_it_may(program: list[Planned]) -> None:
             takes_room=planned.takes_room,
         )
         if planned.is_advanced:
-            devices[0].advance(now_ns)
+            queue.advance(now_ns)
         task.stream.device.submit(task, now_ns)
         tasks.append(task)
         waits.append(waited)
+    return tasks, waits
+
+
+@settings(max_examples=50)
+@given(PROGRAMS)
+def test_each_task_starts_as_early_as_it_may(program: list[Planned]) -> None:
+    """It waits for its launch, its stream, its events and its engine, and for nothing else."""
+    queue = EventQueue()
+    devices = [SimulatedDevice(H200, gaps=GAPS, event_queue=queue, index=at) for at in range(2)]
+    streams: list[SimulatedStream] = []
+    for device in devices:
+        streams += [*device.streams, device.add_stream(), device.add_stream()]
+    tasks, waits = submitted(program, streams, queue)
     for device in devices:
         device.drain_to(0)
     for task in tasks:
