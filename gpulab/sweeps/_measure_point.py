@@ -6,6 +6,7 @@ While a point is measured, a lock makes other sweeps wait for the same GPU or CP
 import contextlib
 import math
 import socket
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +14,13 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from gpulab import device, stats, timing
 from gpulab.device import outside
 from gpulab.disk import state_folder
 from gpulab.errors import DoesNotFitError, FlushMemoryError
-from gpulab.interrupts import ExitStack, contextmanager
+from gpulab.interrupts import ExitStack, contextmanager, step
 from gpulab.measurement import Measurement
 from gpulab.requirements import SECONDS, SHARE, instance_of
 from gpulab.sweeps import _host
@@ -32,6 +33,7 @@ from gpulab.workloads import Whole, Workload, workload
 
 TASK = instance_of(Task, "a Task, such as tasks_of() makes")
 _INDEX_BYTES = 8
+_LOCK_POLL_S = 0.02  # Ctrl-C is delivered between two tries
 _SEED = 0  # all points of a workload get the same random numbers
 
 
@@ -274,13 +276,35 @@ def device_lock(task: Task) -> Iterator[None]:
         return
     with ExitStack() as stack:
         try:
-            stack.enter_context(FileLock(lock_file(name)))
+            lock = FileLock(lock_file(name))
+            stack.enter_context(_released_at_end(lock))
+            # FileLock's own wait would be part of the step that enters it, which delays Ctrl-C.
+            while not _is_taken(lock):
+                time.sleep(_LOCK_POLL_S)
         except (OSError, NotImplementedError) as error:  # a network file system without locks
             warnings.warn(
                 f"{name} cannot be locked ({error}); run only one sweep at a time on this machine",
                 stacklevel=2,
             )
         yield
+
+
+@contextmanager
+def _released_at_end(lock: FileLock) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        lock.release()  # does nothing if the lock was never taken
+
+
+@step
+def _is_taken(lock: FileLock) -> bool:
+    """Take the lock if it is free, without waiting; return whether it was free."""
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    return True
 
 
 def lock_file(name: str) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import product
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -553,6 +554,55 @@ def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:
     assert _moved([written(comb)], -4, 8) == []
     (kept,) = _moved([written(extent((8,), (1,), 0, 1))], 0, 4)
     assert (kept.extent.start, kept.extent.stop) == (0, 4)
+
+
+def test_freed_memory_remembers_each_byte() -> None:
+    """Against a table of single bytes: a new block inherits the uses of its bytes, and no other.
+
+    A block for another stream shows that ``cudaFree`` came between, which ends whole blocks.
+    """
+    random = Random(0)
+    for _ in range(150):
+        freed = FreedMemory()
+        table: dict[tuple[int, int], Any] = {}
+        for name in range(20):
+            stream = (random.choice((0, 0, 1)), random.choice((0, 0, 0, 1)))
+            address = random.randrange(16)
+            block = Allocation(stream, address, random.randint(1, 8))
+            found = {
+                (past.name, address + byte)
+                for past in freed.claim(block)
+                for byte in range(past.extent.start, past.extent.stop)
+            }
+            assert found == claimed(table, block)
+            start = random.randrange(block.size_bytes)
+            view = Extent(start, random.randint(1, block.size_bytes - start))
+            past = written(view)
+            past.name = f"use {name}"
+            freed.keep(block, [past], {})
+            for byte in range(block.size_bytes):
+                names = {past.name} if view.start <= byte < view.stop else set()
+                table[stream[0], address + byte] = (name, stream), names
+
+
+def claimed(table: dict[tuple[int, int], Any], block: Allocation) -> set[tuple[str, int]]:
+    """Remove a block from a table of freed bytes; return the uses of its bytes."""
+    device, found = block.stream[0], set()
+    inside = range(block.address, block.stop)
+    met = {piece for (at, byte), (piece, _) in table.items() if at == device and byte in inside}
+    for key, (piece, names) in list(table.items()):
+        if key[0] != device or piece not in met:
+            continue
+        number, stream = piece
+        is_after = key[1] >= block.stop
+        if stream != block.stream:
+            del table[key]
+        elif key[1] in inside:
+            del table[key]
+            found |= {(name, key[1]) for name in names}
+        else:  # the parts before and after are blocks of their own now
+            table[key] = ((number, is_after), stream), names
+    return found
 
 
 def test_freed_blocks_are_swept_when_their_number_doubles(

@@ -1,5 +1,6 @@
 """Raise a MemoryError in the middle of chosen modules, as a system without memory would."""
 
+import gc
 import linecache
 import sys
 from collections.abc import Callable
@@ -28,6 +29,10 @@ def struck(at: int, work: Callable[[], object], modules: str | tuple[str, ...]) 
             raise MemoryError
         return trace
 
+    # Garbage of earlier tests would be freed inside the work, at a place that differs each time,
+    # and Python ignores an error there.
+    collects = gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         work()
@@ -35,6 +40,8 @@ def struck(at: int, work: Callable[[], object], modules: str | tuple[str, ...]) 
         return True
     finally:
         sys.settrace(None)
+        if collects:
+            gc.enable()
     return False
 
 

@@ -565,6 +565,29 @@ def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path
 # Interrupts
 
 
+def test_ctrl_c_ends_the_wait_for_another_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """While another sweep measures, Ctrl-C arrives at once and not when that sweep is done."""
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
+    before, presses = signal.getsignal(signal.SIGINT), []
+
+    def press(_duration_s: float) -> None:
+        assert len(presses) < 3  # delayed again and again
+        presses.append("Ctrl-C")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(_measure_point, "time", SimpleNamespace(sleep=press))
+    with (
+        FileLock(_measure_point.lock_file("cpu")),
+        pytest.raises(KeyboardInterrupt),
+        _measure_point.device_lock(Task("add", 64, on="cpu")),
+    ):
+        pytest.fail("two measure at a time")
+    assert (presses, signal.getsignal(signal.SIGINT)) == (["Ctrl-C"], before)
+    assert is_free("cpu")
+
+
 def interrupting(monkeypatch: pytest.MonkeyPatch, at: Task) -> None:
     """Raise SIGINT during one task."""
 

@@ -1,0 +1,28 @@
+"""What a machine does with a launch besides passing it on."""
+
+import pytest
+
+from gpulab.gpus import gpu
+from gpulab.happens_before import Checker, MemoryAccess, extent
+from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits, _machine
+
+ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
+
+
+@pytest.mark.parametrize(
+    ("checker", "accesses", "n_walks"),
+    [(None, (ACCESS,), 0), (Checker(), (), 0), (Checker(), (ACCESS,), 1)],
+)
+def test_the_stack_is_walked_for_the_race_detector_alone(
+    monkeypatch: pytest.MonkeyPatch,
+    checker: Checker | None,
+    accesses: tuple[MemoryAccess, ...],
+    n_walks: int,
+) -> None:
+    """The line of a launch is found only if the detector is on and memory is accessed."""
+    walks = []
+    monkeypatch.setattr(_machine, "user_site", lambda: walks.append(1) or ("train.py", 1))
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    machine.hazards = checker
+    machine.launch(StreamTask(Kind.KERNEL, machine.gpu.stream, name="add"), 0, accesses)
+    assert len(walks) == n_walks
