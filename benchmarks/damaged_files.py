@@ -11,8 +11,10 @@ The last columns are the most memory that Python used for one file, and the slow
 
 import argparse
 import codecs
+import contextlib
 import dataclasses
 import gzip
+import io
 import json
 import math
 import random
@@ -29,9 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.command_line import parser_of
-from gpulab import clocks, lessons, recordings, roofline, survey, sweeps
+from gpulab import clocks, course, exercises, lessons, recordings, roofline, survey, sweeps
 from gpulab.disk import growing
 from gpulab.errors import GpulabError
+from gpulab.exercises import journal
+from gpulab.exercises.journal import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.live import Trace
 from gpulab.measurement import Finding, Measurement
 from gpulab.serialization import Saved
@@ -127,6 +131,31 @@ _RECORDS: dict[str, Saved] = {
     ),
     "point": _POINTS[0],
 }
+_AT = "2026-11-20T12:00:00+00:00"
+_PROGRESS = (
+    Guess("01.submit-big", _AT, number=2e-3, unit="s", confidence="sure"),
+    Reveal("01.submit-big", _AT, "2 ms", size=1.5, is_right=True),
+    Guess("04.curve", _AT, strokes=(Stroke("yours", (1.0, 2.0), (3.0, 4.0)),)),
+    HintRead("01.hidden-sync", _AT),
+    Answer("01.hidden-sync", _AT, ok=True),
+    Reset(_AT, lesson="03"),
+)
+_COURSE_FILES = ("course.json", "marks/timing/ada.json")
+_SECRET, _TOKEN = "0123456789abcdef", "3bc49d2f2e1d77f9"
+_COURSE = {
+    "course.json": json.dumps({"schema": "gpulab.course/1", "token": _TOKEN, "labs": ["timing"]}),
+    "grader/secret": _SECRET,
+    "marks/timing/ada.json": json.dumps(
+        {
+            "student": "ada",
+            "problems": ["a cell was missing"],
+            "marks": [
+                {"question": "waits", "points": 1.5, "of": 2, "flag": "", "lines": []},
+                {"question": "bytes", "points": 0, "of": 1, "flag": "slow", "lines": ["30 s"]},
+            ],
+        }
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +223,33 @@ def _use_lessons(path: Path) -> object:
     return lessons.copy_lessons(path.parent)
 
 
+def _progress() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        own = journal.LearnerJournal(Path(folder))
+        for record in _PROGRESS:
+            own.add(record)
+        return Path(folder, journal.FILE_NAME).read_text("utf-8")
+
+
+def _use_progress(path: Path) -> object:
+    with contextlib.redirect_stderr(io.StringIO()):  # what a notebook says about a damaged line
+        found = exercises.progress_in(path.parent)
+        str(found), repr(found), exercises.page(found)
+        exercises.class_progress(path.parent)
+    return journal.read(path).records
+
+
+def _use_course(path: Path, *, place: str) -> object:
+    """Report on a course with one submission; the damaged file is the one at ``place``."""
+    folder = path.parent / "course"
+    for name, text in _COURSE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    (folder / "submitted" / "ada" / "timing").mkdir(parents=True, exist_ok=True)
+    (folder / place).write_bytes(path.read_bytes())
+    return course.report(folder)
+
+
 def _use_record(kind: type[Saved], path: Path) -> object:
     found = kind.from_json(path.read_bytes())
     str(found), repr(found)
@@ -236,7 +292,18 @@ def kinds() -> dict[str, Kind]:
             ".gpulab.json",
             _use_lessons,
         ),
+        "progress": Kind(
+            _progress(),
+            journal.FILE_NAME,
+            _use_progress,
+            # The notebook's output names the file; the error then says that no progress is there.
+            names_file=False,
+        ),
     }
+    for name in _COURSE_FILES:
+        # The damaged file is copied into a course, so an error has another path than this one.
+        use_course = partial(_use_course, place=name)
+        found[Path(name).name] = Kind(_COURSE[name], Path(name).name, use_course, names_file=False)
     for name, record in _RECORDS.items():
         use = partial(_use_record, type(record))
         found[name] = Kind(record.to_json(), f"{name}.json", use, names_file=False)

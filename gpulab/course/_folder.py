@@ -17,7 +17,7 @@ from gpulab.course._labs import lab_named
 from gpulab.course._question import Lab
 from gpulab.course._sandbox import SECRET_VARIABLE
 from gpulab.errors import CourseFolderError, DamagedDataError, GradingError
-from gpulab.serialization import parse_json
+from gpulab.serialization import parse_json, read_bytes
 
 DESCRIPTION = "course.json"
 GRADER, SECRET, MARKS = "grader", "secret", "marks"
@@ -151,10 +151,14 @@ def read_keys(path: Path) -> Mapping[str, Key]:
 
 def _token_in(path: Path) -> str:
     try:
-        described: Any = parse_json(path.read_bytes())
+        described: Any = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise CourseFolderError(
             f"{path.parent} is not a course; make one: gpulab course export --nbgrader FOLDER"
+        ) from None
+    except OSError as error:
+        raise CourseFolderError(
+            f"{path} cannot be read ({error.strerror}); put it back, or export the course again"
         ) from None
     except DamagedDataError as error:
         raise CourseFolderError(f"{path} is damaged: {error}; export the course again") from None
@@ -179,6 +183,10 @@ def _secret_of(path: Path) -> str:
         raise GradingError(
             f"the grader's secret cannot be read from {file} ({error.strerror}); put it back, or "
             f"set {SECRET_VARIABLE}"
+        ) from None
+    except UnicodeDecodeError:
+        raise GradingError(
+            f"the grader's secret in {file} is not text; put it back, or set {SECRET_VARIABLE}"
         ) from None
 
 

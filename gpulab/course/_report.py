@@ -8,7 +8,7 @@ from gpulab.course._confine import walls
 from gpulab.course._folder import MARKS, CourseFolder
 from gpulab.course._notebook import read_notebook
 from gpulab.errors import DamagedDataError
-from gpulab.serialization import parse_json
+from gpulab.serialization import parse_json, read_bytes
 
 
 def report(folder: Path) -> str:
@@ -50,27 +50,32 @@ def _submitted(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in (folder / "submitted").glob("*/*") if path.is_dir())
 
 
-def _lines_of(folder: Path, submission: Path) -> Iterator[str]:
+def _lines_of(folder: Path, submission: Path) -> list[str]:
     lab, student = submission.name, submission.parent.name
-    record = _record(folder / MARKS / lab / f"{student}.json")
-    if record is None:
-        yield f"{lab:<10}{student:<20}NOT GRADED: {_why_not(submission, lab)}"
-        return
+    path = folder / MARKS / lab / f"{student}.json"
+    try:
+        first, *rest = _graded(path)
+    except FileNotFoundError:
+        why = _why_not(submission, lab)
+    # Written by gpulab, but a disk or an editor can put any JSON there.
+    except (OSError, DamagedDataError, AttributeError, LookupError, TypeError, ValueError):
+        why = f"{path} cannot be read; run nbgrader autograde with --force"
+    else:
+        return [f"{lab:<10}{student:<20}{first}", *(f"{'':30}{line}" for line in rest)]
+    return [f"{lab:<10}{student:<20}NOT GRADED: {why}"]
+
+
+def _graded(path: Path) -> Iterator[str]:
+    """Yield the lines of a file of marks: the points, then flags and notes."""
+    record: Any = parse_json(read_bytes(path))
     marks = record["marks"]
     points, possible = (sum(mark[name] for mark in marks) for name in ("points", "of"))
     each = "  ".join(f"{mark['question']} {mark['points']:g}/{mark['of']}" for mark in marks)
-    yield f"{lab:<10}{student:<20}{points:g} of {possible}: {each}"
+    yield f"{points:g} of {possible}: {each}"
     for mark in marks:
         if mark["flag"]:
-            yield f"{'':30}{mark['question']}: {mark['flag']}: {mark['lines'][0]}"
-    yield from (f"{'':30}note: {problem}" for problem in record["problems"])
-
-
-def _record(path: Path) -> Any:  # noqa: ANN401  # JSON
-    try:
-        return parse_json(path.read_bytes())
-    except (FileNotFoundError, DamagedDataError):
-        return None
+            yield f"{mark['question']}: {mark['flag']}: {mark['lines'][0]}"
+    yield from (f"note: {problem}" for problem in record["problems"])
 
 
 def _why_not(submission: Path, lab: str) -> str:

@@ -106,3 +106,25 @@ def test_a_damaged_description_is_named(tmp_path: Path, content: str, message: s
     (tmp_path / "c" / "course.json").write_text(content)
     with pytest.raises(CourseFolderError, match=message):
         course.report(tmp_path / "c")
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+def test_files_of_a_course_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """Marks of any JSON, a secret that is not text, and a folder in a file's place are named."""
+    folder = tmp_path / "c"
+    course.export(folder)
+    (folder / "submitted" / "ada" / "timing").mkdir(parents=True)
+    marks = folder / "marks" / "timing" / "ada.json"
+    marks.parent.mkdir(parents=True)
+    for content in ("[]", "3", '{"marks": [3]}', '{"marks": []}', "{", "[" * 10_000):
+        marks.write_text(content)
+        assert f"ada                 NOT GRADED: {marks} cannot be read; run" in course.report(
+            folder
+        )
+    (folder / "grader" / "secret").write_bytes(b"\xff\xfe")
+    with pytest.raises(GradingError, match="is not text; put it back, or set"):
+        course.report(folder)
+    (folder / "course.json").unlink()
+    (folder / "course.json").mkdir()
+    with pytest.raises(CourseFolderError, match=r"course\.json cannot be read \("):
+        course.report(folder)
