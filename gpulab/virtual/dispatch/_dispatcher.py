@@ -13,7 +13,6 @@ from gpulab.torch_private import (
     check_errors,
     conj_view,
     efficient_zero_tensor,
-    in_derivative,
     neg_view,
     pack_padded_sequence,
     pad_packed_sequence,
@@ -311,10 +310,9 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     non_blocking = bool(kwargs.get("non_blocking", False))
     memory_format = kwargs.get("memory_format")
     if not isinstance(source, VirtualTensor):
-        # To C++ a virtual tensor is a meta tensor, so autograd asks for meta where it would ask
-        # for cuda.
-        is_gradient = device is not None and device.type == "meta" and in_derivative()
-        if is_gradient or (device is not None and device.type == "cuda"):
+        # To C++ a virtual tensor is a meta tensor, so autograd and losses ask for meta where they
+        # would ask for cuda. What a program itself moves to meta does not come here.
+        if device is not None and device.type in {"cuda", "meta"}:
             gpu = gpu_of([], device, func, args)
             if non_blocking and dtype != source.dtype:
                 on_gpu = _as_it_is(source, gpu, memory_format)
