@@ -20,8 +20,8 @@ _NS = 1e9
 # estimate that reads no clock.
 _FEWEST_ROUNDS, _MOST_ROUNDS = 50, 500
 _CHECKED_AFTER_S = 0.1
-# If the GPU is slower than the host, the loop runs faster until the launch queue is full. So with a
-# longer backlog that does not fill the queue, only long loops are shortened.
+# If the GPU is slower than the host, the loop runs faster until the launch queue is full. So with
+# a longer backlog that does not fill the queue, only long loops are shortened.
 _SHORT_BACKLOG, _LONG_LOOP = 50, 20_000
 # Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
