@@ -47,7 +47,7 @@ def _shortened(plain: Timing, host: Host) -> Timing:
         if not is_owner() or not _is_chosen(self, number):
             return plain(self, number)
         taken_s, n_left = 0.0, number
-        n_rounds = _rounds(self)
+        n_rounds = _rounds(self, number)
         few = max(1, n_rounds // 100)
         # The first part may contain first-use costs and the filling of the launch queue, so the
         # rest is computed from the last part alone.
@@ -60,6 +60,7 @@ def _shortened(plain: Timing, host: Host) -> Timing:
             is_steady = abs(_n_pending(host) - n_before) <= few
             is_full = n_before >= host.costs.queue_depth - few
             if is_steady and (n_before <= _SHORT_BACKLOG or is_full or number >= _LONG_LOOP):
+                self._steady = number
                 rest_s = part_s / n_rounds * n_left
                 host.spend(round(rest_s * _NS))
                 return taken_s + rest_s
@@ -83,12 +84,15 @@ def _is_chosen(timer: Any, number: int) -> bool:
     return True
 
 
-def _rounds(timer: Any) -> int:
+def _rounds(timer: Any, number: int) -> int:
     """Return after how many rounds a loop is checked."""
     # The timer's first call has one round, so the estimate is there when a loop is long.
     real_s = vars(timer).get("_real_s", 0.0)
     wanted = round(_CHECKED_AFTER_S / real_s) if real_s else _MOST_ROUNDS
-    return min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, wanted))
+    n_rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, wanted))
+    # Timers run a loop of the same length several times. If it was steady once, fewer rounds show
+    # that it still is.
+    return n_rounds // 5 if vars(timer).get("_steady") == number else n_rounds
 
 
 def _n_pending(host: Host) -> int:

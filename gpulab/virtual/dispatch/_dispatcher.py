@@ -36,14 +36,14 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     run_data_dependent,
     selects_by_mask,
 )
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
+from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.kernels import tf32_allowed
 from gpulab.virtual.simulator import SimulatedGpu, active
