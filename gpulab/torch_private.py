@@ -68,6 +68,8 @@ script_operators: Any = torch.jit._builtins._get_builtin_table
 # The next two serve torch.set_default_device and `with torch.device(...)`.
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
+_is_wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor
+_unwrapped: Any = torch._C._functorch.get_unwrapped
 CheckpointHooks: Any = torch.utils.checkpoint._checkpoint_hook
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
@@ -252,14 +254,20 @@ def address_of(generator: torch.Generator) -> int:
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
 
 
-def in_derivative() -> bool:
-    """Return whether autograd is computing derivatives now, in backward or in forward mode.
+def innermost(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor inside the wrappers of ``torch.func``, or the tensor itself.
 
-    >>> in_derivative()
-    False
+    Examples
+    --------
+    >>> import torch
+    >>> seen = []
+    >>> doubled = torch.func.vmap(lambda row: seen.append(innermost(row).shape) or 2 * row)
+    >>> doubled(torch.ones(3, 2)).shape, seen
+    (torch.Size([3, 2]), [torch.Size([3, 2])])
     """
-    forward: Any = torch.autograd.forward_ad
-    return autograd_node() is not None or forward._current_level >= 0
+    while _is_wrapped(tensor):
+        tensor = _unwrapped(tensor)
+    return tensor
 
 
 def default_device_context() -> Any:  # noqa: ANN401 # it has no public type

@@ -16,12 +16,12 @@ from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 
 _NS = 1e9
-# After this many rounds the loop is checked again.
-_N_ROUNDS = 500
-# A loop is steady if the number of pending launches has changed by at most this many since then.
-_FEW = _N_ROUNDS // 100
-# If the GPU is slower than the host, the loop runs faster until the launch queue (1,022 launches)
-# is full. So with a long backlog only long loops are shortened.
+# After this many rounds the loop is checked again: as many as take about 0.1 s of real time, by an
+# estimate that reads no clock.
+_FEWEST_ROUNDS, _MOST_ROUNDS = 50, 500
+_CHECKED_AFTER_S = 0.1
+# If the GPU is slower than the host, the loop runs faster until the launch queue is full. So with
+# a longer backlog that does not fill the queue, only long loops are shortened.
 _SHORT_BACKLOG, _LONG_LOOP = 50, 20_000
 # Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
@@ -47,19 +47,27 @@ def _shortened(plain: Timing, host: Host) -> Timing:
         if not is_owner() or not _is_chosen(self, number):
             return plain(self, number)
         taken_s, n_left = 0.0, number
+        n_rounds = _rounds(self, number)
+        few = max(1, n_rounds // 100)
         # The first part may contain first-use costs and the filling of the launch queue, so the
         # rest is computed from the last part alone.
-        while n_left > 2 * _N_ROUNDS:
+        while n_left > 2 * n_rounds:
             n_before = _n_pending(host)
             # In parts by the timer's own method, so that its setup and its clock stay in use.
-            part_s = plain(self, _N_ROUNDS)
-            taken_s, n_left = taken_s + part_s, n_left - _N_ROUNDS
-            is_steady = abs(_n_pending(host) - n_before) <= _FEW
-            if is_steady and (n_before <= _SHORT_BACKLOG or number >= _LONG_LOOP):
-                rest_s = part_s / _N_ROUNDS * n_left
+            part_s = plain(self, n_rounds)
+            taken_s, n_left = taken_s + part_s, n_left - n_rounds
+            # Steady if the number of pending launches is about the same as before this part.
+            is_steady = abs(_n_pending(host) - n_before) <= few
+            is_full = n_before >= host.costs.queue_depth - few
+            if is_steady and (n_before <= _SHORT_BACKLOG or is_full or number >= _LONG_LOOP):
+                self._steady = number
+                rest_s = part_s / n_rounds * n_left
                 host.spend(round(rest_s * _NS))
                 return taken_s + rest_s
-        return taken_s + plain(self, n_left)
+        before_s = host.estimated_real_s
+        taken_s += plain(self, n_left)
+        self._real_s = (host.estimated_real_s - before_s) / max(1, n_left)
+        return taken_s
 
     return shortened
 
@@ -74,6 +82,17 @@ def _is_chosen(timer: Any, number: int) -> bool:
         return False
     timer._reached = max(reached, number)  # noqa: SLF001 # ours
     return True
+
+
+def _rounds(timer: Any, number: int) -> int:
+    """Return after how many rounds a loop is checked."""
+    # The timer's first call has one round, so the estimate is there when a loop is long.
+    real_s = vars(timer).get("_real_s", 0.0)
+    wanted = round(_CHECKED_AFTER_S / real_s) if real_s else _MOST_ROUNDS
+    n_rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, wanted))
+    # Timers run a loop of the same length several times. If it was steady once, fewer rounds show
+    # that it still is.
+    return n_rounds // 5 if vars(timer).get("_steady") == number else n_rounds
 
 
 def _n_pending(host: Host) -> int:

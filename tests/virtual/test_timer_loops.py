@@ -37,6 +37,28 @@ def test_a_long_loop_that_the_timer_chose_is_cut(
     assert taken_s / 100_000 == pytest.approx(plain_s, rel=0.15 if is_held_back else 0.01)
 
 
+def test_a_loop_with_a_full_launch_queue_is_cut() -> None:
+    """A loop that a full launch queue holds back is cut off, and takes the time of its kernels."""
+    n_calls = 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        x = torch.empty(1 << 27, device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            x.add(1)
+
+        timer = timeit.Timer(work)
+        for number in (1, 10, 100, 1_000):
+            timer.timeit(number)
+        n_calls = 0
+        taken_s = timer.timeit(10_000) / 10_000
+        torch.cuda.synchronize()
+        assert n_calls < 2_000
+        kernel_ns = gpu.machine.gpu.device.records()[-1]
+    assert taken_s == pytest.approx((kernel_ns.end_ns - kernel_ns.start_ns) * 1e-9, rel=0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[3_000], [1, 3_000], [1, 10, 3_000]])
 def test_a_number_that_the_program_chose_is_run(numbers: list[int]) -> None:

@@ -101,6 +101,45 @@ def test_an_operation_gives_the_values_of_the_cpu(name: str) -> None:
     torch.testing.assert_close(on_host, expected)
 
 
+MAPPED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "to the type of another": lambda row: (row > 0).sum().to(row),
+    "to its own device": lambda row: row.to(row.device) * 2,
+    "to the GPU": lambda row: row.cuda() * row.to("cuda"),
+    "made on its device": lambda row: row + torch.arange(4, device=row.device),
+    "asked for its device": lambda row: row * float(row.is_cuda and not row.is_meta),
+    "its number": lambda row: row + row.get_device(),
+    "mean loss": lambda row: torch.nn.functional.cross_entropy(row, row.argmax()),
+}
+ON_HOST = {"to the GPU", "asked for its device", "its number"}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", MAPPED)
+def test_functions_inside_torch_func_see_the_gpu(name: str) -> None:
+    """Inside ``vmap`` and ``grad`` a tensor is on the GPU, and has the values of a loop."""
+    work, rows = MAPPED[name], torch.linspace(-1, 2, 12, device="cuda").view(3, 4)
+    mapped = torch.func.vmap(work)(rows)
+    assert mapped.device == torch.device("cuda:0")
+    torch.testing.assert_close(mapped, torch.stack([work(row) for row in rows]))
+    gradient = torch.func.vmap(torch.func.grad(lambda row: (work(row) * row).sum()))(rows)
+    if name not in ON_HOST:
+        on_host = torch.func.vmap(torch.func.grad(lambda row: (work(row) * row).sum()))(rows.cpu())
+        torch.testing.assert_close(gradient.cpu(), on_host)
+
+
+def test_ctc_loss_takes_lengths_of_the_host_or_the_gpu() -> None:
+    """The lengths of ``ctc_loss`` may be on the host, as PyTorch's own examples have them."""
+    torch.manual_seed(0)
+    scores, targets = torch.randn(6, 2, 5).log_softmax(2), torch.tensor([[1, 2], [2, 3]])
+    lengths = torch.tensor([6, 5]), torch.tensor([2, 1])
+    expected = torch.nn.functional.ctc_loss(scores, targets, *lengths)
+    with gpulab.virtual_gpu("H200"):
+        on_gpu = scores.cuda(), targets.cuda()
+        for given in (lengths, [item.cuda() for item in lengths]):
+            found = torch.nn.functional.ctc_loss(*on_gpu, *given)
+            torch.testing.assert_close(found.cpu(), expected)
+
+
 @pytest.mark.usefixtures("gpu")
 def test_half_precision_keeps_its_type() -> None:
     """A matmul of halves is a half, as accurate as float32 arithmetic rounded at the end."""

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from gpulab.virtual.dispatch._copies import require_values
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._plans import has_complex
 from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap

@@ -3,8 +3,8 @@
 A program that reads too early therefore reads the old values, as it does on a CUDA GPU.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -67,14 +67,10 @@ class DeferredValues:
             # The generator has already given the seed of this launch.
             args, kwargs = without_generator(operator.func, args, kwargs)
         self._operator = operator
-        self._is_complex = has_complex(args)
+        self._is_complex = plan.is_complex
         # References, because a pending kernel must not keep memory that the program has dropped.
         self._args = [_to_references(arg) for arg in args]
-        self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
-        # The values are computed on the CPU, whatever device the call names.
-        self._kwargs.pop("pin_memory", None)
-        if "device" in self._kwargs:
-            self._kwargs["device"] = _CPU
+        self._kwargs = _on_the_host(kwargs) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
             for item, by in zip(results, plan.results, strict=True)
@@ -111,7 +107,10 @@ class DeferredValues:
         # Without this, the operators below would be launched as kernels of the program.
         guard = disable_dispatch()
         try:
-            with conjugating_lazily() if self._is_complex else nullcontext():
+            if self._is_complex:
+                with conjugating_lazily():
+                    self._compute(seed)
+            else:
                 self._compute(seed)
         except Exception as error:
             # The error appears on a later line that waits, as an assertion in a CUDA kernel does.
@@ -138,7 +137,9 @@ class DeferredValues:
     def _call(self) -> Any:
         """Run the operator on the CPU; some half-precision operators run in float32."""
         args = [_to_views(arg) for arg in self._args]
-        kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
+        kwargs = self._kwargs
+        if kwargs:
+            kwargs = {name: _to_views(arg) for name, arg in kwargs.items()}
         if self._operator.out_names:
             return self._call_with_out(args, kwargs)
         if self._operator.name not in _WIDENED:
@@ -201,11 +202,6 @@ def conjugating_lazily() -> Iterator[None]:
             exclude_key_from_here(key, True)  # noqa: FBT003 # as above
 
 
-def has_complex(args: Iterable[Any]) -> bool:
-    """Return whether one of an operator's arguments is a complex tensor."""
-    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
-
-
 def note_origin(error: Exception, what: str) -> None:
     """Add a note to an error: it comes from ``what``, not from the line that waits."""
     error.add_note(f"The error comes from {what}, which was launched earlier.")
@@ -236,6 +232,14 @@ def _seeded(seed: int) -> Iterator[None]:
         yield
     finally:
         torch.set_rng_state(before)
+
+
+def _on_the_host(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a call for its computation on the CPU, whatever device they name."""
+    options = {name: _to_references(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+    if "device" in options:
+        options["device"] = _CPU
+    return options
 
 
 def _widen(arg: Any) -> Any:

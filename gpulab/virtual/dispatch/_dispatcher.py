@@ -13,7 +13,6 @@ from gpulab.torch_private import (
     check_errors,
     conj_view,
     efficient_zero_tensor,
-    in_derivative,
     neg_view,
     pack_padded_sequence,
     pad_packed_sequence,
@@ -37,14 +36,14 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     run_data_dependent,
     selects_by_mask,
 )
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
+from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.kernels import tf32_allowed
 from gpulab.virtual.simulator import SimulatedGpu, active
@@ -314,10 +313,9 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     non_blocking = bool(kwargs.get("non_blocking", False))
     memory_format = kwargs.get("memory_format")
     if not isinstance(source, VirtualTensor):
-        # To C++ a virtual tensor is a meta tensor, so autograd asks for meta where it would ask
-        # for cuda.
-        is_gradient = device is not None and device.type == "meta" and in_derivative()
-        if is_gradient or (device is not None and device.type == "cuda"):
+        # To C++ a virtual tensor is a meta tensor, so autograd and losses ask for meta where they
+        # would ask for cuda. What a program itself moves to meta does not come here.
+        if device is not None and device.type in {"cuda", "meta"}:
             gpu = gpu_of([], device, func, args)
             if non_blocking and dtype != source.dtype:
                 on_gpu = _as_it_is(source, gpu, memory_format)

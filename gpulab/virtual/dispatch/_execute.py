@@ -36,6 +36,8 @@ from gpulab.virtual.simulator import (
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
 
+# About how long it takes to simulate an operator with values.
+_SIMULATED_S = 50e-6
 # The operator by which a GradScaler finds out whether a gradient overflowed.
 _FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 
@@ -114,6 +116,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     missing: MissingValues | None,
 ) -> None:
     tensors = call.tensors
+    machine.host.estimated_real_s += plan.host_s + _SIMULATED_S
     read = [tensors[i] for i in plan.reads]
     changed = [tensors[i] for i in plan.writes]
     written = changed + [results[i] for i in plan.new_results]

@@ -4,7 +4,7 @@ The key of a plan is the operator, the layouts of its tensors and its other argu
 plan, the operator runs on meta tensors, which takes 0.1 to 0.6 ms; a lookup takes a few µs.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -122,6 +122,8 @@ class ExecutionPlan:
         What the kernels do; None if none is launched.
     launch_ns
         Host time of all their launches, in nanoseconds.
+    is_complex
+        Whether an argument is complex.
     host_s
         Estimated time in seconds that the host takes to compute the values.
     too_slow
@@ -137,6 +139,7 @@ class ExecutionPlan:
     reshaped: tuple[Reshaped, ...]
     work: KernelWork | None
     launch_ns: int
+    is_complex: bool
     host_s: float
     too_slow: MissingValues
 
@@ -212,9 +215,15 @@ def _make_plan(
         reshaped,
         work,
         launch_ns,
+        has_complex(args),
         duration_s,
         too_slow(str(func), duration_s),
     )
+
+
+def has_complex(args: Iterable[Any]) -> bool:
+    """Return whether one of an operator's arguments is a complex tensor."""
+    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
 def _reshaped(

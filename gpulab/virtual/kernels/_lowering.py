@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import flop_formulas, has_kernel
+from gpulab.torch_private import flash_attention_for_cpu, flop_formulas, has_kernel
 from gpulab.virtual.kernels._coordinates import surface_point_of
 from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, elementwise
 from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
@@ -148,7 +148,9 @@ def is_random(func: Any) -> bool:
     >>> is_random(torch.ops.aten.native_dropout.default)
     True
     """
-    return torch.Tag.nondeterministic_seeded in func.tags
+    # The CPU's attention operator has the tag, but accepts no dropout.
+    is_tagged = torch.Tag.nondeterministic_seeded in func.tags
+    return is_tagged and func.overloadpacket is not flash_attention_for_cpu
 
 
 def _arithmetic(name: str, dtype: torch.dtype) -> str:

@@ -1,6 +1,6 @@
 """``Tensor.to``, ``cuda``, ``pin_memory`` and related methods on the virtual GPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from typing import Any
 
@@ -12,6 +12,7 @@ from gpulab.torch_private import (
     ScriptModule,
     device_constructors,
     disable_dispatch,
+    innermost,
     parse_to,
     script_module,
 )
@@ -23,31 +24,63 @@ from gpulab.virtual.patches._unsupported import require_dense
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
-# These accept a device as a number. C++ would then look for an accelerator that this build of
-# PyTorch supports, so the number is converted to a device first.
-_FACTORIES = (
-    *("empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange"),
-    *("linspace", "logspace", "eye", "empty_strided", "normal"),
-    *("empty_like", "zeros_like", "ones_like", "full_like"),
-    *("rand_like", "randn_like", "randint_like"),
-)
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
 
-# PyTorch caches its set of factories on the first call of this function. The call is made here, so
-# that the set contains PyTorch's functions and not the replacements below.
-device_constructors()
+# These accept a device as a number. C++ would then look for an accelerator that this build of
+# PyTorch supports, so the number is converted to a device first. PyTorch's own set contains the
+# functions that follow the default device; three are replaced by ``_factories``, and those for
+# sparse and quantized tensors are refused.
+# PyTorch caches its set on the first call of this function. The call is made here, so that the set
+# contains PyTorch's functions and not the replacements below.
+_FACTORIES = {"normal"} | {
+    name
+    for name in (str(function.__name__) for function in device_constructors())
+    if hasattr(torch, name)
+    and name not in {"tensor", "as_tensor", "asarray", "empty_quantized"}
+    and not name.startswith("sparse_")
+}
+_OF_FFT = ("fftfreq", "rfftfreq")
+# These use the device of their tensor and not the default device.
+_LIKE = tuple(name for name in dir(torch) if name.endswith("_like"))
+_DEVICE_ATTRIBUTES = ("device", "is_cuda", "is_cpu", "is_meta")
+_METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros")
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replaced methods and functions, by module or class."""
-    factories = {name: _factory(machine, name, getattr(torch, name)) for name in _FACTORIES}
+
+    def factories(owner: Any, names: Iterable[str], *, follows_default: bool) -> dict[str, Any]:
+        return {
+            name: _factory(machine, getattr(owner, name), follows_default=follows_default)
+            for name in names
+        }
+
+    methods = factories(torch.Tensor, _METHODS, follows_default=False)
     return [
-        (torch.Tensor, {**_moves(machine), **_host_access(machine)}),
+        (torch.Tensor, {**_moves(machine), **_host_access(machine), **methods}),
+        (torch.Tensor, {name: _of_innermost(name) for name in _DEVICE_ATTRIBUTES}),
         (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
-        (torch, factories),
+        (torch, factories(torch, _FACTORIES, follows_default=True)),
+        (torch, factories(torch, _LIKE, follows_default=False)),
+        (torch.fft, factories(torch.fft, _OF_FFT, follows_default=True)),
         (torch.linalg, {"matrix_rank": _filling_out(torch.linalg.matrix_rank)}),
+        (torch, {"ctc_loss": _reading_lengths(torch.ctc_loss)}),
         (torch.jit, {"load": _loading_scripted(machine, torch.jit.load)}),
     ]
+
+
+def _of_innermost(name: str) -> property:
+    """Return an attribute that looks through the wrappers of ``torch.func``.
+
+    A wrapper of a virtual tensor is a tensor of C++, which would answer as for a meta tensor.
+    """
+    original = getattr(torch.Tensor, name)
+
+    def get(self: torch.Tensor) -> Any:
+        inner = innermost(self)
+        return original.__get__(self) if inner is self else getattr(inner, name)
+
+    return property(get)
 
 
 def _in_place(apply: Any) -> Any:
@@ -125,9 +158,10 @@ def _moves(machine: Machine) -> dict[str, Any]:
             raise NotImplementedError(_NO_DATA)
         dtype = options.pop("dtype") or self.dtype
         index = index_of(device, machine)
-        if not isinstance(self, VirtualTensor):
+        inner = innermost(self)
+        if not isinstance(inner, VirtualTensor):
             return original(self, cuda_device(index), dtype, **options)
-        if self.storage_block.gpu.index == index:
+        if inner.storage_block.gpu.index == index:
             return original(self, dtype, **options)
         # To C++ both GPUs are meta, so its own derivative of the copy would leave the gradient on
         # the wrong GPU.
@@ -144,7 +178,13 @@ def _moves(machine: Machine) -> dict[str, Any]:
         target = cuda_device(index_of("cuda" if device is None else device, machine))
         return to(self, target, non_blocking=non_blocking, memory_format=memory_format)
 
-    return {"to": to, "cuda": cuda}
+    numbered_device = torch.Tensor.get_device
+
+    def get_device(self: torch.Tensor) -> int:
+        inner = innermost(self)
+        return numbered_device(self) if inner is self else inner.get_device()
+
+    return {"to": to, "cuda": cuda, "get_device": get_device}
 
 
 def _parse_to(
@@ -214,10 +254,7 @@ def _host_access(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _factory(machine: Machine, name: str, original: Any) -> Any:
-    # A function such as ones_like() uses the device of its tensor, not the default device.
-    follows_default = not name.endswith("_like")
-
+def _factory(machine: Machine, original: Any, *, follows_default: bool) -> Any:
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = kwargs.get("device")
@@ -261,6 +298,29 @@ def _filling_out(original: Any) -> Any:
         return result if out is None else out.resize_(result.shape).copy_(result)
 
     return filled
+
+
+def _reading_lengths(original: Any) -> Any:
+    """Return a ``torch.ctc_loss`` that reads the lengths on the host, as it does on CUDA."""
+    # For a tensor subclass, PyTorch's C++ takes another way, which refuses lengths on the host.
+
+    @wraps(original)
+    def loss(
+        log_probs: torch.Tensor,
+        targets: torch.Tensor,
+        input_lengths: Any,
+        target_lengths: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if isinstance(log_probs, VirtualTensor):
+            lengths = (input_lengths, target_lengths)
+            input_lengths, target_lengths = [
+                item.tolist() if isinstance(item, torch.Tensor) else item for item in lengths
+            ]
+        return original(log_probs, targets, input_lengths, target_lengths, *args, **kwargs)
+
+    return loss
 
 
 def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:

@@ -92,6 +92,8 @@ class Host:
         Whether first-use costs are charged.
     n_backward
         How many backward passes are running, one inside the other.
+    estimated_real_s
+        About how long the simulation has taken in real time, without reading a clock.
     is_free
         Whether calls take no time now, because a library does their work in another way.
     is_updating
@@ -121,6 +123,7 @@ class Host:
         self.n_backward = 0
         self.is_free = False
         self.is_updating = False
+        self.estimated_real_s = 0.0
         self._loaded: set[object] = set()
         self._fitted_ns = fitted_costs()
         self._operator: object = None

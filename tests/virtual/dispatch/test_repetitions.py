@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from torch.nn import functional
 
 import gpulab
 from gpulab.virtual.dispatch import _deferred_values as deferred
@@ -54,6 +55,9 @@ def settle(work: Callable[[], object], n_calls: int = 20) -> None:
         lambda x, y, _out: torch._foreach_add([x, y], [y, x]),
         lambda x, y, _out: torch.cat([x, y]),
         lambda x, _y, _out: x[1:, ::2].exp(),
+        lambda x, y, _out: functional.scaled_dot_product_attention(
+            *[x[None, None]] * 2, y[None, None]
+        ),
     ],
 )
 def test_a_loop_computes_its_values_once(

@@ -161,6 +161,8 @@ ON_META: dict[str, Callable[[], torch.Tensor]] = {
     "moved from the host": lambda: torch.ones(3).to("meta"),
     "moved from the GPU": lambda: torch.ones(3, device="cuda").to("meta"),
     "parameters": lambda: torch.nn.Linear(2, 2, device="meta").weight,
+    "by a method": lambda: torch.ones(3, device="cuda").new_empty(3, device="meta"),
+    "a window": lambda: torch.hann_window(3, device="meta"),
     "what is computed with it": lambda: torch.ones(3, device="meta") * 2 + 1,
 }
 
@@ -189,3 +191,25 @@ def test_a_meta_tensor_cannot_be_copied_to_the_gpu() -> None:
     with gpulab.virtual_gpu("H200"), pytest.raises(NotImplementedError) as raised:
         torch.ones(3, device="meta").to("cuda")
     assert str(raised.value) == "Cannot copy out of meta tensor; no data!"
+
+
+BY_NUMBER: dict[str, Callable[[], torch.Tensor]] = {
+    "ones": lambda: torch.ones(3, device=0),
+    "a window": lambda: torch.hann_window(4, device=0),
+    "frequencies": lambda: torch.fft.fftfreq(4, device=0),
+    "indices": lambda: torch.tril_indices(2, 2, device=0),
+    "a scalar": lambda: torch.scalar_tensor(1.0, device=0),
+    "permuted": lambda: torch.empty_permuted((2,), (0,), device=0),
+    "drawn": lambda: torch.normal(0.0, 1.0, (3,), device=0),
+    "like another": lambda: torch.zeros_like(torch.ones(3), device=0),
+    "by a method": lambda: torch.ones(3).new_zeros(3, device=0),
+    "by another method": lambda: torch.ones(3, device="cuda").new_full((2,), 1.0, device=0),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_every_factory_takes_the_number_of_a_device() -> None:
+    """``device=0`` is the first GPU for each function and method that makes a tensor."""
+    assert {name: str(make().device) for name, make in BY_NUMBER.items()} == dict.fromkeys(
+        BY_NUMBER, "cuda:0"
+    )
