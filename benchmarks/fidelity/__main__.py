@@ -92,7 +92,7 @@ def _add_sample(commands: "Commands") -> None:
     sample.add_argument("--out", type=Path, default=Path("dense.json"))
     sample.add_argument("--virtual", action="store_true", help="try it on the virtual H200")
     sample.add_argument("--max-time", type=float, default=130.0, help="start nothing after (s)")
-    sample.add_argument("--draw", choices=("dense", "focused"), default="dense")
+    sample.add_argument("--draw", choices=("dense", "focused", "wide"), default="dense")
     sample.set_defaults(command=_sample)
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.common.device_records import duration_us, is_spin, profiled, short_name
 from benchmarks.common.wall_time import wall_s
 from benchmarks.fidelity.bench import spin
 from benchmarks.fidelity.dense import dense, focused
 from benchmarks.fidelity.readings import provenance
+from benchmarks.fidelity.wide import wide
 from benchmarks.fidelity.workload import Workload
 from gpulab.profiling import ActivityRecord
 from gpulab.work import Work
@@ -30,7 +31,7 @@ _SHORT_S, _LONG_S = 0.4e-3, 4e-3
 _N_SAMPLES = ((7, 5), (5, 3), (3, 2))  # hot and cold, for short, middling and long calls
 _N_HOST_CALLS = 8
 _WRITE_EVERY = 10
-_DRAWS = {"dense": dense, "focused": focused}
+_DRAWS = {"dense": dense, "focused": focused, "wide": wide}
 
 
 @dataclass(slots=True)
@@ -112,6 +113,14 @@ def evaluate(items: list[Item], records: list[ActivityRecord]) -> None:
         item.found["hot_us"] = _total(hot)
         item.found["cold_us"] = _total(cold)
         item.found["n_kernels"] = n_kernels
+        item.found["kernels"] = _names(hot[0])
+
+
+def _names(records: list[ActivityRecord]) -> str:
+    """Return the names of the kernels in their order; the number of a name that repeats."""
+    runs = itertools.groupby(short_name(record.name) for record in records)
+    counted = ((name, len(list(run))) for name, run in runs)
+    return " | ".join(name if n == 1 else f"{n} x {name}" for name, n in counted)
 
 
 def _total(parts: list[list[ActivityRecord]]) -> float:
@@ -181,8 +190,11 @@ def _row(item: Item) -> dict[str, Any]:
 def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]]) -> None:
     """Write the recording: for each function its parameters' names, then a line for each call."""
     groups: dict[str, list[dict[str, Any]]] = {}
+    # Each sequence of kernels once; the rows have its number.
+    kernels: dict[str, int] = {}
     for row in rows:
         if "failed" not in row:
+            row["kernels_at"] = kernels.setdefault(row["kernels"], len(kernels))
             groups.setdefault(row["make"], []).append(row)
     parts = []
     for make, members in sorted(groups.items()):
@@ -190,7 +202,7 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
         lines = ",\n".join(json.dumps(_line(row), separators=(",", ":")) for row in members)
         head = json.dumps([*keys, *_READ])
         parts.append(f' {json.dumps(make)}: {{"columns": {head}, "rows": [\n{lines}\n ]}}')
-    head = json.dumps({"provenance": about, "draw": draw})
+    head = json.dumps({"provenance": about, "draw": draw, "kernels": list(kernels)})
     calls = ",\n".join(parts)
     fresh = out.with_suffix(".part")
     fresh.write_text(f'{head[:-1]},\n"calls": {{\n{calls}\n}}}}\n', "utf-8")
@@ -198,7 +210,7 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
     fresh.replace(out)
 
 
-_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us")
+_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us", "kernels_at")
 
 
 def _line(row: dict[str, Any]) -> list[Any]:
@@ -208,7 +220,7 @@ def _line(row: dict[str, Any]) -> list[Any]:
 def samples(path: Path) -> Iterator[tuple[str, str, dict[str, Any], float, float]]:
     """Return the calls of a recording: function, type, parameters, and times hot and cold (µs)."""
     for make, group in json.loads(path.read_text("utf-8"))["calls"].items():
-        n_parameters = len(group["columns"]) - len(_READ)
+        n_parameters = group["columns"].index(_READ[0])
         for row in group["rows"]:
             dtype, hot_us, cold_us = row[n_parameters : n_parameters + 3]
             parameters = dict(zip(group["columns"][:n_parameters], row, strict=False))
