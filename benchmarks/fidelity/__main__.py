@@ -148,7 +148,10 @@ def _compare(options: argparse.Namespace) -> None:
     from benchmarks.fidelity.table import table
 
     recorded = chosen_of(read(options.recording), options.only, options.role)
-    computed = Recorder(virtual(options.gpu), "virtual", options.only, options.role).record()
+    quick = virtual(options.gpu, max_value_elements=0)
+    computed = Recorder(
+        virtual(options.gpu), "virtual", options.only, options.role, quick_bench=quick
+    ).record()
     print(table(recorded, computed))
     if options.write:
         options.write.write_text(page(recorded, computed), "utf-8")

@@ -5,7 +5,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -117,10 +117,8 @@ def evaluate(items: list[Item], records: list[ActivityRecord]) -> None:
 
 
 def _names(records: list[ActivityRecord]) -> str:
-    """Return the names of the kernels in their order; the number of a name that repeats."""
-    runs = itertools.groupby(short_name(record.name) for record in records)
-    counted = ((name, len(list(run))) for name, run in runs)
-    return " | ".join(name if n == 1 else f"{n} x {name}" for name, n in counted)
+    """Return the names of the kernels in their order, one a line."""
+    return "\n".join(short_name(record.name) for record in records)
 
 
 def _total(parts: list[list[ActivityRecord]]) -> float:
@@ -190,11 +188,11 @@ def _row(item: Item) -> dict[str, Any]:
 def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]]) -> None:
     """Write the recording: for each function its parameters' names, then a line for each call."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    # Each sequence of kernels once; the rows have its number.
-    kernels: dict[str, int] = {}
+    # Each name and each sequence of kernels once; a row has the number of its sequence.
+    sequences: dict[str, int] = {}
     for row in rows:
         if "failed" not in row:
-            row["kernels_at"] = kernels.setdefault(row["kernels"], len(kernels))
+            row["sequence"] = sequences.setdefault(row["kernels"], len(sequences))
             groups.setdefault(row["make"], []).append(row)
     parts = []
     for make, members in sorted(groups.items()):
@@ -202,7 +200,7 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
         lines = ",\n".join(json.dumps(_line(row), separators=(",", ":")) for row in members)
         head = json.dumps([*keys, *_READ])
         parts.append(f' {json.dumps(make)}: {{"columns": {head}, "rows": [\n{lines}\n ]}}')
-    head = json.dumps({"provenance": about, "draw": draw, "kernels": list(kernels)})
+    head = json.dumps({"provenance": about, "draw": draw, **_numbered(sequences)})
     calls = ",\n".join(parts)
     fresh = out.with_suffix(".part")
     fresh.write_text(f'{head[:-1]},\n"calls": {{\n{calls}\n}}}}\n', "utf-8")
@@ -210,7 +208,19 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
     fresh.replace(out)
 
 
-_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us", "kernels_at")
+_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us", "sequence")
+
+
+def _numbered(sequences: Iterable[str]) -> dict[str, Any]:
+    """Return the distinct names of kernels, and each sequence as pairs of a count and a name."""
+    names: dict[str, int] = {}
+    found = []
+    for sequence in sequences:
+        runs = itertools.groupby(
+            names.setdefault(name, len(names)) for name in sequence.split("\n")
+        )
+        found.append([[len(list(run)), name] for name, run in runs])
+    return {"kernels": list(names), "sequences": found}
 
 
 def _line(row: dict[str, Any]) -> list[Any]:

@@ -17,7 +17,7 @@ _SHOWN = {
     FIT: "fitted: listed",
 }
 # The goals for unseen device times, set before the blind test; docs/fidelity.md opens with them.
-GOAL_MEDIAN, GOAL_P90 = 0.10, 0.25
+GOAL_MEDIAN, GOAL_P90 = 0.08, 0.25
 
 Recording = dict[str, Any]
 Lines = list[str]
