@@ -75,9 +75,20 @@ def test_a_call_unlike_all_measured_ones_has_no_surface_point() -> None:
 def test_a_depthwise_convolution_has_its_own_surface() -> None:
     """A depthwise convolution is on its own surface, as its kernels are not matmuls."""
     x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
-    padding, dilation = [1, 1], [1, 1]
+    padding, dilation, transposed = [1, 1], [1, 1], False
     given = call(
-        "convolution", [x, weight], x, x, weight, None, [1, 1], padding, dilation, False, [0, 0], 8
+        "convolution",
+        [x, weight],
+        x,
+        x,
+        weight,
+        None,
+        [1, 1],
+        padding,
+        dilation,
+        transposed,
+        [0, 0],
+        8,
     )
     surface_point = surface_point_of(given, "depthwise")
     assert surface_point is not None
@@ -145,8 +156,8 @@ def test_a_strided_copy_is_described_by_its_common_dimensions() -> None:
 def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
     """Calls with an index have what they move, in which pieces, and what they do with it."""
     table, index = dense(1024, 16), dense(256, dtype=torch.int64)
-    values = dense(256, 16)
-    added = call("index_put", [table, index, values], table, table, [index], values, True)
+    values, accumulate = dense(256, 16), True
+    added = call("index_put", [table, index, values], table, table, [index], values, accumulate)
     found = surface_point_of(added, "atomic add")
     assert found is not None
     assert found.surface == "index add"
