@@ -9,10 +9,10 @@ from benchmarks.common.markdown import padded_table
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 _ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
-# The model was fitted to all of them but the unseen ones.
+# The model was fitted to the listed ones, and to most of the earlier draws.
 _SHOWN = {
     UNSEEN: "unseen",
-    EARLIER: "fitted: earlier draws",
+    EARLIER: "earlier draws",
     HELD_OUT: "fitted: other listed",
     FIT: "fitted: listed",
 }
