@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
-# Checks run side by side: mypy uses one core, which the tests can use when it ends.
+# Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
@@ -54,12 +54,11 @@ lab: $(LAB)
 
 # Without the notebooks' part of `style`: the tests compare each notebook with its source.
 check: $(STAMP)
-	$(BESIDE) lint types fast-tests
+	$(BESIDE) fast-tests types lint
 
 test: $(STAMP)
 ifeq ($(ARGS),)
-	$(BESIDE) style platforms tests
-	$(MAKE) --no-print-directory browser-tests
+	$(BESIDE) browser-tests tests lint types platforms
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
@@ -70,9 +69,10 @@ fast-tests: $(STAMP)
 tests: $(STAMP)
 	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
 
-# One process: most of the time it waits for the browser.
+# One process, as it waits for the browser and for kernels. The book comes last: by then the other
+# tests have run the lessons that it shows.
 browser-tests: $(STAMP)
-	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser
+	$(BIN)/python -m pytest --durations=10 --durations-min=1 -m browser tests/browser tests/book
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
@@ -107,11 +107,13 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# mypy finds names of the standard library that Windows or macOS does not have.
+# mypy finds names of the standard library that Windows or macOS does not have. The types of other
+# packages are the same there; `types` has checked them.
 platforms: win32 darwin
 
 win32 darwin: $(STAMP)
-	$(BIN)/mypy --platform $@ --cache-dir .mypy_cache/$@
+	$(BIN)/mypy --platform $@ --cache-dir .mypy_cache/$@ --config-file= --no-site-packages \
+	  --ignore-missing-imports gpulab
 
 $(LAB): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gpulab._version import __version__
+from gpulab import __version__
 from gpulab.errors import GpulabError, NotebookError
 from gpulab.foreign_text import visible
 from gpulab.units import counted

@@ -7,6 +7,7 @@ there. The tests compare the ranks with scipy's.
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from gpulab.errors import EmptyMeasurementError
 from gpulab.requirements import NOT_NEGATIVE, SHARE, numbers_of
 
-_Array = NDArray[np.float64]
-Samples = Sequence[float] | _Array
+_Array: TypeAlias = NDArray[np.float64]
+Samples: TypeAlias = Sequence[float] | _Array
 
 # The sigma of a normal distribution, divided by its median absolute deviation.
 _MAD_TO_SIGMA = 1.4826

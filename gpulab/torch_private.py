@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch._compile
+import torch._decomp
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
@@ -30,7 +31,7 @@ make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = C_nn._parse_to
-# See kernels_never_compiled().
+# See functions_never_compiled().
 disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
@@ -55,9 +56,10 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
-# The virtual clock charges the host for each call of the next two.
+# The virtual clock charges the host for each call of the next three.
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
+list_members_of: Any = torch.nn.Module._named_members
 DeviceContext: Any = torch.utils._device.DeviceContext
 # TorchScript: its modules are recognized by their class, and it calls operators by a table of its
 # own.
@@ -342,24 +344,22 @@ def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
 
 
 @cache
-def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
-    """Return PyTorch's kernels in Python that are marked as not to be compiled.
+def functions_never_compiled() -> tuple[Callable[..., Any], ...]:
+    """Return PyTorch's kernels in Python and optimizer methods that are marked as not compiled.
 
     When one of them runs for the first time, PyTorch imports its compiler, which takes a second.
-    It does not if the kernel has an attribute ``__dynamo_disable``, which it then calls instead.
+    It does not if the function has an attribute ``__dynamo_disable``, which it then calls instead.
 
     Examples
     --------
-    >>> all(callable(kernel) for kernel in kernels_never_compiled())
+    >>> all(callable(function) for function in functions_never_compiled())
     True
     """
     guard = disable_compiler(lambda: None).__code__
-    kernels = {
-        kernel
-        for table in torch._decomp.global_decomposition_table.values()
-        for kernel in table.values()
-    }
-    functions = {function for kernel in kernels for function in _within(kernel)}
+    tables = torch._decomp.global_decomposition_table.values()
+    kernels = {kernel for table in tables for kernel in table.values()}
+    outermost = [*kernels, *vars(torch.optim.Optimizer).values()]
+    functions = {function for found in outermost for function in _within(found)}
     guards = [function for function in functions if function.__code__ is guard]
     return tuple(inspect.getclosurevars(function).nonlocals["fn"] for function in guards)
 

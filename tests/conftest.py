@@ -32,11 +32,14 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
-# An example in a docstring cannot be marked where it stands. These take a second or more.
+# An example in a docstring cannot be marked where it stands. These take a quarter of a second.
 SLOW_EXAMPLES = {
+    "gpulab.animations._shipped.make",
     "gpulab.cards._card.Card",
     "gpulab.cards._run.card",
     "gpulab.plots._roofline.roofline",
+    "gpulab.roofline._chart.chart",
+    "gpulab.timing._samplers.NaiveSampler",
 }
 
 

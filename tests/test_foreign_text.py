@@ -309,6 +309,8 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
 }
 
 
+# They draw a figure of several panels for each text.
+DRAWN_LARGE = ("Explorer", "crossover Figure", "live Figure")
 # They show only files that come with the package.
 OUR_OWN_WORDS = ("Animation", "Glossary")
 
@@ -332,7 +334,13 @@ def test_whatever_shows_itself_is_tried() -> None:
 
 
 @pytest.mark.parametrize("text", texts("ANSI", "high surrogate", "markup"))
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in DRAWN_LARGE else ())
+        for name in SUBJECTS
+    ],
+)
 def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
     """Every text that a record shows can be written to a file, and no terminal obeys it."""
     for rendering in renderings(SUBJECTS[name](text), tmp_path):

@@ -20,6 +20,8 @@ import click
 import pytest
 import yaml
 
+from tests.support.trees import tree_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
 
@@ -79,12 +81,6 @@ def definitions_in(path: Path) -> Iterator[Definition]:
             yield from walk(child, public=shown and isinstance(child, ast.ClassDef))
 
     yield from walk(tree_of(path), public=True)
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """Parse a file, once for all tests."""
-    return ast.parse(path.read_text("utf-8"))
 
 
 @cache
@@ -300,7 +296,9 @@ def test_tests_state_their_contract() -> None:
 def suppressing_comments_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of each comment that silences a rule; a string is no comment."""
     text = path.read_text("utf-8")
-    if not SUPPRESSION.search(text):  # a search costs much less than reading all tokens
+    lines = text.splitlines()
+    # A search costs much less than reading all tokens.
+    if all(EXPLAINED.search(line) for line in lines if SUPPRESSION.search(line)):
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and SUPPRESSION.search(token.string):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gpulab
+from tests.support.trees import nodes_of, tree_of
 
 PACKAGE = Path(__file__).parents[1] / "gpulab"
 PUBLIC_MODULES = {"cluster", "explorers", "live", "recordings", "roofline"}
@@ -34,12 +35,6 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 def room_of(module: str) -> str:
     """Return the top-level module or package that a module belongs to."""
     return ".".join(module.split(".")[:2])
-
-
-@cache
-def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Return everything in a file, parsed once for all tests."""
-    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
 @cache
@@ -70,10 +65,9 @@ def exports_of(module: str) -> set[str]:
     """Return what a package lets others have: ``__all__``, or the names of its stub."""
     path = MODULES[module]
     if (stub := path.with_suffix(".pyi")).exists():
-        nodes = ast.walk(ast.parse(stub.read_text("utf-8")))
-        imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+        imports = [node for node in nodes_of(stub) if isinstance(node, ast.ImportFrom)]
         return {str(alias.asname) for node in imports for alias in node.names}
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return set(ast.literal_eval(node.value))
     return set()

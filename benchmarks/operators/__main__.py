@@ -5,7 +5,8 @@
     python -m benchmarks.operators report sweep.json --write docs/virtual-gpu.md
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
-        and backward, in each type that a GPU supports. Each operator runs in its own process.
+        and backward, in each type that a GPU supports. Each operator runs in its own process; with
+        --workers 0 all run in one.
 report  counts the outcomes, and lists what differs, crashes or is refused.
 
 The database comes with PyTorch and needs the package expecttest.

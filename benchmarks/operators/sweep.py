@@ -1,9 +1,9 @@
-"""Try operators, each in its own process, and collect their outcomes."""
+"""Try operators, each in a process of its own or all in one, and collect their outcomes."""
 
 import json
 import multiprocessing
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -20,6 +20,7 @@ from benchmarks.operators.trial import try_operator
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
+Trial = tuple["OpInfo", str]
 Running = tuple["OpInfo", str, BaseProcess]
 
 _LIMIT_S = 300  # a process that takes longer is ended, and counts as died
@@ -43,39 +44,55 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     n_samples
         Number of samples of the database to try for each operator and type.
     n_workers
-        Number of processes at once.
+        Number of processes at once; 0 tries all operators in this process, which is faster.
     out
         File for the outcomes, written after each operator; None writes nothing.
     is_shown
         Whether to print differences when they are found.
     """
     # Imported here, because the import changes settings of PyTorch.
+    from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
 
+    # It looks through the stack for a test to name, at each list of samples: 0.1 s, and no test.
+    common_utils.extract_test_fn = lambda: None
     chosen = [info for info in op_db if not names or info.name in names]
     todo = [(info, dtype) for info in chosen for dtype in dtypes]
-    running: dict[Connection, Running] = {}
     found: list[Outcome] = []
     # Many processes run at once; with more threads each they would disturb each other.
     torch.set_num_threads(1)
     with gpulab.virtual_gpu("H200"):  # its modules are imported here, once for all processes
         torch.manual_seed(0)
-    with tqdm(total=len(todo), unit=" calls") as bar:
-        while todo or running:
-            while todo and len(running) < n_workers:
-                info, dtype = todo.pop(0)
-                running.update([_start(info, dtype, n_samples)])
-            for ready in wait(list(running)):
-                pipe = cast("Connection", ready)
-                outcomes = _collect(pipe, *running.pop(pipe))
-                found += outcomes
-                bar.update()
-                for outcome in outcomes if is_shown else ():
-                    if outcome.kind in {"differs", "crashes", "died"}:
-                        bar.write(f"{outcome.kind}: {outcome}")
+    tried = _in_processes(todo, n_samples, n_workers) if n_workers else _here(todo, n_samples)
+    with tqdm(tried, total=len(todo), unit=" calls") as bar:
+        for outcomes in bar:
+            found += outcomes
+            for outcome in outcomes if is_shown else ():
+                if outcome.kind in {"differs", "crashes", "died"}:
+                    bar.write(f"{outcome.kind}: {outcome}")
             if out is not None:
                 out.write_text(json.dumps([asdict(outcome) for outcome in found]), "utf-8")
     return found
+
+
+def _here(todo: Sequence[Trial], n_samples: int) -> Iterator[list[Outcome]]:
+    """Yield the outcomes of each operator; a crash ends this process."""
+    for info, dtype in todo:
+        yield try_operator(info, getattr(torch, dtype), n_samples)
+
+
+def _in_processes(
+    todo: Sequence[Trial], n_samples: int, n_workers: int
+) -> Iterator[list[Outcome]]:
+    """Yield the outcomes of each operator, in the order in which the processes end."""
+    waiting = list(todo)
+    running: dict[Connection, Running] = {}
+    while waiting or running:
+        while waiting and len(running) < n_workers:
+            running.update([_start(*waiting.pop(0), n_samples)])
+        for ready in wait(list(running)):
+            pipe = cast("Connection", ready)
+            yield _collect(pipe, *running.pop(pipe))
 
 
 def _start(info: "OpInfo", dtype: str, n_samples: int) -> tuple[Connection, Running]:

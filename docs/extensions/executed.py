@@ -33,9 +33,10 @@ def keep(source: Path, notebook: "NotebookNode") -> None:
     """Save a lesson that was run with its solutions, and delete older runs of it."""
     kept = _file(source)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    for old in kept.parent.glob(f"{source.stem}-*.ipynb"):
-        old.unlink(missing_ok=True)
-    write_whole(kept, nbformat.writes(notebook).encode())
+    write_whole(kept, nbformat.writes(notebook).encode())  # the book may be reading it just now
+    for other in kept.parent.glob(f"{source.stem}-*.ipynb"):
+        if other != kept:
+            other.unlink(missing_ok=True)
 
 
 def executed(sources: "Sequence[Path]") -> "list[NotebookNode]":

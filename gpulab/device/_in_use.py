@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
-from gpulab import gpus
-from gpulab._version import __version__
+from gpulab import __version__, gpus
 from gpulab.device import _diagnostics, _probe
 from gpulab.device._device import STAND_IN, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session

@@ -1,6 +1,6 @@
 """Draw a roofline: one roof with a band for all kinds of evidence, and points below it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CHART = instance_of(Chart, "a chart, such as roofline.chart() returns")
 _NO_FLOPS = "none of the points computes anything, so none has an intensity; draw gaps() instead"
-Numbers = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.float64]
 
 _TERA = 1e12
 _NEAR = 0.25  # difference of logarithms: points so near share one label

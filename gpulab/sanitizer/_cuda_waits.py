@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 
@@ -12,7 +12,7 @@ from gpulab.interrupts import Undo, contextmanager
 from gpulab.torch_private import disable_dispatch
 
 Function = Callable[..., object]
-DeviceArgument = torch.device | str | int | None
+DeviceArgument: TypeAlias = torch.device | str | int | None
 
 
 class Listener(Protocol):

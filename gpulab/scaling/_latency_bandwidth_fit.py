@@ -7,6 +7,7 @@ to import, and would save fifty lines here. The tests compare the results with s
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from gpulab.requirements import numbers_of
 from gpulab.units import format_estimate, format_rate, format_time
 
-Array = NDArray[np.float64]
-_Samples = Sequence[float] | Array
+Array: TypeAlias = NDArray[np.float64]
+_Samples: TypeAlias = Sequence[float] | Array
 
 _N_PARAMETERS = 2
 _N_STEPS = 50

@@ -11,10 +11,12 @@ from types import MappingProxyType
 import torch
 
 from gpulab import gpus
+from gpulab.device import outside
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.requirements import NAME
 from gpulab.scaling._curve import Curve, with_fit
 from gpulab.units import format_rate
+from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import workload
 
 _IGNORED = str.maketrans("", "", " -_.")
@@ -172,13 +174,25 @@ def payload(name: str, size: int, dtype: str) -> tuple[tuple[int, ...], tuple[in
     ((4096, 4096), (4096,))
     """
     offered = workload(name)
-    # Tensors on the meta device have no memory; only their shapes are needed.
-    inputs = offered.setup(size, dtype, "meta")
     problem = offered.problem(size)
-    # A prepared problem (an optimizer) works in place, on the first of its inputs.
-    results = inputs[0] if problem.prepared else problem.work(inputs)()
-    listed = (results,) if isinstance(results, torch.Tensor) else tuple(results)
-    return tuple(map(_n_bytes, inputs)), tuple(map(_n_bytes, listed))
+    with outside(), _without_values():
+        inputs = offered.setup(size, dtype)
+        # A prepared problem (an optimizer) works in place, on the first of its inputs.
+        results = inputs[0] if problem.prepared else problem.work(inputs)()
+        listed = (results,) if isinstance(results, torch.Tensor) else tuple(results)
+        return tuple(map(_n_bytes, inputs)), tuple(map(_n_bytes, listed))
+
+
+@cache
+def _without_values() -> VirtualGpu:
+    """Return a virtual GPU that computes only shapes; their size costs no memory here.
+
+    Tensors on the meta device would do, too, but PyTorch imports sympy and its compiler for some
+    operators there: 80 MiB for the rest of the process.
+    """
+    # The one with the most memory, so that the tensors of every curve fit.
+    largest = max(gpus.names(), key=lambda name: gpus.gpu(name).memory_bytes)
+    return virtual_gpu(largest, first_use=False, max_value_elements=0)
 
 
 def _n_bytes(tensor: torch.Tensor) -> int:

@@ -11,8 +11,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # psutil ships no types
 import torch
 
-from gpulab import clocks, device
-from gpulab._version import __version__
+from gpulab import __version__, clocks, device
 from gpulab.device import outside
 
 _LIMITS = ("max", "current")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from gpulab.units import format_time
 if TYPE_CHECKING:
     from gpulab.tracing._timeline import Timeline
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 _HUGE = np.iinfo(np.int64).max
 
 

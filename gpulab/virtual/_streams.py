@@ -391,6 +391,9 @@ def class_with_base(original: type, base: type) -> type:
         and name not in vars(base)
         and "__class__" not in _free_names(value)
     }
+    # After the context torch has its own class again, and Python cannot derive ours from it.
+    # ``isinstance`` asks ``__class__``, too, so that what the program kept is still a Stream.
+    own["__class__"] = property(lambda _self: original)
     made = type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
     if base not in _CHECKS:
         return made

@@ -54,6 +54,7 @@ def test_films_are_short_and_small(name: str) -> None:
     assert film_of(name).shown_s <= MOST_S
 
 
+@pytest.mark.slow
 @each
 def test_a_film_can_be_paused_stopped_and_read(name: str) -> None:
     """A film has two check boxes, respects a wish for less motion, and has every note as text."""

@@ -29,7 +29,7 @@ def test_operators_compute_as_the_cpu_does(tmp_path: Path) -> None:
     out = tmp_path / "outcomes.json"
     arguments = ["--names", *NAMES, "--dtypes", *DTYPES, "--samples", "3", "--out", str(out)]
     # A process of its own: to import the database changes settings of PyTorch for good.
-    command = python_command("benchmarks.operators", "run", *arguments, "--workers", "1")
+    command = python_command("benchmarks.operators", "run", *arguments, "--workers", "0")
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     outcomes = json.loads(out.read_text("utf-8"))
     assert len(outcomes) > 100

@@ -32,6 +32,8 @@ roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
                   operations=("add", "exp", "softmax"))""",
 ]
 
+# A timer of the page that is set later and is longer than the one before an announcement.
+LATER = "() => new Promise(done => setTimeout(done, 800))"
 IS_DARK = """image => {
     const canvas = document.createElement('canvas');
     const pen = canvas.getContext('2d');
@@ -134,7 +136,7 @@ def test_keys_select_points_of_the_picture(shown: "Locator", page: "Page") -> No
     output.get_by_text("At n = 64: CPU ").first.wait_for()
     output.locator(".stage").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(800)  # until the slider's own announcement is over
+    page.evaluate(LATER)
     assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
     assert output.locator(".told").text_content() == output.locator(".tip").text_content()
     assert output.locator(".told").get_attribute("aria-live") == "polite"

@@ -87,6 +87,8 @@ MISTAKES = {
         "not_divided": "not-divided",
     },
 }
+# Cases whose programs flush a cache in every sample, or simulate many copies and kernels.
+MUCH_WORK = ("02", "04", "08")
 # The wrong program that each notebook shows, with the arguments and the result of an answer.
 POSTED: dict[str, Callable[[dict[str, Any]], Callable[..., object]]] = {
     "01": lambda names: names["tflops"],
@@ -130,8 +132,7 @@ def test_the_solution_is_right(number: str) -> None:
 @pytest.mark.parametrize(
     ("number", "name", "code"),
     [
-        # Each program of case 02 flushes the cache of a virtual GPU in every sample.
-        pytest.param(number, name, code, marks=pytest.mark.slow if number == "02" else ())
+        pytest.param(number, name, code, marks=pytest.mark.slow if number in MUCH_WORK else ())
         for number, known in MISTAKES.items()
         for name, code in known.items()
     ],
@@ -153,7 +154,7 @@ def test_the_posted_program_is_diagnosed(number: str) -> None:
     assert (verdict.ok, verdict.diagnosis_code) == (False, MISTAKES[number]["as_posted"])
 
 
-@pytest.mark.parametrize("number", ["03", "05", "08", "10"])
+@pytest.mark.parametrize("number", ["03", "05", pytest.param("08", marks=pytest.mark.slow), "10"])
 def test_milliseconds_are_diagnosed(number: str) -> None:
     """A right value in milliseconds gets the diagnosis of its unit, in every case."""
     mended = functions_of(number)["mended"]

@@ -58,6 +58,7 @@ def test_there_are_twelve_patients() -> None:
     assert {each.exercise_id for each in EXERCISES} == {f"13.{name}" for name in PATIENTS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), PATIENTS.items())
 def test_each_patient_is_diagnosed_and_cured(name: str, code: str) -> None:
     """The shown program gets its diagnosis, and the mended one is right."""

@@ -527,6 +527,7 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverStat
     assert len(explorer.scene.words) == 3
 
 
+@pytest.mark.slow
 def test_a_slower_second_gpu_is_inside_the_axes() -> None:
     """They suit both GPUs, and no link moves them."""
     known = points("matmul")

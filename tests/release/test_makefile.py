@@ -1,6 +1,7 @@
 """`make lab` says first what it will download, and installs no CUDA libraries unless asked."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,6 +21,16 @@ def write_program(path: Path, *lines: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     path.chmod(0o755)
+
+
+def test_make_looks_for_browser_tests_where_they_are() -> None:
+    """`make browser-tests` collects only the folders in which tests have its mark."""
+    marked = re.compile(r"\bneeds_browser\b|\bmark\.browser\b")
+    files = (ROOT / "tests").rglob("test_*.py")
+    folders = {path.parent for path in files if marked.search(path.read_text("utf-8"))}
+    found = re.search(r"pytest .*-m browser (.*)", (ROOT / "Makefile").read_text("utf-8"))
+    assert found
+    assert folders - {Path(__file__).parent} == {ROOT / name for name in found[1].split()}
 
 
 class Clone:

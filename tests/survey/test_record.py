@@ -456,6 +456,7 @@ def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
 
 
+@pytest.mark.slow
 def test_programs_show_what_overlaps() -> None:
     """Copy and compute overlap on two streams, and two buffers save time."""
 

@@ -63,7 +63,8 @@ def test_packed_and_without_a_name(tmp_path: Path) -> None:
 def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
     """A trace of the virtual GPU is read as virtual, with the same durations."""
     path = tmp_path / "trace.json"
-    with gpulab.virtual_gpu("H200", first_use=False), profile() as found:
+    # torch 2.11 warns unless acc_events is given, and warnings are errors here.
+    with gpulab.virtual_gpu("H200", first_use=False), profile(acc_events=True) as found:
         torch.ones(1 << 20, device="cuda").exp()
     found.export_chrome_trace(str(path))
     shown = read_trace(path)

@@ -71,6 +71,7 @@ def test_zeros_are_written_to_the_tensor_alone(
 
 
 @needs_linux
+@pytest.mark.slow
 def test_a_virtual_gpu_that_is_dropped_frees_its_memory() -> None:
     """A program that makes GPU after GPU needs no garbage collector to get the memory back."""
     gc.collect()

@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.torch_private import kernels_never_compiled
+from gpulab.torch_private import functions_never_compiled
 
 OPERATIONS = """
 import sys
 import gpulab, torch
+from gpulab.scaling import LINKS
+from gpulab.scaling._links import copies_s
 before = set(sys.modules)
 with gpulab.virtual_gpu("H200"):
     x = torch.randn(4, 4, device="cuda", requires_grad=True)
@@ -22,8 +24,15 @@ with gpulab.virtual_gpu("H200"):
     y.sort().values.mean().backward()
     torch.where(x > 0, x, x.exp()).to("cpu").tolist()
     torch.arange(4, device="cuda").copy_(torch.ones(4)).sum().item()
+    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        optimizer = kind([x], lr=0.1)
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.load_state_dict(optimizer.state_dict())
     gpulab.measure(lambda: torch.relu(x), progress=False)
     gpulab.timeline(lambda: torch.relu(x)).summary()
+    for name in ("matmul", "linear", "adam"):
+        copies_s(name, 64, "float32", "both", LINKS["PCIe 5"])
 new = {name for name in set(sys.modules) - before if not name.startswith("gpulab")}
 print(*(name for name in new if name.partition(".")[0] not in sys.stdlib_module_names))
 """
@@ -31,7 +40,11 @@ COMPILER = """
 import gpulab, torch
 with gpulab.virtual_gpu("H200"):
     weights = torch.nn.Parameter(torch.ones(2, device="cuda"))
-    torch.optim.SGD([weights], lr=0.1)  # this imports the compiler
+    weights.sum().backward()
+    optimizer = torch.optim.SGD([weights], lr=0.1)
+    # A stand-in for the compiler is in its place during a step, until another name is asked for.
+    optimizer.register_step_pre_hook(lambda *_: torch._dynamo.reset())
+    optimizer.step()
     print(torch._dynamo.eval_frame._stance.stance)
 print(torch._dynamo.eval_frame._stance.stance)
 kept = torch._dynamo.device_interface.CudaInterface.maybe_exchange_device
@@ -69,12 +82,14 @@ def test_no_other_package_is_imported(warm_python: list[str]) -> None:
     One part of NumPy is allowed, too.
     """
     names = {".".join(name.split(".")[:2]) for name in words(warm_python, OPERATIONS)}
+    # PyTorch's counter of FLOPs imports Triton wherever it is installed.
+    names = {name for name in names if not name.startswith("triton.") and name != "triton"}
     assert names <= {"torch.cuda", "torch.profiler", "torch.utils", "numpy.random"}
 
 
 @pytest.mark.slow
 def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str]) -> None:
-    """The compiler, imported inside by an optimizer, keeps PyTorch's functions and stance."""
+    """The compiler, imported in a step of an optimizer, keeps PyTorch's functions and stance."""
     assert words(warm_python, COMPILER) == ["force_eager", "default", "True"]
 
 
@@ -146,10 +161,10 @@ def test_a_module_keeps_its_own_loader(probe: str) -> None:
 
 
 def test_the_import_finder_is_removed() -> None:
-    """After the context the import finder and the marks on kernels are gone."""
+    """After the context the import finder and the marks on functions are gone."""
     before = list(sys.meta_path)
     with gpulab.virtual_gpu("H200"):
         assert len(sys.meta_path) == len(before) + 1
     assert sys.meta_path == before
-    marked = [kernel for kernel in kernels_never_compiled() if "__dynamo_disable" in vars(kernel)]
+    marked = [item for item in functions_never_compiled() if "__dynamo_disable" in vars(item)]
     assert not marked or "torch._dynamo" in sys.modules

@@ -28,6 +28,10 @@ class Diagnosis:
         return Verdict(ok=False, message=self.message, diagnosis_code=self.code)
 
 
+# Errors of a learner's function with their diagnoses; see raised().
+KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A judge for one letter; each wrong letter has its own diagnosis.
@@ -260,8 +264,16 @@ def _shown(answer: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
 
 
-def raised(error: Exception) -> Diagnosis:
+def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
     """Return the diagnosis of a function that raised an error when it was tried.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+    known
+        Classes of errors with their diagnoses. PyTorch and CUDA have no classes for most of their
+        errors; for one of those, a part of its message.
 
     Examples
     --------
@@ -269,6 +281,9 @@ def raised(error: Exception) -> Diagnosis:
     >>> raised(ValueError("no data")).message.partition(chr(10))[0]
     'Your function raised ValueError: no data'
     """
+    for which, diagnosis in known:
+        if isinstance(error, which) if isinstance(which, type) else which in str(error):
+            return diagnosis
     message = f"Your function raised {type(error).__name__}: {error}"
     return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 

@@ -10,6 +10,7 @@ from typing import Any
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import (
     Diagnosis,
+    KnownErrors,
     no_function,
     raised,
     read_number,
@@ -171,7 +172,7 @@ class Mended:
     first_use
         Whether the first calls take extra time for context, libraries and kernels.
     errors
-        Part of an exception's message, and the diagnosis of a program that raises it.
+        Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
     around
         A context for each run, for example one that ends a program with an endless loop.
 
@@ -194,7 +195,7 @@ class Mended:
     tolerance: float = 0.1
     floor: float = 0.0
     first_use: bool = False
-    errors: tuple[tuple[str, Diagnosis], ...] = ()
+    errors: KnownErrors = ()
     around: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
@@ -209,7 +210,7 @@ class Mended:
         try:
             values = self.run(answer)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return self._explain_error(error).verdict()
+            return raised(error, self.errors).verdict()
         if all(map(is_open, values)):
             return unanswered(f"Your function returns nothing yet. {self.how}")
         trial = MendedTrial(self, answer, values)
@@ -284,10 +285,6 @@ class Mended:
             return self.show(value)
         except Exception:  # noqa: BLE001  # a result of another type may not fit `show`
             return f"something of type {type(value).__name__}"
-
-    def _explain_error(self, error: Exception) -> Diagnosis:
-        known = (diagnosis for text, diagnosis in self.errors if text in str(error))
-        return next(known, raised(error))
 
 
 @cache

@@ -11,7 +11,13 @@ import torch
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises._gpu_work import stopwatch_s
-from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers._forms import (
+    Diagnosis,
+    KnownErrors,
+    no_function,
+    raised,
+    unanswered,
+)
 from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.torch_private import spin
 from gpulab.units import counted
@@ -83,7 +89,7 @@ class TimerFunction:
         Returns the diagnosis of the mistakes of one method of timing, or None if nothing is
         wrong. It gets two trials: on an idle GPU, and with a backlog in the queue.
     errors
-        Part of an exception's message, and the diagnosis of a function that raised it.
+        Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
 
     Examples
     --------
@@ -96,7 +102,7 @@ class TimerFunction:
     name: str
     why: str
     explain: Callable[[FunctionTrial, FunctionTrial], Diagnosis | None]
-    errors: tuple[tuple[str, Diagnosis], ...] = ()
+    errors: KnownErrors = ()
 
     @property
     def how(self) -> str:
@@ -121,7 +127,7 @@ class TimerFunction:
     def _without_reading(self, trial: FunctionTrial) -> Diagnosis | None:
         """Return the diagnosis of a function that did not return a time of its own, or None."""
         if trial.error is not None:
-            return self._raised(trial.error)
+            return raised(trial.error, self.errors)
         if trial.n_calls == 0:
             return _NOT_CALLED
         if trial.ready_made:
@@ -136,12 +142,6 @@ class TimerFunction:
             message = f"Your function returned {trial.value!r}; it must return seconds, a number."
             return Diagnosis("no-number", message)
         return None
-
-    def _raised(self, error: Exception) -> Diagnosis:
-        for text, diagnosis in self.errors:
-            if text in str(error):
-                return diagnosis
-        return raised(error)
 
 
 _NOT_CALLED = Diagnosis(

@@ -160,14 +160,14 @@ class LearnerJournal:
     @property
     def path(self) -> Path | None:
         """The file of this learner, which may not exist yet; None if all stays in memory."""
-        return None if self._folder is None else self._own()[0]
+        return None if self._folder is None else self._own(self._folder)[0]
 
     @property
     def records(self) -> tuple[Record, ...]:
         """All records. The file is read each time, because other notebooks write to it too."""
         if self._folder is None:
             return tuple(self._waiting)
-        path, contents = self._own()
+        path, contents = self._own(self._folder)
         if contents.n_damaged:
             lines = counted(contents.n_damaged, "line")
             verb = "stays as it is" if contents.n_damaged == 1 else "stay as they are"
@@ -183,7 +183,7 @@ class LearnerJournal:
         self._waiting.append(record)  # until it is in the file; a full disk may be emptied later
         if self._folder is None:
             return
-        path, contents = self._own()
+        path, contents = self._own(self._folder)
         is_first = not contents.learner
         if is_first and not any(_begins(one) for one in self._waiting):
             return
@@ -224,14 +224,13 @@ class LearnerJournal:
         file.append(text)
         file.sync()  # a power failure after this line loses no record
 
-    def _own(self) -> tuple[Path, Contents]:
+    def _own(self, folder: Path) -> tuple[Path, Contents]:
         """Return the file of this learner: the first that can be used, or the first free name.
 
         Files that are damaged, of a newer gpulab or of another learner are not touched.
         """
-        assert self._folder is not None  # noqa: S101  # for mypy: the callers have asked
         others: list[str] = []
-        for path in self._names(self._folder):
+        for path in self._names(folder):
             if not path.exists():
                 if others:
                     self._say(f"{' '.join(others)} Yours is {path.name}.")

@@ -92,6 +92,11 @@ class _TouchedBytes(TorchDispatchMode):
         """Sum over all tensors seen so far."""
         return sum(self._sizes.values())
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would import torch._dynamo: 80 MiB for the rest of the process.
+        return False
+
     def __torch_dispatch__(
         self,
         func: Callable[..., object],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gpulab.errors import CutOffError
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, MendedTrial
 from gpulab.exercises.lesson_13._cut_off import few_polls
@@ -236,7 +237,7 @@ ENDLESS = Exercise(
         tolerance=0.3,
         errors=(
             (
-                "it never was",
+                CutOffError,
                 Diagnosis(
                     "endless",
                     "It was cut off: each time the event is recorded again, after more work. "

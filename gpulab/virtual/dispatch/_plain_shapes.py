@@ -5,12 +5,12 @@ of the virtual GPU are numbers, for which the answer is the condition itself. Th
 imports sympy: 480 modules, 33 MiB, half a second.
 """
 
-import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
+
+from gpulab.virtual._stand_ins import StandIn
 
 _SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 
@@ -38,19 +38,19 @@ def _equal(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-# The names that the meta kernels of torch 2.13 use, with their answers for plain numbers. With a
-# torch that uses another name, the real module is imported.
+# The names that the meta kernels of torch 2.11 to 2.13 use, with their answers for plain numbers.
+# With a torch that uses another name, the real module is imported.
 _KNOWN: dict[str, dict[str, Any]] = {
     "sympy": {"Basic": _NoExpression},
     _SYMBOLIC_SHAPES: {
         **dict.fromkeys(
             (
                 *("expect_true", "guard_or_false", "guard_or_true", "guard_size_oblivious"),
-                *("guarding_hint_or_throw", "statically_known_true"),
+                *("guarding_hint_or_throw", "size_hint", "statically_known_true"),
             ),
             _same,
         ),
-        "has_guarding_hint": lambda _size: True,
+        **dict.fromkeys(("has_guarding_hint", "has_hint"), lambda _size: True),
         "is_nested_int": lambda _size: False,
         "sym_and": _all,
         "sym_eq": _equal,
@@ -59,26 +59,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 }
 
 
-class _StandIn(ModuleType):
-    """A module that has a few names, and imports the real module when another one is asked for."""
-
-    def __getattr__(self, name: str) -> Any:
-        # The import system itself asks a module for __path__, __spec__ and the like.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            # This module is in the place of the real one, which could not be imported otherwise.
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
-def _stand_in(name: str) -> ModuleType:
-    made = _StandIn(name)
-    vars(made).update(_KNOWN[name])
-    return made
-
-
-_STAND_INS = {name: _stand_in(name) for name in _KNOWN}
+_STAND_INS = {name: StandIn(name, known) for name, known in _KNOWN.items()}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from gpulab.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
+from gpulab.virtual._stand_ins import is_imported
 from gpulab.virtual.patches import _benchmark_timer, _torch_compile
 from gpulab.virtual.simulator import Machine, is_owner
 
@@ -26,7 +27,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     undo.callback(late.close)
 
     def follow() -> None:
-        for name in [name for name in waiting if name in sys.modules]:
+        for name in list(filter(is_imported, waiting)):
             waiting.pop(name)(machine, late)
 
     # A program may have imported some of them before it entered the virtual GPU.

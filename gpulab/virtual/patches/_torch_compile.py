@@ -2,14 +2,21 @@
 
 import sys
 import warnings
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from gpulab.interrupts import Undo
-from gpulab.torch_private import current_stance, kernels_never_compiled, restore_stance
-from gpulab.virtual.simulator import Machine
+from gpulab.torch_private import current_stance, functions_never_compiled, restore_stance
+from gpulab.virtual._stand_ins import StandIn, is_imported
+from gpulab.virtual.simulator import Machine, is_owner
+
+_COMPILER = "torch._dynamo"
 
 
 class NotCompiledWarning(UserWarning):
@@ -42,22 +49,41 @@ def install(_machine: Machine, undo: Undo) -> None:
 
 
 def keep_unloaded(undo: Undo) -> None:
-    """Prevent PyTorch's meta kernels from importing the compiler, until ``undo`` is closed.
+    """Prevent meta kernels and optimizers from importing the compiler, until ``undo`` is closed.
 
-    They import it only to mark themselves as never compiled. At the first addition that would take
-    a second and 80 MiB, although nothing is compiled here.
+    They import it only to say that they are never compiled. At the first addition, or the first
+    step of an optimizer, that would take a second and 80 MiB, although nothing is compiled here.
     """
-    if "torch._dynamo" in sys.modules:
+    if is_imported(_COMPILER):
         return
-    undo.callback(_unmark_kernels)
-    for kernel in kernels_never_compiled():
+    undo.callback(_unmark)
+    for function in functions_never_compiled():
         # PyTorch takes a function with this attribute for one that is marked already.
-        vars(kernel)["__dynamo_disable"] = kernel
+        vars(function)["__dynamo_disable"] = function
+    stand_in = StandIn(_COMPILER, {"graph_break": lambda: None})
+    undo.callback(_put_away, stand_in)
+    undo.callback(register_optimizer_step_pre_hook(partial(_put_in_place, stand_in)).remove)
+    undo.callback(register_optimizer_step_post_hook(partial(_put_away, stand_in)).remove)
 
 
-def _unmark_kernels() -> None:
-    for kernel in kernels_never_compiled():
-        vars(kernel).pop("__dynamo_disable", None)
+def _unmark() -> None:
+    for function in functions_never_compiled():
+        vars(function).pop("__dynamo_disable", None)
+
+
+def _put_in_place(
+    stand_in: StandIn, optimizer: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    # Every step imports the compiler to call one name of it, which does nothing where nothing is
+    # compiled. A step with a closure runs code of the program, which may import anything.
+    if args == (optimizer,) and not kwargs and is_owner():
+        sys.modules.setdefault(_COMPILER, stand_in)
+
+
+def _put_away(stand_in: StandIn, *_step: object) -> None:
+    # Unless the real one was imported meanwhile.
+    if sys.modules.get(_COMPILER) is stand_in:
+        del sys.modules[_COMPILER]
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import gpulab
+from gpulab.virtual._stand_ins import StandIn
 from gpulab.virtual.dispatch import _plain_shapes as plain
 
 NAME = "torch.fx.experimental.symbolic_shapes"
@@ -27,6 +28,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "is_nested_int": [(size,) for size in SIZES],
     "has_guarding_hint": [(size,) for size in SIZES],
+    "has_hint": [(size,) for size in SIZES],
+    "size_hint": [(size,) for size in SIZES],
     "guarding_hint_or_throw": [(size,) for size in (*SIZES, True, False)],
 }
 
@@ -69,7 +72,7 @@ def test_an_unknown_name_comes_from_the_real_module(monkeypatch: pytest.MonkeyPa
     """An unknown name loads the real module, which then replaces the stand-in."""
     real = importlib.import_module("colorsys")
     monkeypatch.delitem(sys.modules, "colorsys")
-    stand_in = sys.modules["colorsys"] = plain._StandIn("colorsys")
+    stand_in = sys.modules["colorsys"] = StandIn("colorsys", {})
     assert stand_in.hls_to_rgb.__code__ == real.hls_to_rgb.__code__
     assert sys.modules["colorsys"] is not stand_in
     with pytest.raises(AttributeError):

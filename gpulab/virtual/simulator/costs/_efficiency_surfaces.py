@@ -13,13 +13,13 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Coordinate = float | str
-FloatArray = NDArray[np.float64]
+FloatArray: TypeAlias = NDArray[np.float64]
 
 _FILE = "data/efficiencies.json"
 # The file has whole numbers, so that it is small: hundredths of a coordinate, thousandths of a
