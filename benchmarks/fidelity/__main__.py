@@ -36,7 +36,7 @@ _FITTED_TO = (
     *("h200-dense", "h200-focused", "h200-wide"),
     *("h200", "h200-earlier", "h200-earlier-2"),
 )
-# Without the three of `sample`: 31,545 calls would bury the page, and the model was fitted to them.
+# Without the three of `sample`: 31,545 calls would bury the page, which the model was fitted to.
 _COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2", "h200-earlier-3")
 _BLIND = """\
 record takes a seed from the system's source of randomness, times the workloads that the seed draws

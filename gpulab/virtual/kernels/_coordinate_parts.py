@@ -30,6 +30,7 @@ def dtype_name(item: TensorLayout) -> str:
 
 
 def largest(items: list[TensorLayout]) -> TensorLayout:
+    """Return the tensor with the most elements."""
     return max(items, key=lambda item: item.n_elements)
 
 

@@ -8,5 +8,6 @@ def n_indexed(call: OperatorCall) -> int:
     table, *others = call.reads
     if call.name == "index_fill" and table.sizes:
         places = max(item.n_elements for item in others)
-        return places * (table.n_elements // max(1, table.sizes[call.args[1]]))
+        along = int(table.sizes[call.args[1]])
+        return places * (table.n_elements // max(1, along))
     return max((item.n_elements for item in others), default=table.n_elements)
