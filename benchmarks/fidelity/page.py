@@ -156,8 +156,8 @@ that is trained is not: it takes the eight operators that PyTorch has for other 
 Known to be far off: convolutions, their gradients and the depthwise ones (medians of 15 to 19, 18
 and 10 to 18 % for calls left out, p90 of 53, 52 to 69 and 33 to 124 %), and factorizations of
 small matrices. [virtual-gpu.md](virtual-gpu.md) examines host
-times of whole programs, with the costs of modules, autograd and optimizers. The programs above
-were compared before there were such costs.
+times of whole programs. The costs of modules, autograd and optimizers were fitted to those, and
+make calls that are repeated in a loop, as here, too long on the host.
 
 ## What is extrapolated
 
