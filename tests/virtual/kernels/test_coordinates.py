@@ -177,7 +177,7 @@ def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
     ("name", "arguments", "length", "side"),
     [
         ("sort", (None, 0, False), 64, "other"),
-        ("kthvalue", (None, 3, 1), 32, "last"),
+        ("kthvalue", (None, 3, 0), 64, "other"),
         ("median", (None,), 2048, "last"),
     ],
 )
