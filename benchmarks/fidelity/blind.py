@@ -18,7 +18,7 @@ from benchmarks.fidelity.workload import UNSEEN
 
 LIST, SEALED = "blind-list.json", "blind-times.sealed"
 _KNOWN = ("family", "role", "dtype", "parameters")
-_MOST_S = 40.0  # about twice the time that it takes on an H200
+_MOST_S = 110.0  # about twice the time that it takes on an H200
 _SEED_DIGITS = 8
 # All files that a virtual time depends on, as patterns within the package.
 _MODEL = ("virtual/**/*.py", "gpus/**/*.py", "data/*.json")
@@ -48,7 +48,9 @@ def record(folder: Path, gpu: str) -> None:
 def predict(folder: Path, out: Path) -> None:
     """Compute the times of the list, and write them to a file with the model's digest."""
     listed = json.loads((folder / LIST).read_text("utf-8"))
-    found = Recorder(virtual("H200"), "virtual", "", UNSEEN, (*SEEDS, listed["seed"])).record()
+    quick = virtual("H200", max_value_elements=0)
+    seeds = (*SEEDS, listed["seed"])
+    found = Recorder(virtual("H200"), "virtual", "", UNSEEN, seeds, quick_bench=quick).record()
     # Python draws the same numbers everywhere; a difference means that the lists of operators
     # differ.
     if set(found["workloads"]) != set(listed["workloads"]):

@@ -174,7 +174,7 @@ def pointwise(dtype: torch.dtype, op: str, n: int) -> Work:
     return lambda: call(a, b)
 
 
-_FOREACH: dict[str, Callable[[list[list[Tensor]]], object]] = {
+FOREACH: dict[str, Callable[[list[list[Tensor]]], object]] = {
     "add number": lambda p: torch._foreach_add_(p[0], 1.0),
     "add": lambda p: torch._foreach_add_(p[0], p[1], alpha=-1e-3),
     "mul number": lambda p: torch._foreach_mul_(p[0], 0.9),
@@ -192,7 +192,7 @@ _FOREACH: dict[str, Callable[[list[list[Tensor]]], object]] = {
 def foreach(dtype: torch.dtype, op: str, n_tensors: int, n: int) -> Work:
     """Apply one operator to lists of tensors."""
     parts = [[normal(dtype, n).abs_() for _ in range(n_tensors)] for _ in range(3)]
-    call = _FOREACH[op]
+    call = FOREACH[op]
     return lambda: call(parts)
 
 
@@ -215,7 +215,7 @@ def _more() -> Iterator[Draw]:
     yield Draw(100, "gather", embedding_gradient, _ANY, lookup, lambda p: 40_000 * p["columns"])
     line = {"n": (128, 128 * _MI)}
     yield Draw(350, "elementwise", pointwise, _ANY, line, times(3), ",".join(_POINTWISE))
-    yield Draw(450, "optimizer", foreach, "float32", lists, times(3), ",".join(_FOREACH))
+    yield Draw(450, "optimizer", foreach, "float32", lists, times(3), ",".join(FOREACH))
 
 
 def _pixels(p: dict[str, Any]) -> int:
@@ -224,7 +224,7 @@ def _pixels(p: dict[str, Any]) -> int:
 
 def dense(seed: int = SEED) -> Iterator[Workload]:
     """Draw the workloads, the same ones each time."""
-    yield from _drawn(seed, (*_scaled({**_COUNTS, **_ROW_COUNTS}), *_more()), set())
+    yield from repeated_draw(seed, (*_scaled({**_COUNTS, **_ROW_COUNTS}), *_more()), set())
 
 
 def focused(seed: int = FOCUSED_SEED) -> Iterator[Workload]:
@@ -234,7 +234,7 @@ def focused(seed: int = FOCUSED_SEED) -> Iterator[Workload]:
         square = Workload(DENSE, "matmul", op.matmul, dtype, {"m": n, "k": n, "n": n})
         taken.add(sizes_of(square))
         yield square
-    yield from _drawn(seed, _scaled(_FOCUSED), taken)
+    yield from repeated_draw(seed, _scaled(_FOCUSED), taken)
 
 
 def _scaled(counts: dict[str, int]) -> Iterator[Draw]:
@@ -251,7 +251,10 @@ def _scaled(counts: dict[str, int]) -> Iterator[Draw]:
         yield replace(draw, n=n, make=_GRADIENTS.get(draw.make, draw.make))
 
 
-def _drawn(seed: int, some: Iterable[Draw], taken: set[tuple[object, ...]]) -> Iterator[Workload]:
+def repeated_draw(
+    seed: int, some: Iterable[Draw], taken: set[tuple[object, ...]]
+) -> Iterator[Workload]:
+    """Draw workloads from a seed, with sizes that are not taken; a fifth has powers of two."""
     rng = random.Random(seed)  # noqa: S311 # a draw that can be repeated, not a secret
     for draw in some:
         names = draw.ops.split(",")

@@ -15,7 +15,15 @@ import numpy as np
 import torch
 
 import gpulab
-from benchmarks.fidelity import dense, layers
+from benchmarks.fidelity import (
+    accumulation,
+    dense,
+    layers,
+    more_operators,
+    movement,
+    selection,
+    statistics_of_rows,
+)
 from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.catalogue import catalogue
 from benchmarks.fidelity.kriging import (
@@ -31,10 +39,12 @@ from benchmarks.fidelity.kriging import (
 )
 from benchmarks.fidelity.sampler import samples
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
+from gpulab.errors import NoValuesError
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic
 from gpulab.virtual.simulator import _device
-from gpulab.virtual.simulator.costs import SurfacePoint, duration_ns, packed
+from gpulab.virtual.simulator.costs import SurfacePoint, _kernel_cost, duration_ns, packed
+from gpulab.virtual.simulator.costs._efficiency_surfaces import NO_CORRECTION, correction
 
 SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
 FLUSH_ELEMENTS = 1 << 26
@@ -64,6 +74,11 @@ class Point:
 
 
 Row = tuple[Workload, float, float]
+# Where the functions of a recording may be. ``broadcast`` and others import functions that they
+# do not define, so the order counts.
+_MODULES = (
+    *(dense, layers, op, accumulation, more_operators, movement, selection, statistics_of_rows),
+)
 
 
 def recorded(path: Path) -> Iterator[Row]:
@@ -71,9 +86,7 @@ def recorded(path: Path) -> Iterator[Row]:
     found = json.loads(path.read_text("utf-8"))
     if "calls" in found:
         for name, dtype, parameters, hot_us, cold_us in samples(path):
-            make = next(
-                getattr(module, name) for module in (dense, layers, op) if hasattr(module, name)
-            )
+            make = next(getattr(module, name) for module in _MODULES if hasattr(module, name))
             yield Workload(dense.DENSE, "", make, dtype, parameters), hot_us, cold_us
         return
     by_name = {workload.name: workload for workload in catalogue()}
@@ -116,6 +129,14 @@ def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
 
 def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
     """Return the kernels of one call with their memory traffic, hot and cold."""
+    # Values take most of the time, and few operators need them.
+    try:
+        return _launched(workload, max_value_elements=0)
+    except NoValuesError:
+        return _launched(workload)
+
+
+def _launched(workload: Workload, **limits: int) -> list[tuple[KernelWork, Traffic, Traffic]]:
     seen: list[tuple[KernelWork, Traffic]] = []
 
     def noted(work: KernelWork, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
@@ -124,8 +145,10 @@ def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
         return duration_ns(work, traffic, *rest)
 
     _device.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
+    # Without corrections: the file's surfaces may be those of other coordinates.
+    _kernel_cost.correction = lambda _: NO_CORRECTION  # type: ignore[assignment]
     try:
-        with gpulab.virtual_gpu("H200", first_use=False), workload.precision():
+        with gpulab.virtual_gpu("H200", first_use=False, **limits), workload.precision():
             work = workload.build()
             # Twice, so that the third call finds its data in the cache.
             for _ in range(2):
@@ -135,6 +158,7 @@ def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
             cold = _seen(work, seen)
     finally:
         _device.duration_ns = duration_ns
+        _kernel_cost.correction = correction
     return [(one, a, b) for (one, a), (_, b) in zip(hot, cold, strict=True)]
 
 

@@ -18,8 +18,9 @@ from gpulab.virtual.simulator.costs import Coordinate, difference, nearness
 N_KERNELS = 3
 UNITS, DIGITS = 100, 4  # coordinates are stored in hundredths, other numbers with four digits
 _N_FOLDS = 5
-_MOST_SEARCHED = 700  # number of points from which the scales are chosen: it inverts a matrix
-_N_STEPS = 110
+_MOST_SEARCHED = 400  # number of points from which the scales are chosen: it inverts a matrix
+_MOST_ADAPTED = 900  # and of points for which their widths are adapted, for its memory
+_N_STEPS = 70
 _FIRST_STEP, _LAST_STEP = 0.15, 0.01
 _FIRST_NOISE, _LEAST_NOISE = 0.02, 1e-3
 _LARGE = 0.5  # an error counts less the further it is beyond this
@@ -111,8 +112,12 @@ class Fit:
 
     def near(self, x: Numbers, points: Points) -> Numbers:
         """Return the nearness of every row of ``x`` to every point."""
-        apart = difference(x[:, None, :], points.x[None, :, :], points.is_word)
-        return nearness(apart, self.scales, self.shares)
+        # Row by row: all differences at once would take gigabytes.
+        rows = [
+            nearness(difference(row, points.x, points.is_word), self.scales, self.shares)
+            for row in x
+        ]
+        return np.array(rows)
 
     def predicted(self, x: Numbers, points: Points) -> Numbers:
         """Return the surface's values at other coordinates, within the values of the points."""
@@ -141,7 +146,8 @@ def fitted(points: Points, n_kernels: int = N_KERNELS) -> Fit:
         loss.backward()  # type: ignore[no-untyped-call] # torch's is untyped
         descent.step()
     if len(points.x) > _MOST_SEARCHED:
-        best = _adapted(best, _Search(points))
+        more = np.random.default_rng(0).permutation(len(points.x))[:_MOST_ADAPTED]
+        best = _adapted(best, _Search(points.part(more)))
     return search.without_useless(best)
 
 

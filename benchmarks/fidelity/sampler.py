@@ -5,7 +5,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.common.device_records import duration_us, is_spin, profiled, short_name
 from benchmarks.common.wall_time import wall_s
 from benchmarks.fidelity.bench import spin
 from benchmarks.fidelity.dense import dense, focused
 from benchmarks.fidelity.readings import provenance
+from benchmarks.fidelity.wide import wide
 from benchmarks.fidelity.workload import Workload
 from gpulab.profiling import ActivityRecord
 from gpulab.work import Work
@@ -30,7 +31,7 @@ _SHORT_S, _LONG_S = 0.4e-3, 4e-3
 _N_SAMPLES = ((7, 5), (5, 3), (3, 2))  # hot and cold, for short, middling and long calls
 _N_HOST_CALLS = 8
 _WRITE_EVERY = 10
-_DRAWS = {"dense": dense, "focused": focused}
+_DRAWS = {"dense": dense, "focused": focused, "wide": wide}
 
 
 @dataclass(slots=True)
@@ -112,6 +113,12 @@ def evaluate(items: list[Item], records: list[ActivityRecord]) -> None:
         item.found["hot_us"] = _total(hot)
         item.found["cold_us"] = _total(cold)
         item.found["n_kernels"] = n_kernels
+        item.found["kernels"] = _names(hot[0])
+
+
+def _names(records: list[ActivityRecord]) -> str:
+    """Return the names of the kernels in their order, one a line."""
+    return "\n".join(short_name(record.name) for record in records)
 
 
 def _total(parts: list[list[ActivityRecord]]) -> float:
@@ -181,8 +188,11 @@ def _row(item: Item) -> dict[str, Any]:
 def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]]) -> None:
     """Write the recording: for each function its parameters' names, then a line for each call."""
     groups: dict[str, list[dict[str, Any]]] = {}
+    # Each name and each sequence of kernels once; a row has the number of its sequence.
+    sequences: dict[str, int] = {}
     for row in rows:
         if "failed" not in row:
+            row["sequence"] = sequences.setdefault(row["kernels"], len(sequences))
             groups.setdefault(row["make"], []).append(row)
     parts = []
     for make, members in sorted(groups.items()):
@@ -190,7 +200,7 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
         lines = ",\n".join(json.dumps(_line(row), separators=(",", ":")) for row in members)
         head = json.dumps([*keys, *_READ])
         parts.append(f' {json.dumps(make)}: {{"columns": {head}, "rows": [\n{lines}\n ]}}')
-    head = json.dumps({"provenance": about, "draw": draw})
+    head = json.dumps({"provenance": about, "draw": draw, **_numbered(sequences)})
     calls = ",\n".join(parts)
     fresh = out.with_suffix(".part")
     fresh.write_text(f'{head[:-1]},\n"calls": {{\n{calls}\n}}}}\n', "utf-8")
@@ -198,7 +208,19 @@ def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]
     fresh.replace(out)
 
 
-_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us")
+_READ = ("dtype", "hot_us", "cold_us", "n_kernels", "host_us", "sequence")
+
+
+def _numbered(sequences: Iterable[str]) -> dict[str, Any]:
+    """Return the distinct names of kernels, and each sequence as pairs of a count and a name."""
+    names: dict[str, int] = {}
+    found = []
+    for sequence in sequences:
+        runs = itertools.groupby(
+            names.setdefault(name, len(names)) for name in sequence.split("\n")
+        )
+        found.append([[len(list(run)), name] for name, run in runs])
+    return {"kernels": list(names), "sequences": found}
 
 
 def _line(row: dict[str, Any]) -> list[Any]:
@@ -208,7 +230,7 @@ def _line(row: dict[str, Any]) -> list[Any]:
 def samples(path: Path) -> Iterator[tuple[str, str, dict[str, Any], float, float]]:
     """Return the calls of a recording: function, type, parameters, and times hot and cold (µs)."""
     for make, group in json.loads(path.read_text("utf-8"))["calls"].items():
-        n_parameters = len(group["columns"]) - len(_READ)
+        n_parameters = group["columns"].index(_READ[0])
         for row in group["rows"]:
             dtype, hot_us, cold_us = row[n_parameters : n_parameters + 3]
             parameters = dict(zip(group["columns"][:n_parameters], row, strict=False))

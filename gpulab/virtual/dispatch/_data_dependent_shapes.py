@@ -13,7 +13,15 @@ from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._plans import has_complex
 from gpulab.virtual.dispatch._references import reference
-from gpulab.virtual.simulator import SimulatedGpu, active
+from gpulab.virtual.kernels import lower
+from gpulab.virtual.simulator import (
+    CacheAccess,
+    Kind,
+    ModelledKernel,
+    SimulatedGpu,
+    StreamTask,
+    active,
+)
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
 
 # How many leading dimensions of the data are steps and sequences; the others are features.
@@ -48,13 +56,45 @@ def run_data_dependent(
     # On a CUDA GPU the host also waits here: it must know the size of the result before it can
     # allocate it.
     machine.wait_for_stream(gpu.stream)
+    given, options = _elements(args), _elements(kwargs)
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
-        out = func(*_elements(args), **_elements(kwargs))
+        out = func(*given, **options)
+    results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
+    _take_time(func, given, options, (tensors, results), gpu)
     if isinstance(out, torch.Tensor):
         return _known_result(gpu, out)
     if isinstance(out, tuple):
         return tuple(_known_result(gpu, item) for item in out)
     return out
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _take_time(
+    func: Any,
+    args: Any,
+    kwargs: Any,
+    tensors: tuple[list[VirtualTensor], list[torch.Tensor]],
+    gpu: SimulatedGpu,
+) -> None:
+    """Launch the operator's kernels and wait for them; the host has computed their values."""
+    reads, results = tensors
+    layouts = ([item.layout_key for item in reads], [layout_of(item) for item in results])
+    work = lower(func, args, kwargs, results, layouts)
+    accesses = [
+        CacheAccess(item.storage_block.address, item.layout_key.size_bytes, is_write=False)
+        for item in reads
+    ]
+    machine = active()
+    for step in (*work.before, work):
+        demand = ModelledKernel(step, step.accesses_of(accesses))
+        name = step.name or func.overloadpacket.__name__
+        machine.launch(
+            StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), step.launch_ns
+        )
+    machine.wait_for_stream(gpu.stream)
 
 
 def _elements(value: Any) -> Any:
@@ -70,6 +110,6 @@ def _elements(value: Any) -> Any:
 def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:
     key = layout_of(value)
     result = wrap(key, Storage(active(), gpu, key.span_bytes))
-    # At once and without a kernel: the model counts only the wait.
+    # At once: the time of the kernels that write it has passed.
     reference(result).to_write().copy_(value)
     return result

@@ -2,6 +2,7 @@
 
 from math import ceil, prod
 
+from gpulab.virtual.kernels._indexed_elements import n_indexed
 from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
 from gpulab.virtual.kernels._reduction_launch import innermost_dim, reduces_innermost
 from gpulab.virtual.simulator.costs import KernelWork
@@ -72,7 +73,21 @@ def _reduction(call: OperatorCall) -> KernelWork:
         family == "first axis" or call.n_out < call.n_in // _SMALLEST_SHARED
     )
     before = (call.step("memset", name="memset"),) if is_shared and length > 1 else ()
+    if call.name == "count_nonzero":
+        return _count(call, family, before)
     return call.work(family, n_elements=call.n_in, before=before)
+
+
+def _count(call: OperatorCall, family: str, before: tuple[KernelWork, ...]) -> KernelWork:
+    """Return the work of a comparison, a cast to 8-byte numbers, and their sum."""
+    n = call.n_in
+    steps = (
+        call.step("elementwise", n_elements=n, reads=True, scratch_bytes=n, name="ne"),
+        call.step("cast", n_elements=n, scratch_bytes=9 * n, name="copy"),
+    )
+    return call.work(
+        family, n_elements=n, reads=False, scratch_bytes=8 * n, before=(*steps, *before)
+    )
 
 
 def _length(call: OperatorCall) -> int:
@@ -180,6 +195,13 @@ def _indexed_rows(family: str) -> Lowering:
     return lower
 
 
+def _index_write(call: OperatorCall) -> KernelWork:
+    """Return the work of writes to a table: it touches only the places of the index."""
+    n = n_indexed(call)
+    width = max(item.dtype.itemsize for item in call.reads)
+    return call.work("atomic add", n_elements=n, most_bytes=max(1, n * width))
+
+
 def _cat(call: OperatorCall) -> KernelWork:
     return call.work("concatenation")
 
@@ -243,9 +265,10 @@ _NAMES: dict[Lowering, tuple[str, ...]] = {
     _lower_to("dropout"): ("native_dropout",),
     _indexed_rows("rows"): ("embedding", "index_select"),
     _indexed_rows("gather"): ("gather", "index", "take", "_unsafe_index"),
-    _lower_over_inputs("atomic add"): (
+    _lower_over_inputs("atomic add"): ("embedding_dense_backward",),
+    _index_write: (
         *("scatter_add", "index_add", "index_put", "_index_put_impl", "scatter"),
-        *("embedding_dense_backward", "scatter_reduce", "index_copy"),
+        *("scatter_reduce", "index_copy", "index_fill", "put"),
     ),
 }
 ELEMENTWISE_LOWERINGS = {name: lower for lower, names in _NAMES.items() for name in names}

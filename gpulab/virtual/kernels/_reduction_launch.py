@@ -13,7 +13,7 @@ from gpulab.virtual.tensors import TensorLayout
 _MOST_THREADS, _WARP = 512, 32
 # A thread loads this many elements at once, or computes this many results.
 _VECTOR = 4
-# Shorter reductions are not loaded in vectors.
+# Shorter reductions, and those of several dimensions, are not loaded in vectors.
 _SHORTEST_VECTOR = 128
 # A thread with at least 16 elements for each row of its block shares them with the block, and one
 # with at least 256 shares them with other blocks.
@@ -60,10 +60,10 @@ def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunc
     inner, outer = (length, n_results) if is_along else (n_results, length)
     per_result = 1
     # A vector of inputs is added up by one thread, or a vector of results is computed by one.
-    if is_along and n_results == 1 and inner > _SHORTEST_VECTOR:
+    if is_along and inner >= _SHORTEST_VECTOR:
         inner //= _VECTOR
     elif not is_along:
-        per_result = _common_vector(_inner_results(source))
+        per_result = _common_vector(inner_results(source))
         inner //= per_result
     # As in PyTorch: a thread that computes several results counts as several of a block's.
     threads = _MOST_THREADS // per_result
@@ -104,7 +104,7 @@ def _common_vector(n: int) -> int:
     return vector
 
 
-def _inner_results(source: TensorLayout) -> int:
+def inner_results(source: TensorLayout) -> int:
     """Return how many neighbours in memory belong to different results."""
     return next((n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1), 1)
 

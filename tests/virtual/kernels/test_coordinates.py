@@ -75,7 +75,21 @@ def test_a_call_unlike_all_measured_ones_has_no_surface_point() -> None:
 def test_a_depthwise_convolution_has_its_own_surface() -> None:
     """A depthwise convolution is on its own surface, as its kernels are not matmuls."""
     x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
-    given = call("convolution", [x, weight], x, x, weight, None, [1, 1])
+    padding, dilation, transposed = [1, 1], [1, 1], False
+    given = call(
+        "convolution",
+        [x, weight],
+        x,
+        x,
+        weight,
+        None,
+        [1, 1],
+        padding,
+        dilation,
+        transposed,
+        [0, 0],
+        8,
+    )
     surface_point = surface_point_of(given, "depthwise")
     assert surface_point is not None
     assert surface_point.surface == "depthwise"
@@ -88,6 +102,9 @@ def test_a_depthwise_convolution_has_its_own_surface() -> None:
         ((1 << 20,), [], (1, 1 << 20, 1, 128, 16, 512, True)),
         # A sum of all 160: loads of four leave work for only 32 threads.
         ((160,), [], (1, 160, 1, 1, 5, 32, True)),
+        # From 128 elements on, rows are read in loads of four as well.
+        ((4, 160), [1], (4, 160, 1, 1, 5, 32, True)),
+        ((128,), [], (1, 128, 1, 1, 4, 32, True)),
         # Few long columns: the threads of a block share one column.
         ((512, 8), [0], (8, 512, 1, 1, 8, 2, False)),
         # Rows of 4,096: one warp reduces each row.
@@ -116,3 +133,59 @@ def test_a_reduction_is_launched_by_its_sizes(
         found.width,
         found.is_along,
     ) == expected
+
+
+def test_a_strided_copy_is_described_by_its_common_dimensions() -> None:
+    """Dimensions that follow one another in source and result count as one."""
+    out = dense(4, 8, 16, 32)
+    # Heads and positions change places: positions stay together with nothing.
+    heads = layout((4, 8, 16, 32), (4096, 32, 256, 1), torch.float32)
+    found = surface_point_of(call("clone", [heads], out, None), "broadcast")
+    assert found is not None
+    assert found.surface == "strided"
+    n_dims, inner, step, following, step_next = found.coordinates[1:6]
+    assert (n_dims, inner, step) == (4.0, log2(32), 0.0)
+    assert (following, step_next) == (log2(16), log2(256))
+    row = layout((4, 8, 16, 32), (0, 0, 0, 1), torch.float32)
+    repeated = surface_point_of(call("clone", [row], out, None), "strided")
+    assert repeated is not None
+    # All rows are the same one: two dimensions, and the second has no step in the source.
+    assert repeated.coordinates[1:6] == (2.0, log2(32), 0.0, log2(512), -1.0)
+
+
+def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
+    """Calls with an index have what they move, in which pieces, and what they do with it."""
+    table, index = dense(1024, 16), dense(256, dtype=torch.int64)
+    values, accumulate = dense(256, 16), True
+    added = call("index_put", [table, index, values], table, table, [index], values, accumulate)
+    found = surface_point_of(added, "atomic add")
+    assert found is not None
+    assert found.surface == "index add"
+    assert found.coordinates[:4] == (12.0, 4.0, 4.0, 14.0)
+    assert found.coordinates[-3:] == ("add", "whole", "")
+    filled = call("index_fill", [table, index], table, table, 0, index, 1.0)
+    rows = surface_point_of(filled, "atomic add")
+    assert rows is not None
+    assert rows.surface == "index write"
+    assert rows.coordinates[:4] == found.coordinates[:4]
+    mask = dense(1024, dtype=torch.bool)
+    by_mask = call("index", [table, mask], dense(500, 16), table, [mask])
+    assert surface_point_of(by_mask, "gather")[0] == "selection"  # type: ignore[index] # it has one
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "length", "side"),
+    [
+        ("sort", (None, 0, False), 64, "other"),
+        ("kthvalue", (None, 3, 0), 64, "other"),
+        ("median", (None,), 2048, "last"),
+    ],
+)
+def test_an_order_is_described_by_its_dimension(
+    name: str, arguments: tuple[object, ...], length: int, side: str
+) -> None:
+    """The rows of a sort or a selection run along the dimension that the call names."""
+    source = dense(64, 32)
+    found = surface_point_of(call(name, [source], source, *arguments), "row sort")
+    assert found is not None
+    assert (found.coordinates[1], found.coordinates[-1]) == (log2(length), side)

@@ -171,3 +171,21 @@ def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
     pairs = tensors[:65]
     assert names(gpu, lambda: torch._foreach_add_(pairs, pairs)) == ["_foreach_add"] * 2
     assert names(gpu, lambda: torch._foreach_norm(pairs)) == ["sums of chunks", "_foreach_norm"]
+
+
+def test_a_selection_by_values_takes_the_time_of_a_kernel(gpu: VirtualGpu) -> None:
+    """An operator whose shape depends on values runs on the device, and the host waits for it."""
+    x = torch.ones(1 << 20, device="cuda")
+    mask = x > 0
+    for select, name in ((x.nonzero, "nonzero"), (lambda: x[mask], "index")):
+        assert names(gpu, select) == [name]
+        (record,) = [item for item in gpu.machine.gpu.device.records() if item.name == name]
+        assert record.end_ns - record.start_ns > 1_000
+
+
+def test_a_write_by_an_index_touches_only_its_places() -> None:
+    """A table of any size costs the same, because a kernel writes only the rows of the index."""
+    index, values = empty(256, dtype=torch.int64), empty(256, 16)
+    for rows in (1 << 10, 1 << 20):
+        found = work(aten.index_add.default, empty(rows, 16), 0, index, values)
+        assert (found.n_elements, found.most_bytes) == (256 * 16, 256 * 16 * 8)
