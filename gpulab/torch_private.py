@@ -56,9 +56,10 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
-# The virtual clock charges the host for each call of the next two.
+# The virtual clock charges the host for each call of the next three.
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
+list_members_of: Any = torch.nn.Module._named_members
 DeviceContext: Any = torch.utils._device.DeviceContext
 # TorchScript: its modules are recognized by their class, and it calls operators by a table of its
 # own.

@@ -9,8 +9,11 @@ record  times each program's step on the CUDA GPU in use: the time until it retu
         device was idle, the wall time of many in a row, and the durations of its kernels; and
         single calls, such as that of a module or of an optimizer.
 fit     fits the costs that the virtual GPU charges the host between launches to the programs of
-        a file, prints the costs before and after, and writes them to gpulab/data with --write.
+        one or more files, prints the costs before and after, and writes them to gpulab/data with
+        --write.
 judge   runs the same programs on the virtual H200 and prints the errors.
+
+Give several files of one set to use the median of each program's readings: such hosts change.
 """
 
 import argparse
@@ -36,11 +39,11 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument("--no-calls", action="store_true", help="leave out the single calls")
     record.set_defaults(command=_record)
     fit = commands.add_parser("fit", help="fit the host's costs")
-    fit.add_argument("times", type=Path, help="file that record has written")
+    fit.add_argument("times", type=Path, nargs="+", help="files that record has written")
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
     fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
-    judge.add_argument("times", type=Path, help="file that record has written")
+    judge.add_argument("times", type=Path, nargs="+", help="files that record has written")
     judge.add_argument("--calls", action="store_true", help="compare the single calls, too")
     judge.set_defaults(command=_judge)
     return made

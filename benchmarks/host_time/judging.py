@@ -1,20 +1,17 @@
 """Compare the virtual GPU's host, wall and device times with recorded ones."""
 
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.markdown import padded_table
-from benchmarks.host_time.reading import predict, predict_calls
-
-QUANTITIES = ("host_us", "wall_us", "busy_us")
+from benchmarks.host_time.reading import QUANTITIES, predict, predict_calls, read_times
 
 
-def judge(times: Path, *, with_calls: bool) -> str:
+def judge(times: Sequence[Path], *, with_calls: bool) -> str:
     """Return the tables of errors: of each program, and of all together."""
-    recorded = json.loads(times.read_text(encoding="utf-8"))
+    recorded = read_times(times)
     programs = recorded["programs"]
     predicted = predict("all", list(programs))
     lines = [*_programs_table(programs, predicted), "", *_summary_table(programs, predicted)]

@@ -6,7 +6,7 @@ import platform
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -18,11 +18,15 @@ import torch
 import gpulab
 from benchmarks.common.device_records import busy_us, duration_us, profiled, short_name
 from benchmarks.fidelity.bench import at_most
-from benchmarks.host_time import blind_programs, fit_programs
+from benchmarks.host_time import blind_programs, fit_programs, more_fit_programs
 from benchmarks.host_time.single_calls import read, single_calls
 from gpulab.work import Work
 
-SETS = {"fit": fit_programs.PROGRAMS, "blind": blind_programs.PROGRAMS}
+SETS = {
+    "fit": {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS},
+    "blind": blind_programs.PROGRAMS,
+}
+QUANTITIES = ("host_us", "wall_us", "busy_us")
 _N_WARM_UP = 6
 _N_STEPS, _N_ROUNDS = 25, 9
 _STEADY_S = 0.12  # how long steps are enqueued for a wall time
@@ -52,6 +56,23 @@ def record(name: str, out: Path, *, with_calls: bool) -> None:
             found["calls"] = read_calls(n_rounds=_N_ROUNDS)
     found["seconds"] = round(time.monotonic() - started_s, 1)
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def read_times(files: Sequence[Path]) -> dict[str, Any]:
+    """Return one recording from files of ``record``, with the medians over them.
+
+    A program that failed in one file is taken from the others.
+    """
+    read = [json.loads(each.read_text(encoding="utf-8")) for each in files]
+    found: dict[str, Any] = {**read[0], "programs": {}}
+    for title, first in read[0]["programs"].items():
+        each = [item["programs"].get(title, {"error": "not reached"}) for item in read]
+        good = [item for item in each if "error" not in item]
+        medians = {
+            name: statistics.median(item[name] for item in good) for name in QUANTITIES if good
+        }
+        found["programs"][title] = {**good[0], **medians} if good else first
+    return found
 
 
 def predict(name: str, titles: list[str] | None = None) -> dict[str, Any]:

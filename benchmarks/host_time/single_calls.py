@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.fidelity.bench import new_stream
@@ -472,8 +473,202 @@ def _take(size_bytes: int) -> None:
     held.clear()
 
 
+def saving_calls() -> Iterator[tuple[str, Call]]:
+    """Yield checkpoints, hooks of saved tensors, and what autograd does around them."""
+    x, layer = tiny(grad=True), nn.Linear(_N_TINY, _N_TINY).cuda()
+    hooked = partial(_with_saved_hooks, x)
+    yield "three exp with hooks of saved tensors", (hooked, 20, nothing)
+    yield "backward of three exp with hooks of saved tensors", _backward(hooked)
+    plain = partial(_three_exp, x)
+    yield "three exp", (plain, 20, nothing)
+    yield "backward of three exp", _backward(plain)
+    for name, function in {"linear": layer, "three exp": _three_exp}.items():
+        for keeps_state in (False, True):
+            again: Any = partial(
+                *(checkpoint, function, x),
+                use_reentrant=False,
+                preserve_rng_state=keeps_state,
+            )
+            text = f"checkpoint of {name}{', random state kept' if keeps_state else ''}"
+            yield text, (again, 10, nothing)
+            yield f"backward of {text}", _backward(again)
+        old: Any = partial(checkpoint, function, x, use_reentrant=True)
+        yield f"reentrant checkpoint of {name}", (old, 10, nothing)
+        yield f"backward of reentrant checkpoint of {name}", _backward(old)
+    yield "get_rng_state", (torch.cuda.get_rng_state, 20, nothing)
+    yield (
+        "set_rng_state",
+        (partial(torch.cuda.set_rng_state, torch.cuda.get_rng_state()), 20, nothing),
+    )
+    yield "detach", (x.detach, 50, nothing)
+    yield "data", (partial(getattr, x, "data"), 50, nothing)
+    total = x.sum()
+    yield (
+        "gradient of a sum of exp, recorded",
+        (
+            partial(torch.autograd.grad, x.exp().sum(), x, retain_graph=True, create_graph=True),
+            10,
+            nothing,
+        ),
+    )
+    yield (
+        "gradient of a sum",
+        (partial(torch.autograd.grad, total, x, retain_graph=True), 10, nothing),
+    )
+
+
+def _three_exp(x: torch.Tensor) -> torch.Tensor:
+    return x.exp().exp().exp()
+
+
+def _with_saved_hooks(x: torch.Tensor) -> torch.Tensor:
+    with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda saved: saved):
+        return _three_exp(x)
+
+
+def inference_calls() -> Iterator[tuple[str, Call]]:
+    """Yield calls in inference mode, with autocast and without."""
+    x, layer, norm = tiny(), nn.Linear(_N_TINY, _N_TINY).cuda(), nn.LayerNorm(_N_TINY).cuda()
+    attention: Any = nn.MultiheadAttention(32, 4, batch_first=True).cuda().eval()
+    sequence = torch.randn(4, 16, 32, device="cuda")
+    works: dict[str, Work] = {
+        "ten linear": lambda: [layer(x) for _ in range(10)],  # type: ignore[dict-item] # the result is not used
+        "ten norms": lambda: [norm(x) for _ in range(10)],  # type: ignore[dict-item] # as above
+        "ten linear and norms": lambda: [norm(layer(x)) for _ in range(10)],  # type: ignore[dict-item] # as above
+        "attention": lambda: attention(sequence, sequence, sequence, need_weights=False),
+    }
+    for name, work in works.items():
+        for mode in (torch.inference_mode, torch.no_grad):
+            yield f"{mode.__name__}: {name}", (partial(_inside, mode, work), 5, nothing)
+            yield (
+                f"{mode.__name__}, autocast: {name}",
+                (partial(_inside, mode, partial(_autocast, work)), 5, nothing),
+            )
+
+
+def _inside(mode: Callable[[], Any], work: Work) -> None:
+    with mode():
+        work()
+
+
+def _autocast(work: Work) -> None:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        work()
+
+
+def list_calls() -> Iterator[tuple[str, Call]]:
+    """Yield multi-tensor operators, and what programs do with lists of parameters."""
+    for n in (4, 40, 120):
+        tensors = [torch.ones(_N_TINY, device="cuda") for _ in range(n)]
+        others = [torch.ones(_N_TINY, device="cuda") for _ in range(n)]
+        calls: dict[str, Work] = {
+            "_foreach_add_": partial(torch._foreach_add_, tensors, others),  # programs use it
+            "_foreach_mul": partial(torch._foreach_mul, tensors, 2.0),  # as above
+            "_foreach_lerp_": partial(torch._foreach_lerp_, tensors, others, 0.5),  # as above
+            "_foreach_norm": partial(torch._foreach_norm, tensors),  # as above
+            "_foreach_zero_": partial(torch._foreach_zero_, tensors),  # as above
+            "stack": partial(torch.stack, tensors),
+            "cat": partial(torch.cat, tensors),
+            "in a loop: mul_ and add_": partial(_averaged, tensors, others),
+        }
+        for name, call in calls.items():
+            yield f"{name}, {n} tensors", (call, 3, nothing)
+    model = nn.Sequential(*[nn.Linear(_N_TINY, _N_TINY) for _ in range(10)]).cuda()
+    yield "parameters of ten layers", (lambda: list(model.parameters()), 10, nothing)  # type: ignore[arg-type] # the result is not used
+    state = model.state_dict()
+    yield "state_dict of ten layers", (model.state_dict, 5, nothing)
+    yield "load_state_dict of ten layers", (partial(model.load_state_dict, state), 2, nothing)
+    yield "train and eval of ten layers", (lambda: model.train().eval(), 5, nothing)  # type: ignore[arg-type] # as above
+    logits = tiny(64, 4)
+    category: Any = torch.distributions.Categorical
+    yield "Categorical", (partial(category, logits=logits), 10, nothing)
+    checked = category(logits=logits)
+    yield "Categorical.sample", (checked.sample, 10, nothing)
+    yield "Categorical.log_prob", (partial(checked.log_prob, checked.sample()), 10, nothing)
+    normal: Any = torch.distributions.Normal
+    yield "Normal", (partial(normal, logits, logits.exp(), validate_args=False), 10, nothing)
+    yield "normalize", (partial(functional.normalize, logits), 10, nothing)
+    yield (
+        "one_hot",
+        (
+            partial(functional.one_hot, torch.zeros(64, dtype=torch.int64, device="cuda"), 4),
+            5,
+            nothing,
+        ),
+    )
+    rate: Any = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(_with_gradients(4), lr=0.1), 20)
+    yield "StepLR.step", (rate.step, 10, nothing)
+
+
+def _averaged(kept: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+    for old, item in zip(kept, new, strict=True):
+        old.mul_(0.9).add_(item, alpha=0.1)
+
+
+def index_calls() -> Iterator[tuple[str, Call]]:
+    """Yield indices on either side, and waits for values."""
+    x = tiny(256, _N_TINY)
+    there, here = torch.arange(32, device="cuda"), torch.arange(32)
+    mask, table = x[:, 0] > x[:, 1], torch.randn(256, _N_TINY)
+    calls: dict[str, Callable[[], Any]] = {
+        "index on the device": lambda: x[there],
+        "index on the host": lambda: x[here],
+        "index of a list": lambda: x[[1, 2, 3]],
+        "index with a mask": lambda: x[mask],
+        "two indices": lambda: x[there, there],
+        "rows of host memory, sent": lambda: table[here].to("cuda"),
+        "nonzero": mask.nonzero,
+        "tolist": there.tolist,
+        "int": lambda: int(there[0]),
+        "if": lambda: bool(mask.any()),
+        "assignment to a slice": lambda: x[:, 0].fill_(1.0),
+        "sort": lambda: x.sort(dim=1),
+        "topk": lambda: x.topk(2, dim=1),
+        "cumsum": lambda: x.cumsum(1),
+        "multinomial": lambda: torch.multinomial(x.abs(), 1),
+        "randperm": lambda: torch.randperm(64, device="cuda"),
+    }
+    for name, call in calls.items():
+        yield name, (call, 10, nothing)
+
+
+def pinned_calls() -> Iterator[tuple[str, Call]]:
+    """Yield pinning and pageable copies by size; the sizes of a copy that ends early are dense."""
+    for size in (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26):
+        host = torch.zeros(size, dtype=torch.uint8)
+        yield f"pin_memory of {size} B, first", (host.pin_memory, 1, _empty_host_cache)
+        # Its memory is free again at once, so this one takes a block from the cache.
+        yield f"pin_memory of {size} B, again", (host.pin_memory, 4, host.pin_memory)  # type: ignore[arg-type] # not used
+        pinned: Any = partial(torch.empty, size, dtype=torch.uint8, pin_memory=True)
+        yield f"empty pinned of {size} B, again", (pinned, 4, pinned)
+        kept = host.clone()
+        yield f"host copy of {size} B", (partial(kept.copy_, host), 4, nothing)
+        yield f"host clone of {size} B", (host.clone, 4, nothing)
+    for power in range(8, 27):
+        size = 1 << power
+        host = torch.zeros(size, dtype=torch.uint8)
+        device = torch.zeros(size, dtype=torch.uint8, device="cuda")
+        n = 10 if size <= _MIB else 2
+        yield f"pageable in of {size} B", (partial(device.copy_, host), n, nothing)
+        yield f"pageable out of {size} B", (partial(host.copy_, device), n, nothing)
+        yield (
+            f"pageable in of {size} B, not waited for",
+            (partial(device.copy_, host, non_blocking=True), n, nothing),
+        )
+
+
+def _empty_host_cache() -> None:
+    torch.cuda.synchronize()
+    torch._C._host_emptyCache()  # type: ignore[attr-defined] # there is no public one
+
+
 def single_calls() -> Iterator[tuple[str, Call]]:
     """Yield all calls by name."""
+    yield from saving_calls()
+    yield from inference_calls()
+    yield from list_calls()
+    yield from index_calls()
+    yield from pinned_calls()
     yield from operator_calls()
     yield from chain_calls()
     yield from module_calls()

@@ -1,6 +1,6 @@
 """The data that the page needs to draw a machine: plain values and texts."""
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from gpulab.foreign_text import visible
@@ -14,12 +14,14 @@ from gpulab.machine import (
     Playback,
     PlayedCall,
     PlayedTask,
+    ProgramOperation,
     operation_words,
     reading_words,
 )
 from gpulab.units import format_time
 
 _MICRO = 1e-6
+_FIELDS = tuple(each.name for each in fields(ProgramOperation))
 
 
 def view_of(
@@ -30,7 +32,7 @@ def view_of(
     return {
         "source": f"computed: virtual {program.spec.driver_name}",
         "operations": [
-            {**asdict(operation), "text": operation_words(program, place)}
+            {**_fields(operation), "text": operation_words(program, place)}
             for place, operation in enumerate(program.operations)
         ],
         "n_streams": program.n_streams,
@@ -50,6 +52,11 @@ def view_of(
         "buffers": list(BUFFERS),
         "challenges": list(CHALLENGES),
     }
+
+
+def _fields(operation: ProgramOperation) -> dict[str, Any]:
+    # Not dataclasses.asdict, which copies each value deeply.
+    return {name: getattr(operation, name) for name in _FIELDS}
 
 
 # Lists and not dicts, because each answer to a drag contains all calls, up to 1,500. The simulator

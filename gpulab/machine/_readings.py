@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from gpulab.errors import VirtualGpuError
 from gpulab.machine._playback import Playback, waiting_circle
@@ -70,7 +71,8 @@ def truth_us(program: MachineProgram) -> float:
     # As in the method "behind a sleep": the GPU sleeps until all launches are made, so that no
     # launch comes late.
     runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
-    _head_start(runner)
+    # With the program's own queue the host needs at least as long.
+    _head_start(runner, program)
     after = runner.mark()
     for stream in runner.streams[1:]:  # else they would start before the sleep ends
         runner.machine.mark(stream, runner.machine.host.costs.stream_wait_ns, (after,))
@@ -123,11 +125,7 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
 
 
 def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
-    runner = Runner(program)
-    # No synchronize before the second reading: that is the mistake of this method.
-    start_ns = runner.machine.host.read_clock()
-    runner.work()
-    value_us = (runner.machine.host.read_clock() - start_ns) / _US
+    value_us = _launches(program).read_ns / _US
     return value_us, "launches, not work" if value_us < true_us else "includes the launches"
 
 
@@ -183,7 +181,7 @@ def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
 @lru_cache(maxsize=_N_KEPT)
 def _slept(program: MachineProgram) -> tuple[float, bool]:
     runner = Runner(program)
-    _head_start(runner)
+    _head_start(runner, program)
     return _between_events(runner)
 
 
@@ -246,18 +244,28 @@ def _graph_floor_us() -> float:
     return (GRAPH_GAPS.mark_to_work_ns + GRAPH_GAPS.work_to_mark_ns) / _US
 
 
-def _head_start(runner: Runner) -> None:
+def _head_start(runner: Runner, program: MachineProgram) -> None:
     """Let the default stream sleep for longer than the host needs to launch the work."""
-    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * _host_ns(runner.program))))
+    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * _launches(program).end_ns)))
+
+
+class _Launches(NamedTuple):
+    """What a stopwatch around the launches reads, and when the last launch is made."""
+
+    read_ns: int
+    end_ns: int
 
 
 @lru_cache(maxsize=_N_KEPT)
-def _host_ns(program: MachineProgram) -> int:
-    """Return how long the host needs to launch the work, from a trial run."""
-    # On an idle machine of its own, so that the trial leaves no work in the queue of the reading.
-    trial = Runner(program)
-    trial.work()
-    return trial.machine.host.now_ns
+def _launches(program: MachineProgram) -> _Launches:
+    # On an idle machine of its own, so that it leaves no work in the queue of another reading.
+    runner = Runner(program)
+    host = runner.machine.host
+    start_ns = host.read_clock()
+    runner.work()
+    end_ns = host.now_ns
+    # No synchronize before the second reading: that is the mistake of the naive method.
+    return _Launches(host.read_clock() - start_ns, end_ns)
 
 
 def _between_events(runner: Runner) -> tuple[float, bool]:

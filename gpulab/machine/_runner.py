@@ -94,6 +94,7 @@ class Runner:
 
     def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:
         self.program = program
+        self._work = program.work  # computed once, because a loop runs it up to 1,000 times
         # A warm machine: no first call creates a context or loads a library.
         self.machine = Machine(program.spec, _NO_VALUES, first_use=False)
         self.machine.host.costs = replace(HostCosts(), queue_depth=program.queue_depth)
@@ -116,7 +117,7 @@ class Runner:
 
     def work(self) -> None:
         """Make the calls of the work once, without clocks, sleeps and timing events."""
-        for place in self.program.work:
+        for place in self._work:
             self.call(place, 0)
 
     def call(self, place: int, turn: int) -> None:

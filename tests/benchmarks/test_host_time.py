@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.host_time import fitting, judging
+from benchmarks.host_time import fitting, judging, reading
 from gpulab.virtual.simulator import fitted_costs
 
 
@@ -15,11 +15,11 @@ def test_costs_are_found_again_from_programs_that_have_them() -> None:
     rows = []
     for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
         counts = Counter({"module": n_modules, "view": n_views})
-        host_us = 100 + n_modules * 9.0 + n_views * 2.0
-        rows.append((host_us, fitting.Counted(100.0, counts)))
+        host_us = 10 + n_modules * 2.1 + n_views * 1.45
+        rows.append((host_us, fitting.Counted(10.0, counts)))
     found = fitting.solve(rows)
-    assert found["module"] == pytest.approx(9_000, rel=0.01)
-    assert found["view"] == pytest.approx(2_000, rel=0.01)
+    assert found["module"] == pytest.approx(2_100, rel=0.01)
+    assert found["view"] == pytest.approx(1_450, rel=0.01)
     assert found["backward"] == fitting.EXPECTED["backward"][0]
 
 
@@ -45,7 +45,7 @@ def test_a_judgement_lists_programs_and_sums_up(
     monkeypatch.setattr(judging, "predict", lambda _set, _titles: predicted)
     times = tmp_path / "times.json"
     times.write_text(json.dumps({"programs": {"good": there, "bad": there}}), "utf-8")
-    lines = judging.judge(times, with_calls=False).splitlines()
+    lines = judging.judge([times], with_calls=False).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
         "good",
         "100",
@@ -70,3 +70,17 @@ def test_a_judgement_lists_programs_and_sums_up(
 def test_a_quantile_lies_between_its_neighbours(share: float, wanted: float) -> None:
     """A quantile between two numbers is interpolated; the median of three is the middle one."""
     assert judging.quantile([1.0, 2.0, 4.0], share) == wanted
+
+
+def test_several_files_of_times_are_one_recording(tmp_path: Path) -> None:
+    """Times are medians over the files, and a failure in one file does not count."""
+    files = []
+    for i, host_us in enumerate((100.0, 300.0, 120.0)):
+        times = dict.fromkeys(reading.QUANTITIES, host_us)
+        programs = {"good": times, "once": {"error": "no"} if i else times, "bad": {"error": "no"}}
+        files.append(tmp_path / f"{i}.json")
+        files[-1].write_text(json.dumps({"programs": programs}), "utf-8")
+    found = reading.read_times(files)["programs"]
+    assert found["good"]["host_us"] == 120.0
+    assert found["once"]["wall_us"] == 100.0
+    assert found["bad"] == {"error": "no"}

@@ -368,7 +368,7 @@ def test_a_run_describes_its_result() -> None:
     """One line has the wrong steps, the time, the overlap and the source."""
     seen = pipelines.run(buffered(device_sync=True), n_steps=4)
     assert str(seen) == (
-        "0 of 4 steps computed on wrong data; 1.79 ms, overlap 0 % of what is possible "
+        "0 of 4 steps computed on wrong data; 1.81 ms, overlap 0 % of what is possible "
         "(virtual NVIDIA H200)"
     )
 

@@ -82,6 +82,8 @@ def test_no_other_package_is_imported(warm_python: list[str]) -> None:
     One part of NumPy is allowed, too.
     """
     names = {".".join(name.split(".")[:2]) for name in words(warm_python, OPERATIONS)}
+    # PyTorch's counter of FLOPs imports Triton wherever it is installed.
+    names = {name for name in names if not name.startswith("triton.") and name != "triton"}
     assert names <= {"torch.cuda", "torch.profiler", "torch.utils", "numpy.random"}
 
 

@@ -11,6 +11,7 @@ import torch
 from gpulab.errors import NoValuesError
 from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
+from gpulab.torch_private import next_sequence_number
 from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._references import reference
@@ -136,10 +137,11 @@ def copy_in(
         if on_device.values.missing is None:
             on_device.to_write().copy_(held)
 
-    # The driver copies a small pageable source into a buffer of its own and returns at once; a
-    # larger one makes the host wait.
+    # Without non_blocking PyTorch waits for the stream after every copy. Otherwise the driver
+    # copies a small pageable source into a buffer of its own and returns at once; a larger one
+    # makes the host wait.
     is_staged = target.layout_key.size_bytes <= STAGED_BYTES
-    waits = not (non_blocking if pinned else is_staged)
+    waits = not (non_blocking and (pinned or is_staged))
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
@@ -326,7 +328,9 @@ def _launch(task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool) 
         machine.require_no_capture()
     if waits:
         machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
-    machine.launch(task, machine.host.costs.copy_launch_ns, accesses)
+    host_ns = machine.host.costs.copy_launch_ns
+    machine.host.begin_operator(task.kind, next_sequence_number(), launch_ns=host_ns, n_listed=0)
+    machine.launch(task, host_ns, accesses)
     if waits:
         machine.host.wait(task)
         if machine.hazards is not None:

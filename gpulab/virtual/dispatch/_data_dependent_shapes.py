@@ -43,6 +43,7 @@ def run_data_dependent(
     for tensor in tensors:
         require_values(tensor)
     machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
+    machine.host.charge("operator with a size from values")
     # On a CUDA GPU the host also waits here: it must know the size of the result before it can
     # allocate it.
     machine.wait_for_stream(gpu.stream)

@@ -177,6 +177,9 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
+        if operator.is_index:
+            # PyTorch copies each of them to the device, and waits for none of these copies.
+            active().host.charge("index from the host", len(key.host_tensors))
     # Before the plan, which is made from shapes alone.
     if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
         return run_data_dependent(func, args, kwargs, tensors, gpu)
@@ -380,6 +383,17 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
+def _multinomial(func: Any, args: Any, kwargs: Any) -> Any:
+    # As in PyTorch: one draw of a row, or draws without replacement, check the weights first, and
+    # the host waits for the two answers.
+    machine, n_drawn = active(), args[1]
+    if n_drawn == 1 or not (args[2] if len(args) > 2 else kwargs.get("replacement", False)):  # noqa: PLR2004 # its third argument
+        machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
+        for _ in range(2):
+            machine.wait_for_stream(args[0].storage_block.gpu.stream)
+    return _run_planned(func, args, kwargs)
+
+
 def _pack_or_pad(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)[0], host_result(func, args)
 
@@ -443,6 +457,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
+    aten.multinomial.default: _on_virtual(_multinomial),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

@@ -46,13 +46,14 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     # Before the host is charged, because it may end a layer whose operators were free.
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
-    is_launch = plan.effect is Effect.KERNEL
     machine.host.begin_operator(
         call.operator,
         next_sequence_number(),
-        launches=is_launch,
-        n_listed=_n_listed(call.args) if call.operator.is_over_lists else 0,
+        launch_ns=plan.launch_ns,
+        n_listed=_n_listed(call.args, plan) if call.operator.is_over_lists else 0,
     )
+    if call.operator.n_inside:
+        machine.host.charge("operator inside another", call.operator.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
@@ -68,9 +69,10 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     return results[0] if plan.container is None else plan.container(results)
 
 
-def _n_listed(args: Sequence[Any]) -> int:
-    """Return the number of tensors in the first list among the arguments; 0 without a list."""
-    return next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
+def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
+    """Return the number of tensors in the first list among the arguments, and of new results."""
+    first = next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
+    return first + len(plan.new_results)
 
 
 def _missing(
@@ -144,7 +146,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         task.draw = _drawing(call, is_captured=is_captured)
     # Only the race detector needs the accesses. Computing them takes a few µs for each launch.
     memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
-    machine.launch(task, work.launch_ns, memory_accesses)
+    launch_ns = work.launch_ns if work.before else plan.launch_ns
+    machine.launch(task, launch_ns, memory_accesses)
 
 
 def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:

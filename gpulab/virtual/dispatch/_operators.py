@@ -42,6 +42,8 @@ class Operator:
         Names of the arguments that receive its results, such as ``("out",)``.
     overwrites
         Whether it replaces all values of its first argument without reading them.
+    n_inside
+        How many operators PyTorch calls inside it, which are not dispatched one by one.
     """
 
     func: Any
@@ -55,6 +57,7 @@ class Operator:
     is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
+    n_inside: int
 
 
 @dataclass(slots=True)
@@ -80,6 +83,14 @@ class DispatchedCall:
     gpu: SimulatedGpu
 
 
+# Operators that are functions of other operators in PyTorch's C++ code, and the number of these.
+_N_INSIDE = {
+    "_native_multi_head_attention": 7,
+    "_transformer_encoder_layer_fwd": 13,
+    "_euclidean_dist": 10,
+    "multinomial": 10,
+}
+
 # By id, because hashing an OpOverload runs Python code of PyTorch. Each record refers to its
 # operator, so the operator lives on and its id cannot be reused.
 _known: dict[int, Operator] = {}
@@ -102,6 +113,7 @@ def operator_of(func: Any) -> Operator:
             is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
+            n_inside=_N_INSIDE.get(name, 0),
         )
     return found
 

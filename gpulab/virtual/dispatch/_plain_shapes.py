@@ -38,19 +38,19 @@ def _equal(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-# The names that the meta kernels of torch 2.13 use, with their answers for plain numbers. With a
-# torch that uses another name, the real module is imported.
+# The names that the meta kernels of torch 2.11 to 2.13 use, with their answers for plain numbers.
+# With a torch that uses another name, the real module is imported.
 _KNOWN: dict[str, dict[str, Any]] = {
     "sympy": {"Basic": _NoExpression},
     _SYMBOLIC_SHAPES: {
         **dict.fromkeys(
             (
                 *("expect_true", "guard_or_false", "guard_or_true", "guard_size_oblivious"),
-                *("guarding_hint_or_throw", "statically_known_true"),
+                *("guarding_hint_or_throw", "size_hint", "statically_known_true"),
             ),
             _same,
         ),
-        "has_guarding_hint": lambda _size: True,
+        **dict.fromkeys(("has_guarding_hint", "has_hint"), lambda _size: True),
         "is_nested_int": lambda _size: False,
         "sym_and": _all,
         "sym_eq": _equal,

@@ -120,6 +120,8 @@ class ExecutionPlan:
         The arguments whose layout changes.
     work
         What the kernels do; None if none is launched.
+    launch_ns
+        Host time of all their launches, in nanoseconds.
     host_s
         Estimated time in seconds that the host takes to compute the values.
     too_slow
@@ -134,6 +136,7 @@ class ExecutionPlan:
     writes: tuple[int, ...]
     reshaped: tuple[Reshaped, ...]
     work: KernelWork | None
+    launch_ns: int
     host_s: float
     too_slow: MissingValues
 
@@ -192,9 +195,10 @@ def _make_plan(
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
         # PyTorch launches no kernel for results without elements.
         effect = Effect.ALLOCATION
-    work, duration_s = None, 0.0
+    work, launch_ns, duration_s = None, 0, 0.0
     if effect is Effect.KERNEL:
         work = lower(func, execution.args, execution.kwargs, out, layouts)
+        launch_ns = sum(step.launch_ns for step in (*work.before, work))
         duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=is_random(func))
     container = type(out) if is_several else None
     new_results = tuple(i for i, item in enumerate(results) if isinstance(item, NewResult))
@@ -207,6 +211,7 @@ def _make_plan(
         writes,
         reshaped,
         work,
+        launch_ns,
         duration_s,
         too_slow(str(func), duration_s),
     )

@@ -11,10 +11,6 @@ from gpulab.torch_private import CheckpointHooks, engine_run_backward
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.simulator import Machine, is_owner
 
-# What torch.utils.checkpoint adds to a function of one operator that runs twice, less what other
-# costs contain. Timed in a loop, on the CPU of a machine without a GPU.
-_CHECKPOINT_NS = 150_000
-
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for what starts autograd's engine, and for hooks of saved tensors.
@@ -35,7 +31,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
     def charged(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def call(saved: Any) -> Any:
             if is_owner():
-                machine.host.charge("hook")
+                machine.host.charge("saved-tensor hook")
             return hook(saved)
 
         return call
@@ -44,7 +40,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         self: Any, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
     ) -> None:
         if isinstance(self, CheckpointHooks) and is_owner():
-            machine.host.spend(_CHECKPOINT_NS)
+            machine.host.charge("checkpoint")
         set_hooks(self, charged(pack_hook), charged(unpack_hook))
 
     @opening  # Ctrl-C may interrupt here, because hooks of the program run inside

@@ -1,18 +1,26 @@
-"""Charge the host time of PyTorch's Python code: modules, hooks, optimizers and contexts.
+"""Charge the host time of PyTorch's Python code: modules, optimizers, contexts and the like.
 
 A global hook of PyTorch reports each step of an optimizer. For modules a method is replaced
 instead, because programs would notice a global module hook: compiled modules warn about it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from typing import Any
 
 import torch
 from torch.optim import optimizer as optimizers
 
 from gpulab.interrupts import Undo
-from gpulab.torch_private import C, LoaderIterator, call_module, module_hooks, next_sequence_number
+from gpulab.torch_private import (
+    C,
+    LoaderIterator,
+    call_module,
+    list_members_of,
+    module_hooks,
+    next_sequence_number,
+)
 from gpulab.virtual.simulator import Host, Machine, is_owner
 
 _WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
@@ -35,7 +43,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         optimizer_zero(self, *args, **kwargs)
 
     def zero_module(self: Any, *args: Any, **kwargs: Any) -> None:
-        _charge_zero(host, self.parameters())
+        # Not by ``parameters()``, which the host would be charged for once more.
+        _charge_zero(host, (item for each in self.modules() for item in each._parameters.values()))  # noqa: SLF001 # see above
         module_zero(self, *args, **kwargs)
 
     def next_batch(self: Any) -> Any:
@@ -56,7 +65,36 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (LoaderIterator, {"__next__": next_batch}),
         (torch.optim.Optimizer, {"zero_grad": zero_optimizer}),
         (torch.nn.Module, {"zero_grad": zero_module, "_call_impl": call}),
+        *_bookkeeping(host),
     ]
+
+
+def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the functions that charge the host for lists of parameters, states and the like."""
+
+    def charged(plain: Callable[..., Any], what: str) -> Callable[..., Any]:
+        @wraps(plain)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if is_owner():
+                host.charge(what)
+            return plain(*args, **kwargs)
+
+        return called
+
+    def list_members(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        for pair in list_members_of(*args, **kwargs):
+            if is_owner():
+                host.charge("member listed")
+            yield pair
+
+    named = (
+        (torch.nn.Module, "state_dict", "state of a module"),
+        (torch.nn.Module, "_load_from_state_dict", "state loaded"),
+        (torch.optim.lr_scheduler.LRScheduler, "step", "scheduler step"),
+        (torch.distributions.Distribution, "__init__", "distribution"),
+    )
+    found = [(owner, {name: charged(getattr(owner, name), what)}) for owner, name, what in named]
+    return [(torch.nn.Module, {"_named_members": list_members}), *found]
 
 
 def install(machine: Machine, undo: Undo) -> None:
@@ -70,15 +108,24 @@ def install(machine: Machine, undo: Undo) -> None:
             host.charge("optimizer step")
             for way, n in _parameters_by_way(optimizer).items():
                 host.charge(way, n)
+            host.is_updating = True
 
-    # A hook for all optimizers, because each class, also a program's own, has its own ``step``.
+    def after_step(_optimizer: Any, _args: object, _kwargs: object) -> None:
+        if is_owner():
+            host.is_updating = False
+
+    # Hooks for all optimizers, because each class, also a program's own, has its own ``step``.
     undo.callback(optimizers.register_optimizer_step_pre_hook(before_step).remove)
+    undo.callback(optimizers.register_optimizer_step_post_hook(after_step).remove)
 
 
 def _charge_zero(host: Host, parameters: Iterable[Any]) -> None:
     if is_owner():
         host.charge("zero_grad")
-        host.charge("parameter zeroed", sum(1 for item in parameters if item.grad is not None))
+        host.charge(
+            "parameter zeroed",
+            sum(1 for item in parameters if item is not None and item.grad is not None),
+        )
 
 
 def _parameters_by_way(optimizer: Any) -> Counter[str]:

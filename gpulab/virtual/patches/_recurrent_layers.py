@@ -1,7 +1,8 @@
 """Charge LSTM, GRU and plain RNN layers as the kernels that cuDNN runs for a whole layer.
 
 For virtual tensors PyTorch decomposes these layers into about twenty operators for each time step.
-Those operators compute the values and gradients, but they are not what a CUDA GPU would run.
+Those operators compute the values and gradients, but they are not what a CUDA GPU would run. The
+same holds for the cells of LSTM and GRU, which take two matmuls and one kernel of PyTorch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ import torch
 
 from gpulab.torch_private import variable_functions
 from gpulab.virtual._whole_layers import WholeLayers
-from gpulab.virtual.simulator import is_owner
+from gpulab.virtual.simulator import fitted_costs, is_owner
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -24,11 +25,26 @@ _N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 _CALL_NS, _BACKWARD_NS, _LAYER_NS, _STEP_NS = 200_000, 750_000, 130_000, 10_500
 # With at most this many hidden units, one kernel of cuDNN computes all time steps.
 _MOST_PERSISTENT = 128
+# Gates of the cells for which PyTorch has a kernel of its own, and the host time of a launch.
+_CELLS = {"lstm_cell": 4, "gru_cell": 3}
+_LAUNCH_NS = 5_000
+
+
+class _Sizes(NamedTuple):
+    """The sizes of one layer in one direction, over a whole sequence."""
+
+    n_steps: int
+    batch: int
+    n_in: int
+    n_hidden: int
+    n_gates: int
+    arithmetic: str
 
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for PyTorch's recurrent layers."""
     made = {name: _replacement(name, layers) for name in _N_GATES}
+    made |= {name: _cell_replacement(name, layers) for name in _CELLS}
     return [(variable_functions, made), (torch, made)]
 
 
@@ -46,15 +62,49 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
     return recurrent
 
 
-class _Sizes(NamedTuple):
-    """The sizes of one layer in one direction, over a whole sequence."""
+def _cell_replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
+    plain = getattr(torch, name)
 
-    n_steps: int
-    batch: int
-    n_in: int
-    n_hidden: int
-    n_gates: int
-    arithmetic: str
+    def cell(*args: Any, **kwargs: Any) -> Any:
+        is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
+        if kwargs or not (is_virtual and is_owner()):
+            return plain(*args, **kwargs)
+        x, weight = args[0], args[2]
+        n_gates, batch = _CELLS[name], x.shape[0] if x.dim() > 1 else 1
+        n_rows, n_in = weight.shape
+        sizes = _Sizes(1, batch, n_in, n_rows // n_gates, n_gates, _arithmetic(x.dtype))
+        return layers.run(lambda: plain(*args), _cell_forward(sizes), _cell_backward(sizes))
+
+    return cell
+
+
+def _cell_forward(sizes: _Sizes) -> list[KernelWork]:
+    n_rows, costs = sizes.n_gates * sizes.n_hidden, fitted_costs()
+    is_recorded = torch.is_grad_enabled()
+    # Two views and two matmuls with them, and the cell's kernel.
+    host_ns = _LAUNCH_NS + costs["recorded operator" if is_recorded else "operator"]
+    host_ns += costs["view"] + is_recorded * 2 * costs["recording"]
+    works = [
+        _matmul(sizes, sizes.batch, n_rows, sizes.n_in),
+        _matmul(sizes, sizes.batch, n_rows, sizes.n_hidden),
+        _recurrence(sizes, "recurrent cell"),
+    ]
+    return [replace(work, host_ns=host_ns) for work in works]
+
+
+def _cell_backward(sizes: _Sizes) -> list[KernelWork]:
+    n_rows, costs = sizes.n_gates * sizes.n_hidden, fitted_costs()
+    # A node for the cell, its kernel and a sum for the biases; then a node and two matmuls for
+    # the inputs, and the same for the hidden state.
+    host_ns = _LAUNCH_NS + costs["operator in backward"] + costs["backward node"] // 2
+    works = [
+        *[_recurrence(sizes, "recurrent cell")] * 2,
+        *[_matmul(sizes, sizes.batch, sizes.n_in, n_rows)],
+        *[_matmul(sizes, n_rows, sizes.n_in, sizes.batch)],
+        *[_matmul(sizes, sizes.batch, sizes.n_hidden, n_rows)],
+        *[_matmul(sizes, n_rows, sizes.n_hidden, sizes.batch)],
+    ]
+    return [replace(work, host_ns=host_ns) for work in works]
 
 
 def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[KernelWork]]:

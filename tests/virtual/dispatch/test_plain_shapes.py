@@ -28,6 +28,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "is_nested_int": [(size,) for size in SIZES],
     "has_guarding_hint": [(size,) for size in SIZES],
+    "has_hint": [(size,) for size in SIZES],
+    "size_hint": [(size,) for size in SIZES],
     "guarding_hint_or_throw": [(size,) for size in (*SIZES, True, False)],
 }
 

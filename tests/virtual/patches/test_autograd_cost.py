@@ -79,7 +79,7 @@ def test_each_saved_tensor_costs_its_hooks(host: Host, monkeypatch: pytest.Monke
     with torch.autograd.graph.saved_tensors_hooks(same, same):
         y = x.sin()
     y.backward(torch.ones_like(x))
-    assert charged.count("hook") == 2
+    assert charged.count("saved-tensor hook") == 2
 
 
 def test_a_checkpoint_costs_more_than_its_function_twice(host: Host) -> None:
@@ -92,7 +92,10 @@ def test_a_checkpoint_costs_more_than_its_function_twice(host: Host) -> None:
         return host.now_ns - before_ns
 
     plain_ns = cost_ns(x.exp)
-    assert cost_ns(lambda: checkpoint(torch.exp, x, use_reentrant=False)) > plain_ns + 150_000
+    assert (
+        cost_ns(lambda: checkpoint(torch.exp, x, use_reentrant=False))
+        > plain_ns + COSTS["checkpoint"]
+    )
     assert x.grad is not None
     assert torch.allclose(x.grad, 2 * x.detach().exp())
 

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 import gpulab
+from benchmarks.common.device_records import profiled
 from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
@@ -95,3 +96,34 @@ def test_a_layer_that_fails_takes_time_again_afterwards() -> None:
         before_ns = gpu.machine.host.now_ns
         torch.ones(2, device="cuda").add(1)
         assert gpu.machine.host.now_ns - before_ns > 5_000
+
+
+@pytest.mark.parametrize(("kind", "n_states"), [(nn.LSTMCell, 2), (nn.GRUCell, 1)])
+def test_a_cell_is_three_kernels_with_the_cpus_gradients(
+    kind: type[nn.RNNCellBase], n_states: int
+) -> None:
+    """A cell runs two matmuls and a kernel forward, and has the CPU's values and gradients."""
+    torch.manual_seed(0)
+    here: Any = kind(6, 5)  # type: ignore[call-arg] # its classes take no number of chunks
+    there, x = copy.deepcopy(here), torch.randn(4, 6)
+
+    def run(cell: nn.Module, given: torch.Tensor) -> list[torch.Tensor]:
+        state = None
+        for _ in range(3):
+            found = cell(given, state)
+            state = found
+        total = sum(item.sum() for item in (found if n_states > 1 else [found]))
+        torch.autograd.backward(total)
+        return [item.grad.cpu() for item in cell.parameters() if item.grad is not None]
+
+    wanted = run(here, x)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        found = run(there.cuda(), x.cuda())
+        state, given = there(x.cuda()), x.cuda()
+        records = profiled(lambda: there(given, state))
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(found, wanted, strict=True))
+    assert [item.name for item in records] == [
+        "recurrent gemm",
+        "recurrent gemm",
+        "recurrent cell",
+    ]

@@ -107,9 +107,9 @@ def test_asking_lets_the_device_catch_up() -> None:
 
 
 def test_host_work_takes_time_by_its_bytes() -> None:
-    """Host work takes the cost of the call and its bytes at 20 GB/s."""
+    """Host work takes the cost of the call and its bytes at 100 GB/s."""
     host = make_host()
-    host.run(lambda: None, size_bytes=20_000_000)
+    host.run(lambda: None, size_bytes=100_000_000)
     assert host.now_ns == 1_000_000 + COSTS.host_operation_ns
 
 
