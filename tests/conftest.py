@@ -39,6 +39,7 @@ SLOW_EXAMPLES = {
     "gpulab.cards._run.card",
     "gpulab.plots._roofline.roofline",
     "gpulab.roofline._chart.chart",
+    "gpulab.roofline._table.table",
     "gpulab.timing._samplers.NaiveSampler",
 }
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import lsq_linear
 
 import gpulab
 from benchmarks.host_time.reading import programs_of, read_times
@@ -150,6 +149,8 @@ def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
     An error beyond the usual ones counts less than its square, so that few programs do not decide,
     and each cost is pulled towards its expected value.
     """
+    from scipy.optimize import lsq_linear  # the import takes most of a second
+
     names = list(EXPECTED)
     there = np.array([there_us for there_us, _ in rows])
     base = np.array([counted.base_us for _, counted in rows])

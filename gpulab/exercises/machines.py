@@ -29,8 +29,8 @@ def two_gpus() -> Iterator[Device]:
         if torch.cuda.device_count() > 1:
             yield in_use
             return
-    with _borrowed(n_gpus=2) as lent:
-        yield lent
+    with _borrowed(n_gpus=2) as borrowed:
+        yield borrowed
 
 
 @contextmanager
@@ -46,8 +46,8 @@ def throwaway_gpu() -> Iterator[Device]:
     ...     gpu.source
     'virtual'
     """
-    with _borrowed(n_gpus=1) as lent:
-        yield lent
+    with _borrowed(n_gpus=1) as borrowed:
+        yield borrowed
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from benchmarks.host_time import fitting, judging, reading
 from gpulab.virtual.simulator import fitted_costs
 
 
+@pytest.mark.slow  # it imports scipy
 def test_costs_are_found_again_from_programs_that_have_them() -> None:
     """The fit finds the costs again, and a cost that no program has stays as expected."""
     rows = []
