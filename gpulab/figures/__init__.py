@@ -11,9 +11,9 @@ from gpulab.figures._inputs import (
     provenance,
 )
 from gpulab.figures._labels import (
-    ROOF_LABEL,
     SLOPE_LABEL,
     name_point,
+    name_roof,
     place_labels,
     slope_transform,
 )
@@ -47,7 +47,6 @@ __all__ = [
     "LINE_LABEL",
     "MUTED",
     "PAPER",
-    "ROOF_LABEL",
     "SIZE_IN",
     "SLOPE_LABEL",
     "WIDTH_IN",
@@ -70,6 +69,7 @@ __all__ = [
     "marks",
     "name_of",
     "name_point",
+    "name_roof",
     "need",
     "on_dark",
     "place_labels",

@@ -10,7 +10,6 @@ from gpulab.figures import (
     INK,
     MUTED,
     PAPER,
-    ROOF_LABEL,
     SLOPE_LABEL,
     check_axes,
     finish,
@@ -20,6 +19,7 @@ from gpulab.figures import (
     looks,
     marks,
     name_point,
+    name_roof,
     need,
     slope_transform,
     source_of,
@@ -178,16 +178,7 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
         label = f"roofs: {', '.join(bases)}" if place == 0 else None
         ax.fill_between(x, low, high, color=MUTED, alpha=0.3, linewidth=0)
         ax.plot(x, high, color=INK, linewidth=1.8, label=label)
-        ax.annotate(
-            f"{name}, {_range(*_peaks(known, name), 'FLOP')}",
-            (ends[1], high[-1]),
-            (-4, 4),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            gid=ROOF_LABEL,
-            **_ON_PAPER,
-        )
+        name_roof(ax, f"{name}, {_range(*_peaks(known, name), 'FLOP')}", (ends[1], high[-1]))
     if names:
         rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
         text = f"memory, {_range(min(rates), max(rates), 'B')}"
