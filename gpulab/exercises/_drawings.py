@@ -45,6 +45,7 @@ _NUMBERS = Requirement(
 _UNITS = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
 }
+_LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
 _MOST_TICKS = 9  # labels that fit under the widget's x axis
 # Dashes of the curves in the widget (SVG), and the same dashes in the figure (matplotlib).
 _DASHES = ("none", "8 4", "2 3")
@@ -123,8 +124,8 @@ class SketchAxes:
         write = Term("", None, None, self.unit).write
         return {
             "x": list(self.x),
-            "x_texts": [_plain(value) for value in self.x],
-            "x_ticks": [[i, _plain(self.x[i])] for i in range(0, len(self.x), step)],
+            "x_texts": [_x_text(value, self.x) for value in self.x],
+            "x_ticks": [[i, _x_text(self.x[i], self.x)] for i in range(0, len(self.x), step)],
             "x_label": self.x_label,
             "x_name": self.x_name,
             "is_log": self.is_log,
@@ -331,8 +332,8 @@ class DrawnPrediction:
     def _alt(self, was: Curves | None) -> str:
         write = Term("", None, None, self.axes.unit).write
         texts = [
-            f"{kind} {name}: {write(ys[0])} at {self.axes.x_name} {_plain(xs[0])}, "
-            f"{write(ys[-1])} at {_plain(xs[-1])}."
+            f"{kind} {name}: {write(ys[0])} at {self.axes.x_name} {_x_text(xs[0], self.axes.x)}, "
+            f"{write(ys[-1])} at {_x_text(xs[-1], self.axes.x)}."
             for kind, curves in (("Drawn", self.curves), ("Came out", was or {}))
             for name, (xs, ys) in curves.items()
             if len(xs)
@@ -547,12 +548,18 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
     return finish(ax, "Line chart", axes.x_label, axes.y_label)
 
 
-def _plain(value: float) -> str:
-    """Return an x value as text; powers of two from 4096 on are written as 2^n."""
-    power = math.log2(value) if value > 0 else 0
-    if value >= 4096 and power == int(power):  # noqa: PLR2004  # below, the digits are shorter
-        return f"2^{int(power)}"
+def _x_text(value: float, x: Sequence[float]) -> str:
+    """Return a value of the x axis as text: all values as 2^n if they are large powers of two."""
+    power = _power(value)
+    if power is not None and max(x) >= _LEAST_POWER and None not in map(_power, x):
+        return f"2^{power}"
     return f"{value:,.6g}"
+
+
+def _power(value: float) -> int | None:
+    """Return n if the value is 2 to the power of n."""
+    power = math.log2(value) if value > 0 else 0.5
+    return int(power) if power == int(power) else None
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpulab.explorers._scene import Scene
-from gpulab.figures import describe, on_dark, style
+from gpulab.figures import describe, on_dark, place_labels, style
 from gpulab.foreign_text import visible
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class Renderer:
         with style(is_dark=self.is_dark):
             scene.plot(ax)
         ax.set_title(visible(scene.title), parse_math=False)
+        place_labels(ax)
         contents = self._contents()
         if self.is_dark:
             on_dark(contents)

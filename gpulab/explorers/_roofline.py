@@ -29,7 +29,7 @@ from gpulab.explorers._sources import (
     recorded_options,
     too_long,
 )
-from gpulab.figures import INK, legend_below, look_of, marks, unit_of
+from gpulab.figures import INK, legend_below, look_of, marks, name_roof, unit_of
 from gpulab.plots import predicted_against_measured, roofline
 from gpulab.provenance import device_label
 from gpulab.roofline import MODELS, Ceilings, Chart, errors
@@ -341,13 +341,17 @@ def _plot_points(second: _Side, ax: "Axes") -> None:
 def _plot_roofs(second: _Side, ax: "Axes") -> None:
     """Draw the roofs of the second GPU as dash-dotted lines; the words have their heights."""
     x = np.geomspace(*ax.get_xlim(), _N_PLACES)
-    for number, name in enumerate(_peaks(second)):
+    ends: dict[float, list[str]] = {}
+    for name in _peaks(second):
         roofs = [roof for roof in second.ceilings.roofs if name in roof.peak_flops_per_s]
         heights = np.max([[roof.attainable(at, name) for at in x] for roof in roofs], axis=0)
-        label = None if number else "second GPU: roofs"
         look: Any = {"color": INK, "linestyle": _SECOND_ROOF, "linewidth": 1.2}
         # Below the names of the first GPU's roofs.
-        ax.plot(x, heights / _TERA, label=label, zorder=1.8, **look)
+        ax.plot(x, heights / _TERA, zorder=1.8, **look)
+        ends.setdefault(float(heights[-1] / _TERA), []).append(name)
+    # Named at the lines, because a legend of eight entries cannot be read from far away.
+    for height, same in ends.items():
+        name_roof(ax, f"second GPU, {', '.join(same)}", (x[-1], height))
 
 
 def _peaks(side: _Side) -> dict[str, float]:

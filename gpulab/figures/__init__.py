@@ -10,6 +10,13 @@ from gpulab.figures._inputs import (
     has_provenance,
     provenance,
 )
+from gpulab.figures._labels import (
+    SLOPE_LABEL,
+    name_point,
+    name_roof,
+    place_labels,
+    slope_transform,
+)
 from gpulab.figures._style import (
     INK,
     LINE_LABEL,
@@ -41,6 +48,7 @@ __all__ = [
     "MUTED",
     "PAPER",
     "SIZE_IN",
+    "SLOPE_LABEL",
     "WIDTH_IN",
     "Figure",
     "Look",
@@ -60,12 +68,16 @@ __all__ = [
     "looks",
     "marks",
     "name_of",
+    "name_point",
+    "name_roof",
     "need",
     "on_dark",
+    "place_labels",
     "provenance",
     "render",
     "short_number",
     "size_ticks",
+    "slope_transform",
     "source_of",
     "style",
     "unit_of",

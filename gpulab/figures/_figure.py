@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab import palette
+from gpulab.figures._labels import place_labels
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 
@@ -84,7 +85,7 @@ class Figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         file = io.BytesIO()
-        self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
+        self._place_labels()
         FigureCanvasAgg(self.canvas).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
         self._keep_layout()
         return file.getvalue()
@@ -98,11 +99,17 @@ class Figure:
         file = io.StringIO()
         for artist in _many_marks(self.canvas):
             artist.set_rasterized(True)
-        self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
+        self._place_labels()
         with rc_context(_SVG):
             FigureCanvasSVG(self.canvas).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
         self._keep_layout()
         return themed(file.getvalue())
+
+    def _place_labels(self) -> None:
+        """Place the names at points and lines; here, because it needs the layout of all texts."""
+        self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
+        for ax in self.canvas.axes:
+            place_labels(ax)
 
     def _keep_layout(self) -> None:
         """Switch the layout off: a second layout would move everything by part of a pixel."""

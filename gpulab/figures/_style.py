@@ -48,6 +48,7 @@ _AXES_SHARE, _SMALL = 0.8, 0.833  # height of the axes in the figure, size of sm
 _LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
 _LABEL_IN = 0.62  # height of ticks and label under the axes
 _LEAST_SHORT = 10_000  # smaller sizes are written out, as in programs
+_KI = 1_024
 _MOST_TICKS = 11
 _THOUSANDS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T"}
 
@@ -379,16 +380,24 @@ def short_number(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def short_size(size: float) -> str:
-    """Return a size as a short tick label, with Ki, Mi or Gi for multiples of 1,024.
+def short_sizes(sizes: Sequence[float]) -> list[str]:
+    """Return sizes as short tick labels of one form: all multiples of 1,024 with Ki, or none.
 
-    >>> short_size(512), short_size(65_536), short_size(4_194_304), short_size(20_000)
-    ('512', '64 Ki', '4 Mi', '20 k')
+    >>> short_sizes([64, 512, 8192])
+    ['64', '512', '8,192']
+    >>> short_sizes([512, 1024, 65_536, 4_194_304, 20_000])
+    ['512', '1 Ki', '64 Ki', '4 Mi', '20 k']
     """
+    if not any(size >= _LEAST_SHORT and size % _KI == 0 for size in sizes):
+        return [short_number(size) for size in sizes]
+    return [_binary(size) or short_number(size) for size in sizes]
+
+
+def _binary(size: float) -> str:
     for exponent, letter in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
-        if size >= _LEAST_SHORT and size % 2**exponent == 0:
+        if size and size % 2**exponent == 0:
             return f"{size / 2**exponent:,.0f} {letter}"
-    return short_number(size)
+    return ""
 
 
 def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
@@ -413,8 +422,9 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
     for size in reversed(ordered[:-1]):
         if math.log(kept[-1] / size) >= room:
             kept.append(size)
+    texts = dict(zip(kept, short_sizes(kept), strict=True))
     ax.xaxis.set_major_locator(FixedLocator(kept[::-1]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: short_size(size)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: texts.get(size, "")))
     ax.xaxis.set_minor_locator(NullLocator())
 
 

@@ -1,7 +1,6 @@
 """Plots of measurements, and of times in a frame."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from gpulab.figures import (
     looks,
     marks,
     name_of,
+    name_point,
     need,
     size_ticks,
     source_of,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_CHARACTER, _LINE = 0.012, 0.055  # width and height of small text, as shares of the axes
-_PT_PER_INCH = 72
 
 __all__ = [
     "call_times",
@@ -367,35 +365,11 @@ def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     ax.fill_between(ends, ends / 2, ends * 2, color=MUTED, alpha=0.15, label="within 2 times")
     signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none"}
     ax.plot(predicted, measured, label="readings", **signs)
-    _name_points(
-        ax, zip(predicted, measured, record.get("label", ()), strict=False), ends.tolist()
-    )
+    for x, y, name in zip(predicted, measured, record.get("label", ()), strict=False):
+        if str(name):
+            name_point(ax, str(name), (x, y))
     log_axis(ax, "x")
     log_axis(ax, "y")
     legend_below(ax)
     x_label, y_label = f"predicted ({unit})", f"measured ({unit})"
     return finish(ax, "Scatter plot", x_label, y_label, legend=False)
-
-
-def _name_points(
-    ax: "Axes", points: Iterable[tuple[float, float, object]], ends: Sequence[float]
-) -> None:
-    """Write names beside their points; one that would overprint another stands below it."""
-    span = math.log(ends[1] / ends[0])
-    figure = ax.get_figure(root=True)
-    height_pt = ax.get_window_extent().height * _PT_PER_INCH / figure.dpi  # type: ignore[union-attr]  # they have one
-    taken: list[tuple[float, float, float]] = []  # left, right and height, as shares of the axes
-    # From top to bottom: a name moves only down, so it meets only names that are placed already.
-    for x, y, name in sorted(points, key=lambda point: -point[1]):
-        text = one_line(str(name))
-        if not text:
-            continue
-        left, here = (math.log(value / ends[0]) / span for value in (x, y))
-        right, height = left + _CHARACTER * (len(text) + 1), here
-        while any(
-            abs(height - at) < _LINE and left < end and begin < right for begin, end, at in taken
-        ):
-            height -= _LINE
-        taken.append((left, right, height))
-        offset_pt = (6, -3 + (height - here) * height_pt)
-        ax.annotate(text, (x, y), offset_pt, textcoords="offset points", fontsize="small")

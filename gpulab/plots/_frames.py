@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "mhz": "MHz", "w": "W", "bytes": "bytes"}
+_TIMES = ("µs", "ms", "ns")
 _SCALES = ("x", "y", "xy")
 _LOG = Requirement(
     "one of 'x', 'y', 'xy', or None",
@@ -55,12 +56,14 @@ def _line_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # tho
 def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as above
     frame, x, columns = _rows(record, options.get("x"), options.get("y"))
     said = []
-    for name in columns:
-        each = zip(frame[x], frame[name], strict=True)
-        listed = [f"{one_line(str(row))}: {_said(name, value)}" for row, value in each]
-        if len(columns) > 1:
-            listed = [f"{_plain(name)}: {'; '.join(listed)}"]
-        said += [f"{line}." for line in listed]
+    for _, row in frame.iterrows():
+        values = [
+            _said(name, row[name])
+            if len(columns) == 1
+            else f"{_plain(name)} {_said(name, row[name])}"
+            for name in columns
+        ]
+        said.append(f"{one_line(str(row[x]))}: {', '.join(values)}.")
     return Words(_title(columns, x), "\n".join(said), 1.5 + 0.45 * len(frame))
 
 
@@ -268,13 +271,16 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
 
 def _axis(columns: Sequence[str], frame: "pd.DataFrame") -> tuple[float, str]:
     """Return the divisor and the label of an axis; columns of times share one unit."""
-    names = ", ".join(map(_plain, columns))
-    if all(name.endswith("_s") for name in columns):
+    # Several columns have their names at their lines or in the legend.
+    name = _plain(columns[0]) if len(columns) == 1 else ""
+    if all(column.endswith("_s") for column in columns):
         scale, unit = unit_of(frame[list(columns)].to_numpy(float).ravel())
-        return scale, f"{names} ({unit})"
-    units = {_UNITS.get(name.rpartition("_")[2], "") for name in columns}
+        return scale, f"{name or 'time'} ({unit})"
+    units = {_UNITS.get(column.rpartition("_")[2], "") for column in columns}
     unit = units.pop() if len(units) == 1 else ""
-    return 1.0, f"{names} ({unit})" if unit else names
+    if unit:
+        return 1.0, f"{name or ('time' if unit in _TIMES else 'value')} ({unit})"
+    return 1.0, name or "value"
 
 
 def _plain(name: str) -> str:

@@ -10,6 +10,7 @@ from gpulab.figures import (
     INK,
     MUTED,
     PAPER,
+    SLOPE_LABEL,
     check_axes,
     finish,
     legend_below,
@@ -17,7 +18,10 @@ from gpulab.figures import (
     look_of,
     looks,
     marks,
+    name_point,
+    name_roof,
     need,
+    slope_transform,
     source_of,
 )
 from gpulab.foreign_text import one_line
@@ -42,14 +46,13 @@ _HEADROOM = 2.5  # factor above the highest roof, for its name
 _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
+_GAPS_ROW_IN = 0.2  # so that all 29 operations are seen at once
 _ROW_SHARE = 0.18  # of a row, from its middle to each model
-_PT_PER_INCH = 72
 # Names of roofs: no other roof crosses them, and points are drawn over them.
 _ON_PAPER: Any = {
     "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
     "zorder": 1.9,
 }
-_CHARACTER, _LINE = 0.0115, 0.05  # width and height of small text, as shares of the axes
 
 
 def _chart_words(record: Chart, **_: object) -> Words:
@@ -82,7 +85,7 @@ def _gaps_words(record: "pd.DataFrame") -> Words:
         f"{record[f'{model}_ratio'].median():.3g}"
         for model in _MODELS
     ]
-    height_in = 1.6 + 0.28 * rows
+    height_in = 1.6 + _GAPS_ROW_IN * rows
     return Words(
         "Measured over predicted time", f"Over the {'; over the '.join(said)}.", height_in
     )
@@ -175,15 +178,7 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
         label = f"roofs: {', '.join(bases)}" if place == 0 else None
         ax.fill_between(x, low, high, color=MUTED, alpha=0.3, linewidth=0)
         ax.plot(x, high, color=INK, linewidth=1.8, label=label)
-        ax.annotate(
-            f"{name}, {_range(*_peaks(known, name), 'FLOP')}",
-            (ends[1], high[-1]),
-            (-4, 4),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            **_ON_PAPER,
-        )
+        name_roof(ax, f"{name}, {_range(*_peaks(known, name), 'FLOP')}", (ends[1], high[-1]))
     if names:
         rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
         text = f"memory, {_range(min(rates), max(rates), 'B')}"
@@ -230,27 +225,23 @@ def _name_slope(
     ax: "Axes", text: str, bytes_per_s: float, ends: Numbers, *, is_below: bool = False
 ) -> None:
     """Write a label along the visible part of a slope."""
-    from matplotlib.transforms import ScaledTranslation
-
     low, high = ax.get_ylim()
     inside = np.clip(np.array([low, high]) * _TERA / bytes_per_s, *ends)
     # At 8 % of the visible part, on logarithmic axes.
     start = float(inside[0] ** 0.92 * inside[1] ** 0.08)
     # Turned with the line whatever the limits become: an explorer changes them afterwards.
-    x_pt, y_pt = (6, -6) if is_below else (0, 3)
-    inches = ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]  # they have one
     ax.text(
         start,
         start * bytes_per_s / _TERA,
         text,
-        transform=ax.transData
-        + ScaledTranslation(x_pt / _PT_PER_INCH, y_pt / _PT_PER_INCH, inches),
+        transform=slope_transform(ax, is_below=is_below),
         fontsize="small",
         color=MUTED,
         # The slope in data units; transform_rotates_text makes it an angle on the page.
         rotation=float(np.degrees(np.arctan(bytes_per_s / _TERA))),
         rotation_mode="anchor",
         transform_rotates_text=True,
+        gid=SLOPE_LABEL,
         va="top" if is_below else "bottom",
         **_ON_PAPER,
     )
@@ -282,37 +273,16 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
 
 
 def _write_names(ax: "Axes", table: "pd.DataFrame") -> None:
-    """Write the name of each workload at its largest point, moved down where names overlap."""
+    """Write the name of each workload at its largest point."""
     largest = table.loc[table.groupby("workload", sort=False)["size"].idxmax()]
     ordered = largest.sort_values("intensity")
     steps = np.diff(np.log(ordered["intensity"]), prepend=-np.inf)
     groups = np.cumsum(steps > _NEAR)
-    taken: list[tuple[float, float, float]] = []  # left, right, and height of what is written
     for _, part in ordered.groupby(groups):
-        # The lowest point has the names of the group, because they are written below it.
+        # One name for points so near one another that several would not fit.
         point = part.iloc[int(np.argmin(part["flops_per_s"].fillna(0.0)))]
         height = point["flops_per_s"] if point["flops_per_s"] > 0 else _predicted(point)
-        place = (point["intensity"], height / _TERA)
-        text = _some(list(part["workload"]))
-        x, y = ax.transAxes.inverted().transform(ax.transData.transform(place))
-        width = _CHARACTER * len(text)
-        left = min(max(x - width / 2, 0.0), 1.0 - width)
-        while any(
-            abs(y - _LINE - at) < _LINE and left < end and begin < left + width
-            for begin, end, at in taken
-        ):
-            y -= _LINE
-        taken.append((left, left + width, y - _LINE))
-        ax.annotate(
-            text,
-            place,
-            (left + width / 2, y - _LINE),
-            textcoords="axes fraction",
-            fontsize="small",
-            ha="center",
-            va="center",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
-        )
+        name_point(ax, _some(list(part["workload"])), (point["intensity"], height / _TERA))
 
 
 def _predicted(row: "pd.Series[Any]") -> float:

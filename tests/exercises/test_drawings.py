@@ -170,7 +170,7 @@ def test_axes_have_units(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [text for _, text in traits["y_ticks"]] == [
         *("1 ns", "10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms")
     ]
-    assert traits["x_texts"] == ["1,024", "2^12", "2^14", "2^16", "2^18", "2^20", "2^22", "2^24"]
+    assert traits["x_texts"] == ["2^10", "2^12", "2^14", "2^16", "2^18", "2^20", "2^22", "2^24"]
 
 
 def test_wrong_axes_are_refused() -> None:

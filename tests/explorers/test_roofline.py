@@ -210,7 +210,7 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa:
     (ax,) = explorer.figure().canvas.axes
     drawn = {line.get_label(): (line.get_marker(), line.get_linestyle()) for line in ax.lines}
     assert drawn["second GPU: Tesla T4, predicted"] == ("v", "None")
-    assert drawn["second GPU: roofs"] == ("None", "-.")
+    assert any(text.get_text().startswith("second GPU, ") for text in ax.texts)
     broken = max(line.get_zorder() for line in ax.lines if line.get_linestyle() == "-.")
     names = [text for text in ax.texts if text.get_text().startswith(("memory", "float32"))]
     assert len(names) == 2

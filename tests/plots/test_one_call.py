@@ -172,7 +172,7 @@ def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
     time, queue = ax.lines
     assert time.get_xydata() == pytest.approx(np.array([[1, 2], [2, 3], [4, 8]]))
     assert queue.get_xydata() == pytest.approx(np.array([[1, 1], [2, 1], [4, 1]]))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "time, queue (µs)")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "time (µs)")
     assert ax.get_ylim()[0] == 0
     assert time.get_marker() != queue.get_marker()
 
