@@ -5,6 +5,7 @@ import pytest
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits, _machine
+from gpulab.virtual.simulator._task import FixedDuration
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
 
@@ -26,3 +27,16 @@ def test_the_stack_is_walked_for_the_race_detector_alone(
     machine.hazards = checker
     machine.launch(StreamTask(Kind.KERNEL, machine.gpu.stream, name="add"), 0, accesses)
     assert len(walks) == n_walks
+
+
+def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
+    """A stream has unfinished work until the host's clock has reached its end, and none after."""
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    stream = machine.gpu.stream
+    assert (machine.is_over(None), machine.unfinished(stream)) == (True, None)
+    kernel = FixedDuration(5_000)
+    task = machine.launch(StreamTask(Kind.KERNEL, stream, name="add", demand=kernel), 0)
+    machine.host.spend(7_799)
+    assert (machine.is_over(task), machine.unfinished(stream)) == (False, task)
+    machine.host.spend(1)
+    assert (machine.is_over(task), machine.unfinished(stream)) == (True, None)
