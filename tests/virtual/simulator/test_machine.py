@@ -5,7 +5,7 @@ import pytest
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits, _machine
-from gpulab.virtual.simulator._task import FixedDuration
+from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
 
@@ -40,3 +40,14 @@ def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
     assert (machine.is_over(task), machine.unfinished(stream)) == (False, task)
     machine.host.spend(1)
     assert (machine.is_over(task), machine.unfinished(stream)) == (True, None)
+
+
+def test_a_spin_occupies_one_multiprocessor() -> None:
+    """A kernel that wants all the others runs at full speed beside it."""
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    side, others = machine.gpu.next_stream(), FixedDuration(1_000, machine.spec.n_sms - 1)
+    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=SpinCycles(1_000_000))
+    machine.launch(spin, 0)
+    task = machine.launch(StreamTask(Kind.KERNEL, side, name="add", demand=others), 0)
+    machine.wait_for_gpu(machine.gpu)
+    assert (task.end_ns or 0) - (task.start_ns or 0) == 1_000
