@@ -618,7 +618,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
     ("method", "more_us", "stopped_by"),
     [
         ("calibrated", 0.15, "precision"),
-        ("calibrated", 0.25, "max_time"),
+        ("calibrated", 0.3, "max_time"),
         ("saturated", 0.15, "max_time"),
     ],
 )

@@ -31,7 +31,7 @@ def test_a_long_loop_that_the_timer_chose_is_cut(
             timer.timeit(number)
         n_calls, start_s = 0, gpu.now_s
         taken_s = timer.timeit(100_000)
-        assert n_calls < 6_000
+        assert n_calls < 10_000
         assert gpu.now_s - start_s == pytest.approx(taken_s, rel=1e-3)
         plain_s = kind(work).timeit(8_000) / 8_000
     assert taken_s / 100_000 == pytest.approx(plain_s, rel=0.15 if is_held_back else 0.01)
