@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ ROOF_LABEL = "roof-label"  # group id of a name at the right end of a line; it m
 SLOPE_LABEL = "slope-label"  # group id of a name along a line; it may move along the line
 _PLACED = "placed-label"  # group id of a name that place_labels() has moved; it stays there
 
-_Numbers = NDArray[np.float64]
+_Numbers: TypeAlias = NDArray[np.float64]
 _PT_PER_INCH = 72
 _GAP_PT = 7.0  # from a point to its name
 _FARTHEST = 3  # gaps; a name farther away would not be seen to belong to its point

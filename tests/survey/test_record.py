@@ -451,7 +451,8 @@ def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     pinned, pageable = rows["in", "pinned"], rows["in", "pageable"]
     assert pinned["returns_s"] < pinned["device_s"] < pinned["total_s"] < pageable["returns_s"]
-    assert rows["both", "pinned"]["total_s"] < 1.5 * pinned["total_s"]
+    # On an H200 1.48 times: the host launches a wait, two copies and two events more.
+    assert rows["both", "pinned"]["total_s"] < 1.75 * pinned["total_s"]
     assert pageable["device_s"] is None
     assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
 

@@ -96,7 +96,8 @@ def _length(call: OperatorCall) -> int:
     position = 2 if call.name in {"topk", "kthvalue"} else 1
     sizes = call.reads[0].sizes or (1,)
     dim = call.kwargs.get("dim", call.args[position] if len(call.args) > position else -1)
-    return max(1, int(sizes[dim if isinstance(dim, int) else -1]))
+    # The argument of unique is whether to sort: True is an int in Python.
+    return max(1, int(sizes[dim if type(dim) is int else -1]))
 
 
 def _scan(call: OperatorCall) -> KernelWork:

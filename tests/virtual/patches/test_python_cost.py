@@ -142,8 +142,9 @@ def test_an_optimizers_operators_are_those_of_a_warm_loop(
     charged: list[str] = []
     monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))
     optimizer.step()
-    made[0].detach().mul_(2.0)
-    assert charged.count("operator of an optimizer") == 4
+    made[0].detach().sigmoid_()
+    # The step before has left all but the product with the momentum in the host's caches.
+    assert charged.count("operator of an optimizer") == 1
     assert charged.count("operator") == 1
 
 

@@ -1,5 +1,7 @@
 """The virtual host's clock advances by launches, waits, a full queue and first uses."""
 
+import pytest
+
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits
@@ -122,3 +124,17 @@ def test_giving_memory_back_takes_time_by_its_size() -> None:
         machine.device_free(machine.gpu, n_mib << 20)
         took_ns.append(machine.host.now_ns - before_ns)
     assert took_ns[1] - took_ns[0] == (256 - 64) * 300
+
+
+@pytest.mark.parametrize(("n_operators", "is_warm"), [(1, True), (4, True), (5, False)])
+def test_a_short_loop_of_operators_is_warm(n_operators: int, *, is_warm: bool) -> None:
+    """A loop of up to four operators costs their launches alone; in a longer one each is cold."""
+    host = make_host()
+    rounds_ns = []
+    for _ in range(2):
+        start_ns = host.now_ns
+        for operator in range(n_operators):
+            host.begin_operator(operator, 0, launch_ns=5_000, n_listed=0)
+        rounds_ns.append(host.now_ns - start_ns)
+    assert rounds_ns == [rounds_ns[0], 0 if is_warm else rounds_ns[0]]
+    assert rounds_ns[0] > 0
