@@ -70,8 +70,8 @@ and the model here is the one that was examined. If a later version is compared 
 rows, that is not blind any more; to judge one, record another seed.
 
 The other workloads do not test the model: it was fitted to the listed ones and to those of the
-first two of three earlier draws. Earlier models had their blind figures on the three, 405 workloads
-in all (21.3 % and 73.3 %, then 5.8 % and 27.7 %, then 6.1 % and 23.3 %). The first three draws
+first two of three earlier draws. Earlier models had their blind figures on all 405 workloads of
+the three (21.3 % and 73.3 %, then 5.8 % and 27.7 %, then 6.1 % and 23.3 %). The first three draws
 had fewer families: statistics other than sums, accumulation by an index, movement, selection,
 lists of tensors, losses of pairs, transposed matmuls and other convolutions came with the last
 one.
