@@ -149,9 +149,10 @@ def _origin(item: object) -> tuple[str, str] | None:
 
 
 def _words(kind: str, device_name: str) -> str:
-    return (
-        virtual_label(device_name) if kind == "virtual" else one_line(f"{kind} on {device_name}")
-    )
+    if kind == "virtual":
+        return virtual_label(device_name)
+    # The figures of a data sheet are neither measured nor computed, so they have no source.
+    return one_line(f"{kind} on {device_name}" if kind else f"data sheet of {device_name}")
 
 
 def frame_of(record: object) -> "pd.DataFrame":

@@ -21,6 +21,7 @@ from gpulab.figures import frame_of, place_labels, provenance
 from gpulab.figures._figure import MAX_TABLE_ROWS
 from gpulab.figures._style import short_number, short_sizes
 from gpulab.measurement import Measurement
+from gpulab.roofline import ceilings
 from gpulab.tracing import Span, Timeline
 from tests.support.conditions import HERE
 
@@ -380,6 +381,7 @@ def test_long_tables_are_cut_and_say_so() -> None:
         (EVENTS.to_frame(), None, "virtual NVIDIA H200"),
         (CALLS_S, Card("measured", "Tesla T4"), "measured on Tesla T4"),
         (CALLS_S, " recorded on NVIDIA H200 ", "recorded on NVIDIA H200"),
+        (ceilings("H200").to_frame(), None, "data sheet of NVIDIA H200"),
     ],
 )
 def test_numbers_name_their_source(record: object, source: object, words: str) -> None:
