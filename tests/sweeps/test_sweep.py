@@ -357,8 +357,8 @@ def test_executors_find_the_same(make: Callable[[], Executor]) -> None:
             assert executor.submit(os.getpid).result() > 0
     assert [point.task for point in there.points] == list(TASKS)
     assert {point.device_name for point in there.points} == {"NVIDIA A100-SXM4-80GB"}
-    # The host's own time is a model's of each process; the GPU's is the same.
-    assert times(there) == pytest.approx(times(here), rel=0.02)
+    # The host's own time is a model's of each process; the GPU's is the same, but events tick.
+    assert times(there) == pytest.approx(times(here), rel=0.02, abs=33e-9)
 
 
 def test_forks_are_refused_where_they_cannot_work() -> None:
