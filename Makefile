@@ -11,8 +11,10 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 # IPython warns if another environment than .venv is active, and the tests take warnings for errors.
 unexport VIRTUAL_ENV
-# One worker for each core; a worker that has nothing left takes tests from another.
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+# A worker for each core and one more, because some wait for processes; a worker that has nothing
+# left takes tests from another.
+WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 )))
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
@@ -39,7 +41,7 @@ help:
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
-	@echo "make check                  style, types and the fast tests: 1.5 minutes on two cores"
+	@echo "make check                  style, types and the fast tests: a minute on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"

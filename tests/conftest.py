@@ -41,6 +41,9 @@ SLOW_EXAMPLES = {
     "gpulab.roofline._chart.chart",
     "gpulab.roofline._table.table",
     "gpulab.timing._samplers.NaiveSampler",
+    # These two import PyTorch's compiler.
+    "gpulab.torch_private.current_stance",
+    "gpulab.torch_private.restore_stance",
 }
 
 

@@ -121,6 +121,7 @@ def test_device_is_put_back() -> None:
     assert torch.cuda.current_device() == 0
 
 
+@pytest.mark.slow  # PyTorch imports its compiler for it
 @pytest.mark.parametrize("changed", [False, True])
 def test_determinism_is_put_back_only_where_it_was_changed(
     monkeypatch: pytest.MonkeyPatch,
