@@ -199,14 +199,14 @@ class Host:
     def _note_operator(self, operator: object) -> bool:
         """Return whether the operator is not one of the last few; from now on it is."""
         recent = self._recent
-        if operator in recent:
-            if recent[-1] is not operator:
-                recent.remove(operator)
-                recent.append(operator)
-            return False
-        recent.append(operator)
-        del recent[:-_N_WARM]
-        return True
+        is_cold = operator not in recent
+        if is_cold:
+            recent.append(operator)
+            del recent[:-_N_WARM]
+        elif recent[-1] is not operator:
+            recent.remove(operator)
+            recent.append(operator)
+        return is_cold
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; the call itself takes a little of it."""

@@ -78,6 +78,8 @@ def test_a_new_machine_has_one_gpu_and_nothing_in_progress() -> None:
     """A new machine has one GPU, whose current stream is the default one, and no values."""
     machine = new_machine()
     assert (len(machine.gpus), machine.current, machine.gpu.index) == (1, 0, 0)
+    assert machine.gpu.spec is machine.spec is machine.gpu.device.spec
+    assert machine.limits == ValueLimits(0, 0.0, 0)
     assert (machine.value_bytes, machine.has_warned, machine.sync_debug_mode) == (0, False, 0)
     machine.gpu.device.add_stream()
     again = SimulatedGpu(machine.gpu.device, machine)
@@ -310,7 +312,10 @@ def test_without_the_race_detector_nothing_is_reported() -> None:
     capture.add(node, (), ("train.py", 3))
     machine.replay(capture.graph(), machine.gpu.stream)
     machine.order(machine.gpu.stream, side, 0)
-    machine.wait(side.last)
+    last = side.last
+    machine.wait(last)
+    assert last is not None
+    assert last.is_done
     machine.wait_for_stream(side)
     assert machine.query(side.last)
 
@@ -322,8 +327,9 @@ def test_a_hidden_wait_warns_or_raises() -> None:
         warnings.simplefilter("error")
         machine.note_hidden_wait()
     machine.sync_debug_mode = 1
-    with pytest.warns(UserWarning, match=f"^{text}$"):
+    with pytest.warns(UserWarning, match=f"^{text}$") as caught:
         machine.note_hidden_wait()
+    assert caught[0].filename == __file__  # the line of the call
     machine.sync_debug_mode = 2
     with pytest.raises(RuntimeError, match=f"^{text}$"):
         machine.note_hidden_wait()
