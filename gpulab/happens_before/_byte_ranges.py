@@ -106,8 +106,8 @@ def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsi
         return _NOTHING
     pairs = zip(strides, sizes, strict=True)
     # Sorted by step, so that a transposed view and its base give the same runs. Axes of one
-    # element and expanded ones (step 0) add no bytes.
-    axes = sorted((step * itemsize, n) for step, n in pairs if n > 1 and step > 0)
+    # element add no bytes, nor do expanded ones: their step of 0 comes first.
+    axes = sorted((step * itemsize, n) for step, n in pairs if n > 1)
     run_bytes = itemsize
     while axes and axes[0][0] <= run_bytes:  # neighbours touch, or overlap after Tensor.unfold
         step, n = axes.pop(0)
@@ -169,10 +169,10 @@ def _runs(view: Extent) -> Iterator[int]:
 def _covers_any(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
     """Return whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
     if not axes:
-        return -n_bytes < at < run_bytes
+        return True
     (step, n), inner = axes[0], axes[1:]
-    # Only the steps whose bytes can reach into the range are tried, so most of the view is never
-    # looked at.
+    # Only the steps whose bytes reach into the range are tried, so most of the view is never
+    # looked at, and a single run that is reached has a byte there.
     reach = sum(length * (count - 1) for length, count in inner) + run_bytes
     first = max(0, -((reach - 1 - at) // step))
     last = min(n - 1, (at + n_bytes - 1) // step)

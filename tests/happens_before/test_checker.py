@@ -494,6 +494,7 @@ def test_views_meet_exactly_if_they_share_a_byte() -> None:
 def test_axes_are_joined_with_the_longest_before_them() -> None:
     """An axis is merged only with the axis of the next longer step."""
     assert extent((2, 2, 3), (3, 7, 14), 0, 1).axes == ((7, 6), (3, 2))
+    assert extent((5, 2, 3), (3, 16, 32), 0, 1).axes == ((16, 6), (3, 5))
     assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
 
 
@@ -541,6 +542,17 @@ def test_a_moved_view_keeps_its_form() -> None:
     assert (cut.start, cut.stop) == (4, 10)
     assert comb.shifted(4).clipped(0, 10).axes == ((2, 4),)
     assert not run.shifted(40).clipped(0, 10).meets(run)
+    whole = extent((40,), (1,), 0, 1)
+    assert not run.shifted(10).clipped(0, 10).meets(whole)
+    empty, expanded = extent((0, 4), (4, 1), 0, 1), extent((8, 3), (1, 0), 0, 1)
+    assert not empty.shifted(20).meets(whole)
+    assert (expanded.start, expanded.stop, expanded.axes) == (0, 8, ())
+
+
+def test_a_view_has_a_stride_for_each_size() -> None:
+    """A mistake of the caller is no view."""
+    with pytest.raises(ValueError, match="zip"):
+        extent((2,), (1, 1), 0, 1)
 
 
 def written(view: Extent) -> RecordedAccess:
@@ -580,6 +592,34 @@ def test_a_sweep_drops_the_blocks_that_are_done() -> None:
     assert freed.n_recorded == len(pending)
     inherited = freed.claim(Allocation(A, 0, 2 * _MIN_SWEPT))
     assert [past.extent.start for past in inherited] == pending
+
+
+def test_the_host_reads_after_what_it_has_seen_done() -> None:
+    """A host access drops the accesses that are done, and stands for the wait that is missing."""
+    checker = Checker()
+    first, second = (extent((4,), (1,), offset, 1) for offset in (0, 4))
+    checker.launch(A, "copy_", [write("x", first), write("y", first)], ("train.py", 1))
+    checker.launch(B, "copy_", [read("x", second)], ("train.py", 2))
+    assert checker.n_recorded == 3
+    for name in "xy":
+        checker.host_access(read(name, first), "item", ("train.py", 3))
+    # The missing wait for stream A counts as made, so the second read is no hazard of its own.
+    assert (len(checker.hazards), checker.n_recorded) == (1, 1)
+    checker.host_wait_stream(B)
+    checker.host_access(read("x"), "item", ("train.py", 4))
+    assert (len(checker.hazards), checker.n_recorded) == (1, 0)
+
+
+def test_at_most_64_accesses_to_a_storage_are_kept() -> None:
+    """Of 80 views with gaps between them the last 64 are kept; a clear drops freed ones, too."""
+    checker = Checker()
+    for index in range(80):
+        checker.launch(A, "add", [write("x", extent((1,), (1,), 2 * index, 1))], ("train.py", 1))
+    assert checker.n_recorded == 64
+    checker.free("x", Allocation(A, 0, 512))
+    assert checker.n_recorded == 64
+    checker.clear()
+    assert checker.n_recorded == 0
 
 
 def test_a_stream_with_events_alone_has_no_work() -> None:
