@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import GpuSpec
-from gpulab.happens_before import Checker, MemoryAccess, Snapshot, user_site
+from gpulab.happens_before import NOWHERE, Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
@@ -190,6 +190,15 @@ class Machine:
         return self.gpus[self.current]
 
     @property
+    def lists_accesses(self) -> bool:
+        """Whether launches name the memory that they use, which costs each some microseconds.
+
+        The race detector needs it. So does a graph, because the detector may start before its
+        next replay.
+        """
+        return self.hazards is not None or self.capture is not None
+
+    @property
     def unrolled(self) -> Unrolled | None:
         """Takes over kernels instead of the device, while a layer of a library runs; or None."""
         return self._unrolled
@@ -265,7 +274,7 @@ class Machine:
             self._unrolled.add(task, accesses)
             return task
         # The walk up the stack takes real time, so it is made only for the race detector.
-        site = user_site() if self.hazards is not None and accesses else ("", 0)
+        site = user_site() if self.lists_accesses and accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
             if self.capture.depends_on_outside(task):
