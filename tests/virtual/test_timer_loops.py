@@ -1,5 +1,6 @@
 """Timers that choose their number of loops end early, with the same readings."""
 
+import math
 import timeit
 
 import pytest
@@ -8,6 +9,7 @@ from IPython.core.magics.execution import Timer
 from torch.utils.benchmark import Timer as TorchTimer
 
 import gpulab
+from gpulab.virtual import _timer_loops
 
 
 @pytest.mark.slow
@@ -78,6 +80,37 @@ def test_pytorchs_timer_is_cut_too() -> None:
         x = torch.empty(4, device="cuda")
         found = TorchTimer("x.add(1)", globals={"x": x}).blocked_autorange(min_run_time=0.05)
         assert 1e-6 < found.median < 2e-5
+
+
+@pytest.mark.slow
+def test_pytorchs_timer_takes_few_readings_of_a_long_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When a call takes long to simulate, readings that are alike are not taken again."""
+    n_calls, n_run, medians = 0, [], []
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        x = torch.empty(4, device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            for _ in range(20):
+                x.add(1)
+
+        for enough_s in (math.inf, 0.0):
+            monkeypatch.setattr(_timer_loops, "_ENOUGH_S", enough_s)
+            timer = TorchTimer("work()", globals={"work": work})
+            n_calls, start_s = 0, gpu.now_s
+            found = timer.blocked_autorange(min_run_time=0.5)
+            assert sum(found.raw_times) == pytest.approx(gpu.now_s - start_s, rel=0.2)
+            n_run.append(n_calls)
+            medians.append(found.median)
+        # A number that the program chose is still run completely.
+        n_calls = 0
+        timer.timeit(40)
+        assert n_calls >= 40
+    assert n_run[1] < n_run[0] / 2
+    assert medians[1] == pytest.approx(medians[0], rel=1e-3)
 
 
 def test_outside_the_context_timers_run_all_loops() -> None:

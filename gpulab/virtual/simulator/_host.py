@@ -96,6 +96,8 @@ class Host:
         Whether first-use costs are charged.
     n_backward
         How many backward passes are running, one inside the other.
+    n_launched
+        Number of launches so far.
     estimated_real_s
         About how long the simulation has taken in real time, without reading a clock.
     is_free
@@ -127,6 +129,7 @@ class Host:
         self.n_backward = 0
         self.is_free = False
         self.is_updating = False
+        self.n_launched = 0
         self.estimated_real_s = 0.0
         self._loaded: set[object] = set()
         self._fitted_ns = fitted_costs()
@@ -230,6 +233,7 @@ class Host:
         # The launch queue belongs to a device: a full one does not delay launches on another.
         if task.stream.device.n_pending >= self.costs.queue_depth:
             self._wait_for_room(task.stream.device)
+        self.n_launched += 1
         self.now_ns += host_ns
         self.submit(task)
         return task
