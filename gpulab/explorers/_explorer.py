@@ -13,7 +13,7 @@ from gpulab.explorers._renderer import Renderer
 from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Step
 from gpulab.explorers._scheduling import MeasurementJob
 from gpulab.explorers._table import table_html
-from gpulab.figures import Figure, render, style
+from gpulab.figures import Figure, place_labels, render, style
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.requirements import PATH
@@ -82,12 +82,14 @@ class Explorer(Generic[State]):
         """The line of Python that opens the explorer with these choices, without measurements."""
         # Settled like the state itself: an empty default stands for the first option.
         first = self._model.settled(type(self._state)())
-        chosen = ", ".join(
+        # Your own recordings too, because they are among the options and come first.
+        chosen = [f"recordings={self._model.mine!r}"] if self._model.mine else []
+        chosen += [
             f"{choice.name}={getattr(self._state, choice.name)!r}"
             for choice in self.choices
             if getattr(self._state, choice.name) != getattr(first, choice.name)
-        )
-        return f"gpulab.explorers.{self._model.name}_explorer({chosen})"
+        ]
+        return f"gpulab.explorers.{self._model.name}_explorer({', '.join(chosen)})"
 
     @property
     def found(self) -> tuple[Measured, ...]:
@@ -185,7 +187,9 @@ class Explorer(Generic[State]):
         if path.suffix == ".csv":
             scene.frame().to_csv(path, index=False)
         else:
-            _axes(scene).get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
+            ax = _axes(scene)
+            place_labels(ax)
+            ax.get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
         return path
 
     @property
@@ -232,7 +236,7 @@ class Explorer(Generic[State]):
 
     def _build(self) -> Panel:
         controls = Controls(self.choices, self._state, self._chosen, self._loop)
-        renderer = Renderer(right=self._model.right)
+        renderer = Renderer()
 
         def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page
             renderer.suit(sharpness, is_dark=is_dark)
