@@ -34,7 +34,7 @@ from gpulab.figures import legend_below, look_of, marks, name_line, unit_of
 from gpulab.provenance import device_label
 from gpulab.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.sweeps import TRANSFERS, Point, Task
-from gpulab.units import format_estimate, format_time
+from gpulab.units import format_estimate, format_ratio, format_time
 from gpulab.workloads import names, workload
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _where(record: Crossover, size: int) -> str:
     ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
     return (
         f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
-        f"the {ahead} is {times:.3g} times as fast."
+        f"the {ahead} is {format_ratio(times)} times as fast."
     )
 
 
@@ -382,7 +382,7 @@ def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterabl
         faster = "second" if other_s < one_s else "first"
         ratio = max(one_s, other_s) / min(one_s, other_s)
         said += f"; at n = {size:,} it takes {format_time(other_s)}, and the {faster} GPU is "
-        said += f"{ratio:.3g} times as fast"
+        said += f"{format_ratio(ratio)} times as fast"
     yield f"{said}."
 
 

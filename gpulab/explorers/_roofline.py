@@ -43,7 +43,7 @@ from gpulab.figures import unit_of
 from gpulab.provenance import device_label
 from gpulab.roofline import MODELS, errors
 from gpulab.sweeps import CACHES, Point, Task
-from gpulab.units import format_bytes, format_rate, format_time
+from gpulab.units import format_bytes, format_rate, format_ratio, format_time
 from gpulab.workloads import WORKLOADS, names, workload
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ class RooflineModel:
             if choice.kind != "several":
                 value: Any = nearest(choice.offered, getattr(state, choice.name))
                 state = replace(state, **{choice.name: value})
-        return state
+        known = tuple(name for name in state.operations if name in WORKLOADS)
+        return replace(state, operations=known)
 
     def steps(self, state: RooflineState) -> tuple[Step, ...]:
         """Return the roofs, and then the chosen operations at the chosen sizes."""
@@ -308,7 +309,7 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     yield (
         f"Farthest: {worst['workload']} n = {worst['size']:,}, predicted "
         f"{format_time(worst[f'{state.model}_s'])}, measured {format_time(worst['measured_s'])}: "
-        f"{worst[f'{state.model}_ratio']:.3g} times as long."
+        f"{format_ratio(worst[f'{state.model}_ratio'])} times as long."
     )
 
 
@@ -327,13 +328,14 @@ def _compared(
         yield f"{name}; it has no point in common with the first one."
     else:
         least, most = (
-            f"{ratios.loc[at]:.3g} times ({pairs['workload'][at]} n = {pairs['size'][at]:,})"
+            f"{format_ratio(ratios.loc[at])} times "
+            f"({pairs['workload'][at]} n = {pairs['size'][at]:,})"
             for at in (ratios.index[0], ratios.index[-1])
         )
         what = "measured times" if measured else f"the {state.model} predictions"
         yield (
-            f"{name}. By {what} of both at {len(ratios)} points, it takes {ratios.median():.3g} "
-            f"times as long in the median, from {least} to {most}."
+            f"{name}. By {what} of both at {len(ratios)} points, it takes "
+            f"{format_ratio(ratios.median())} times as long in the median, from {least} to {most}."
         )
     if state.view == ROOFLINE:
         yield from _compared_roofs(*sides)
@@ -389,7 +391,7 @@ def _hint(row: Mapping[str, Any]) -> str:
     for model in ("refined", "plain"):
         if not math.isnan(row[f"{model}_s"]):
             ratio = row[f"{model}_ratio"]
-            times = "" if math.isnan(ratio) else f"; measured is {ratio:.3g} times that"
+            times = "" if math.isnan(ratio) else f"; measured is {format_ratio(ratio)} times that"
             lines.append(f"predicted, {model}: {format_time(row[f'{model}_s'])}{times}")
     if math.isnan(row["measured_s"]):
         lines.append("not measured")

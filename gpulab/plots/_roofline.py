@@ -28,7 +28,7 @@ from gpulab.gpus import MEASURED, Roof
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
-from gpulab.units import format_bytes, format_rate, format_time
+from gpulab.units import format_bytes, format_rate, format_ratio, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,12 +56,13 @@ def _chart_words(record: Chart, **_: object) -> Words:
         raise InvalidOptionError(_NO_FLOPS)
     over = (table["measured_s"] / table["refined_s"]).sort_values()
     near, far = (table.loc[over.index[place]] for place in (0, -1))
+    reached = table["flops_per_s"] / _TERA
     return Words(
         "Reached and possible",
         f"{len(table)} points of {table['workload'].nunique()} operations, from "
-        f"{table['flops_per_s'].min() / _TERA:.3g} to {table['flops_per_s'].max() / _TERA:.3g} "
-        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {over.iloc[0]:.3g} times the "
-        f"predicted time; farthest: {_point(far)}, {over.iloc[-1]:.3g} times.",
+        f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
+        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
+        f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.",
         5.6,
     )
 
@@ -74,9 +75,9 @@ def _gaps_words(record: "pd.DataFrame") -> Words:
     need(record, ("workload", "plain_ratio", "refined_ratio"))
     rows = record["workload"].nunique()
     said = [
-        f"{model} prediction: {record[f'{model}_ratio'].min():.3g} to "
-        f"{record[f'{model}_ratio'].max():.3g} times, median "
-        f"{record[f'{model}_ratio'].median():.3g}"
+        f"{model} prediction: {format_ratio(record[f'{model}_ratio'].min())} to "
+        f"{format_ratio(record[f'{model}_ratio'].max())} times, median "
+        f"{format_ratio(record[f'{model}_ratio'].median())}"
         for model in _MODELS
     ]
     height_in = 1.6 + _GAPS_ROW_IN * rows
@@ -189,7 +190,7 @@ def _peaks(known: list[tuple[Roof, str]], name: str) -> tuple[float, float]:
 
 def _teraflops(low: float, high: float) -> str:
     """Return a rate in the unit of the axis, or the range from ``low`` to ``high``."""
-    least, most = (f"{float(f'{rate / _TERA:.3g}'):,g}" for rate in (low, high))
+    least, most = (format_ratio(rate / _TERA) for rate in (low, high))
     return f"{most} TFLOP/s" if least == most else f"{least} to {most} TFLOP/s"
 
 

@@ -219,6 +219,26 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa:
     assert len(scene.markers) == 4
 
 
+def test_a_state_of_another_version_says_what_is_missing(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Choices that are unknown here are named on the page, the others stay; a choice ends it."""
+    saved = replace(explorer.state, gpu="recorded:gone", dtype="float8", span=2**24)
+    object.__delattr__(saved, "beside")  # as if pickled before the field was there
+    explorer.state = saved
+    assert (explorer.state.gpu, explorer.state.span) == ("here", 2**24)
+    assert explorer.scene.words[-1] == (
+        "gpu='recorded:gone' is not offered here; 'here' is shown instead. "
+        "The state has no beside; it is '' here. "
+        "dtype='float8' is not offered here; 'float32' is shown instead."
+    )
+    assert explorer.scene.words[0].startswith("Ringed, about 16.0 MiB moved: ")
+    explorer.state = replace(explorer.state, operations=("abacus",))
+    assert explorer.scene.empty.endswith("\noperations='abacus' is not offered here.")
+    explorer.choose(operations="add")
+    assert "not offered" not in " ".join(explorer.scene.words)
+    with pytest.raises(InvalidOptionError, match=r"a RooflineState, such as explorer\.state"):
+        explorer.state = {"gpu": "here"}
+
+
 @pytest.mark.slow
 def test_the_line_of_code_reproduces_the_view(tmp_path: Path) -> None:
     """Running the line gives the same picture, words and table, also with your own recording."""
