@@ -186,6 +186,13 @@ def test_mistakes_in_the_browser(machine: Hands) -> None:
     length.press("Enter")
     machine.root.locator(".problem", has_text="duration_us=0; it must be a number").wait_for()
     assert length.input_value() == "0"
+    assert length.get_attribute("aria-invalid") == "true"
+    machine.keys("ArrowRight", "ArrowLeft")  # another operation, where nothing is wrong
+    machine.root.locator(".problem").wait_for(state="hidden")
+    assert length.input_value() == "200"
+    length.fill("")
+    length.press("Enter")
+    machine.root.locator(".problem", has_text="duration_us=None; it must be").wait_for()
     length.fill("50")
     length.press("Enter")
     machine.root.locator(".title", has_text="stream 0, 50.0 µs").wait_for()
@@ -198,6 +205,41 @@ def test_mistakes_in_the_browser(machine: Hands) -> None:
     ).first.wait_for()
     machine.root.get_by_role("button", name="Reset").click()
     machine.root.locator(".title", has_text="the truth is 200 µs").wait_for()
+
+
+def test_what_a_stranger_tries(machine: Hands) -> None:
+    """A drag straight down keeps the order of the calls, and keys work after any mouse action."""
+    machine.begin("right stopwatch")
+    kernel = machine.box('[data-kind="kernel"] .body')
+    middle = kernel["x"] + kernel["width"] / 2
+    machine.carry('[data-kind="kernel"] .body', "+ stream", middle)
+    machine.root.locator(".told", has_text="2. kernel on x on stream 1").wait_for()
+    assert machine.picture.get_by_text("no work").count() == 1
+    machine.page.keyboard.press("ControlOrMeta+z")
+    machine.root.locator(".told", has_text="2. kernel on x on stream 0").wait_for()
+    machine.carry('.palette [data-kind="copy out"]', "stream 0", middle)
+    copy = machine.root.locator('[data-kind="copy out"] .body').first
+    copy.wait_for()
+    machine.page.keyboard.press("Delete")  # in the picture, which has the focus
+    copy.wait_for(state="detached")
+    machine.root.get_by_role("button", name="Undo").click()
+    copy.wait_for()
+    machine.page.keyboard.press("ControlOrMeta+z")  # the button has the focus
+    copy.wait_for(state="detached")
+    machine.slide("Repetitions n")
+    machine.picture.get_by_text("560 \u00d7 kernel").wait_for()
+
+
+def test_a_deadlock_is_shown_where_it_is(machine: Hands) -> None:
+    """Operations of a deadlock have a frame, and there is no reading."""
+    machine.begin("race")
+    # Stream 0 waits for b and records a, stream 1 waits for a and records b.
+    machine.keys("Home", "e", "w", "ArrowDown", "e", "Home", "w")
+    machine.root.locator(".remarks .deadlock").wait_for()
+    frames = machine.picture.locator(".task:has(.doubt)")
+    places = {frames.nth(i).get_attribute("data-place") for i in range(frames.count())}
+    assert places == {"1", "2", "3", "4"}
+    assert machine.root.locator(".title", has_text="No readings").is_visible()
 
 
 def test_the_machine_in_the_dark(machine: Hands) -> None:
