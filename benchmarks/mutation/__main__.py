@@ -57,8 +57,8 @@ ROOMS = {
     "engine": Room(
         tuple(f"{_SIMULATOR}/_{name}.py" for name in (
             "device", "event_queue", "graphs", "host", "machine", "scheduler", "task")),
-        ("tests/virtual/simulator", "tests/virtual/test_order.py", "tests/virtual/patches",
-         "tests/virtual"),
+        ("tests/virtual/simulator", "gpulab/virtual/simulator", "tests/virtual/test_order.py",
+         "tests/sanitizer/test_hazards.py", "tests/virtual/patches", "tests/virtual"),
     ),
 }  # fmt: skip
 

@@ -161,6 +161,11 @@ def test_samples_that_drift(last_s: float, told: str) -> None:
     )
 
 
+def test_a_drift_of_exactly_five_percent_counts() -> None:
+    """The limit itself is a drift."""
+    assert found(samples_s=(20.0,) * 12 + (21.0,) * 6).code == "drifting"
+
+
 @pytest.mark.parametrize(
     "samples_s",
     [
@@ -229,7 +234,9 @@ def test_gpu_that_is_done_before_the_host_has_launched() -> None:
         run = observed(**seen, method=method)
         assert examine(run) == ()
         assert host_pace_s(run) == pace_s
-    assert host_pace_s(observed(samples_s=(12.1e-6,) * 10, host_s=10e-6, method="calibrated")) == 0
+    for sample_s in (12.1e-6, 0.0):
+        run = observed(samples_s=(sample_s,) * 10, host_s=10e-6, method="calibrated")
+        assert host_pace_s(run) == 0
 
 
 def test_reading_served_by_the_cache() -> None:
