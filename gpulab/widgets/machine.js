@@ -104,7 +104,7 @@ const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
 const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
 const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
 const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4, TYPE_PX = 14;
-const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000;
+const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000, MOST_STEPS = 4;
 // The role whose colour a kind of task has, and the colour of the text on it.
 const ROLE = { "copy in": "copy", "copy out": "copy", record: "event" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -136,7 +136,9 @@ function time(us) {
   return `${Number(value.toPrecision(3))} ${unit}`;
 }
 
-// Sets a text only if it differs, because the browser lays out again what is set.
+// These set a text or an attribute only if it differs, because the browser lays out again what is set.
+function set(element, name, value) { if (element.getAttribute(name) !== value) element.setAttribute(name, value); }
+
 function say(element, text) { if (element.textContent !== text) element.textContent = text; }
 
 function times(n, words) { return n > 1 ? `${n.toLocaleString("en")} × ${words}` : words; }
@@ -224,8 +226,8 @@ class Chart {
 
   draw(chosen) {
     const { svg, scale, view } = this;
-    svg.setAttribute("viewBox", `0 0 ${scale.width} ${this.height}`);
-    svg.setAttribute("height", this.height * scale.zoomed);
+    set(svg, "viewBox", `0 0 ${scale.width} ${this.height}`);
+    set(svg, "height", `${this.height * scale.zoomed}`);
     this.drawLanes();
     const parts = [];
     for (const us of scale.ticks()) {
@@ -453,8 +455,8 @@ class Side {
     this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
     this.slides[field] = value => {
       if (this.machine.isBusy || this.machine.next) return; // an older answer must not move the slider back
-      input.value = turn(value);
-      shown.textContent = write(value);
+      if (Number(input.value) !== turn(value)) input.value = turn(value);
+      say(shown, write(value));
       input.setAttribute("aria-valuetext", shown.textContent);
     };
   }
@@ -474,7 +476,7 @@ class Side {
 
   showProblem({ text, field }) {
     this.problem.hidden = !text;
-    this.problem.textContent = text || "";
+    say(this.problem, text || "");
     for (const input of this.element.querySelectorAll("[data-field]")) {
       if (text && input.dataset.field === field) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
@@ -524,7 +526,9 @@ class Side {
   }
 
   showGoal() {
-    const { goal, said, tried } = this.view;
+    const { goal, said, tried } = this.view, key = JSON.stringify([goal, said, tried]);
+    if (key === this.goalKey) return; // also for screen readers, which would say it again
+    this.goalKey = key;
     this.goal.hidden = !goal;
     this.goal.classList.toggle("solved", Boolean(goal) && !said);
     const log = tag("ol", {}, ...tried.map(text => tag("li", {}, text || "Solved.")));
@@ -826,7 +830,7 @@ class Machine {
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
     this.root = tag("div", { class: "gpulab-machine", "data-lm-suppress-shortcuts": "true" });
-    this.presentation = new Presentation(this.root, () => this.resize());
+    this.presentation = new Presentation(this.root, isOn => this.present(isOn));
     this.origin = tag("span", { class: "push quiet" });
     this.root.append(tag("style", {}, STYLE), this.own,
       tag("div", { class: "gm-row gpulab-controls" }, this.challenge, this.undo, this.redo, reset, tag("span", { class: "push" }), ...zooms, this.presentation.button()),
@@ -884,6 +888,7 @@ class Machine {
     this.tell();
     this.undo.disabled = !view.can_undo;
     this.redo.disabled = !view.can_redo;
+    if (this.presentation.isOn) this.present(true); // there may be more lanes or remarks
     this.root.dataset.answer = view.answer;
     this.root.dataset.n = view.operations.length;
     if (this.next && !this.isBusy) { const next = this.next; this.next = null; this.ask(next); }
@@ -1031,10 +1036,30 @@ class Machine {
   }
 
   resize() {
+    if (this.presentation.isOn) this.present(true);
+    else if (this.measure()) this.redraw();
+  }
+
+  // Takes over the size of the type and of the picture, and returns whether they have changed.
+  measure() {
     const zoomed = parseFloat(getComputedStyle(this.root).fontSize) / TYPE_PX, width = Math.round(this.stage.clientWidth / zoomed);
-    if (!width || (width === this.scale.width && zoomed === this.scale.zoomed)) return;
+    if (!width || (width === this.scale.width && zoomed === this.scale.zoomed)) return false;
     Object.assign(this.scale, { width, zoomed });
-    this.redraw();
+    return true;
+  }
+
+  // In a lecture hall nobody scrolls: the type is as large as the window allows.
+  present(isOn) {
+    this.root.style.fontSize = "";
+    this.measure();
+    this.chart.draw(this.chosen);
+    // Borders and gaps do not shrink with the type, so one step is not enough.
+    for (let step = 0; isOn && step < MOST_STEPS && this.root.scrollHeight > window.innerHeight; step++) {
+      const share = window.innerHeight / this.root.scrollHeight;
+      this.root.style.fontSize = `${Math.max(TYPE_PX, 0.99 * share * TYPE_PX * this.scale.zoomed)}px`;
+      this.measure();
+      this.chart.draw(this.chosen);
+    }
   }
 
   // Draws at most once in a frame, however many events arrive.

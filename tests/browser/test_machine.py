@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.jupyterlab import (
     Lab,
+    axe_findings,
     go_dark,
     needs_browser,
     put_notebook,
@@ -242,13 +243,40 @@ def test_a_deadlock_is_shown_where_it_is(machine: Hands) -> None:
     assert machine.root.locator(".title", has_text="No readings").is_visible()
 
 
+def err(machine: Hands) -> None:
+    """Begin a challenge, let two kernels race, open all texts, and give a wrong length."""
+    machine.begin("race")
+    machine.keys("End", "ArrowDown")
+    machine.root.locator(".remarks .race").wait_for()
+    machine.root.evaluate("root => root.querySelectorAll('details').forEach(d => d.open = true)")
+    length = machine.root.get_by_label("Length, µs")
+    length.fill("0")
+    length.press("Enter")
+    machine.root.locator(".problem").wait_for()
+
+
+def test_axe_finds_nothing_in_any_state(machine: Hands) -> None:
+    """axe-core finds nothing beside an error, with a challenge, or in a presentation."""
+    err(machine)
+    assert axe_findings(machine.page, ".gpulab-machine") == []
+    machine.keys("p")
+    machine.root.locator(".problem").wait_for(state="hidden")
+    assert machine.root.evaluate("root => root.scrollHeight <= window.innerHeight")
+    for theme in ("light", "dark"):
+        assert machine.root.evaluate("root => getComputedStyle(root).colorScheme") == theme
+        assert axe_findings(machine.page, ".gpulab-machine") == []
+        machine.keys("d")
+    machine.keys("Escape")
+
+
 def test_the_machine_in_the_dark(machine: Hands) -> None:
-    """Texts of the picture are light in the dark theme."""
+    """Texts of the picture are light in the dark theme, and axe-core finds nothing."""
     page = machine.page
     go_dark(page)
-    machine.begin("hidden copy")
+    err(machine)
     take_picture(page, "machine_dark")
     wait_for_light_ink(machine.root.locator("svg.chart text").first, "fill")
+    assert axe_findings(page, ".gpulab-machine") == []
 
 
 def test_a_saved_machine_without_a_kernel(machine: Hands) -> None:
