@@ -622,6 +622,16 @@ def test_at_most_64_accesses_to_a_storage_are_kept() -> None:
     assert checker.n_recorded == 0
 
 
+def test_what_the_host_has_seen_done_makes_room() -> None:
+    """At each 16th view of a storage the accesses that the host has waited for are dropped."""
+    checker = Checker()
+    for index in range(16):
+        if index == 15:
+            checker.host_wait_stream(A)
+        checker.launch(A, "add", [write("x", extent((1,), (1,), 2 * index, 1))], ("train.py", 1))
+    assert checker.n_recorded == 1
+
+
 def test_a_stream_with_events_alone_has_no_work() -> None:
     """Streams are counted if something was launched on them."""
     checker = Checker()
