@@ -714,6 +714,21 @@ def test_freed_blocks_are_swept_when_their_number_doubles(
     assert len(sweeps) == 4
 
 
+def test_the_text_of_a_hazard_says_how_often_and_what() -> None:
+    """The count is given from 2 on, and a tensor is described by its type and shape."""
+    label = SimpleNamespace(dtype="torch.float32", sizes=[2, 3])
+    checker = Checker()
+    heads = []
+    for _ in range(2):
+        for stream in (A, B):
+            access = MemoryAccess("x", ALL, is_write=True, label=label)
+            checker.launch(stream, "fill_", [access], ("train.py", 1))
+        heads.append(str(checker.hazards[0]).splitlines()[0])
+        checker.clear()
+    what = "write over a write: float32 tensor of shape (2, 3)"
+    assert heads == [what, f"{what}, 2 times"]
+
+
 def test_the_site_is_the_users_line() -> None:
     """The site is the innermost line outside gpulab and PyTorch."""
     name, line = _call_sites.user_site()
