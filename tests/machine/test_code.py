@@ -1,15 +1,25 @@
 """A machine program as PyTorch code runs in the same order and has the same races."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from gpulab import hazards, virtual_gpu
-from gpulab.machine import STARTS, MachineProgram, ProgramOperation, code, start
+from gpulab.machine import (
+    STARTS,
+    MachineProgram,
+    ProgramOperation,
+    code,
+    own_readings,
+    play,
+    start,
+)
 from gpulab.machine._runner import Runner
 from gpulab.virtual import TaskRecord
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
+MATMUL_LAUNCH_US = 11.7  # on the virtual H200
 MIXED = MachineProgram(
     (
         O("record", event="start"),
@@ -88,6 +98,19 @@ def test_kernels_of_the_code_take_about_as_long(duration_us: float) -> None:
         exec(compile(code(program), "code", "exec"), {})
         *_, last = gpu.machine.gpu.device.records()
     assert (last.end_ns - last.start_ns) / 1e3 == pytest.approx(duration_us, rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["stopwatch", "synchronize", "events", "small kernels"])
+def test_the_code_reads_what_the_machine_reads(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the launch of a matmul, the code's clock and events agree with the machine."""
+    program = replace(start(name), launch_us=MATMUL_LAUNCH_US)
+    with virtual_gpu("H200", max_value_elements=0):
+        exec(compile(code(program), "code", "exec"), {})
+    printed = [float(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
+    expected = [reading.value_us for reading in own_readings(play(program))]
+    assert printed == pytest.approx(expected, rel=0.1)
 
 
 def _n_hazards(program: MachineProgram) -> int:
