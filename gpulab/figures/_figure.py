@@ -2,9 +2,12 @@
 
 import base64
 import io
+import pickle
 import re
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -14,6 +17,8 @@ from gpulab.foreign_text import visible
 from gpulab.markup import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -39,6 +44,61 @@ _THEME = (
 )
 
 
+class PackedCanvas:
+    """A figure of matplotlib that takes a tenth of its memory while nobody uses it.
+
+    A notebook keeps each figure that it has shown. After :meth:`pack` only bytes remain.
+
+    Parameters
+    ----------
+    canvas
+        The figure of matplotlib.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> canvas = Canvas()
+    >>> kept = PackedCanvas(canvas)
+    >>> kept.pack()
+    >>> kept.peek() is canvas  # it still exists, as the program holds it
+    True
+    """
+
+    __slots__ = ("_bytes", "_find", "_is_lent", "_live")
+
+    def __init__(self, canvas: "Canvas") -> None:
+        self._live: Canvas | None = canvas
+        self._find: Callable[[], Canvas | None] = ref(canvas)
+        self._bytes = b""
+        self._is_lent = False
+
+    def peek(self) -> "Canvas":
+        """Return the canvas for a use that ends before the next :meth:`pack`."""
+        live = self._live
+        if live is None:
+            # A function that drew on its axes may still hold them, and may have changed them.
+            live = self._find() or pickle.loads(zlib.decompress(self._bytes))  # noqa: S301 # own bytes
+        self._live = live
+        return live
+
+    def lend(self) -> "Canvas":
+        """Return the canvas for good: its holder may change it, so it is never packed again."""
+        self._is_lent = True
+        return self.peek()
+
+    def pack(self) -> None:
+        """Keep only bytes, unless the canvas was lent or has parts that cannot be pickled."""
+        if self._is_lent or self._live is None:
+            return
+        try:
+            self._bytes = zlib.compress(pickle.dumps(self._live), level=1)
+        except Exception:  # noqa: BLE001 # any artist of a program may refuse, in its own way
+            self._is_lent = True
+            return
+        self._find = ref(self._live)
+        self._live = None
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A picture with a text that describes it, and its data.
@@ -48,8 +108,8 @@ class Figure:
 
     Attributes
     ----------
-    canvas
-        The figure of matplotlib.
+    picture
+        Holds the figure of matplotlib; :attr:`canvas` returns it.
     title
         The title, which ends with the source of the numbers.
     description
@@ -68,16 +128,21 @@ class Figure:
     'time: from 3 µs at 1 to 5 µs at 2; lowest 3 µs, highest 5 µs.'
     """
 
-    canvas: "Canvas" = field(repr=False, compare=False)
+    picture: PackedCanvas = field(repr=False, compare=False)
     title: str
     description: str
     caption: str
     frame: "pd.DataFrame"
 
     @property
+    def canvas(self) -> "Canvas":
+        """The figure of matplotlib; what you change in it is seen the next time it is drawn."""
+        return self.picture.lend()
+
+    @property
     def width_px(self) -> int:
         """Width in CSS pixels at which text has its intended size."""
-        return round(self.canvas.get_figwidth() * _PIXELS_PER_INCH)
+        return round(self.picture.peek().get_figwidth() * _PIXELS_PER_INCH)
 
     @property
     def png(self) -> bytes:
@@ -86,7 +151,7 @@ class Figure:
 
         file = io.BytesIO()
         self._place_labels()
-        FigureCanvasAgg(self.canvas).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
+        FigureCanvasAgg(self.picture.peek()).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
         self._keep_layout()
         return file.getvalue()
 
@@ -97,28 +162,28 @@ class Figure:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         file = io.StringIO()
-        for artist in _many_marks(self.canvas):
+        for artist in _many_marks(self.picture.peek()):
             artist.set_rasterized(True)
         self._place_labels()
         with rc_context(_SVG):
-            FigureCanvasSVG(self.canvas).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
+            FigureCanvasSVG(self.picture.peek()).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
         self._keep_layout()
         return themed(file.getvalue())
 
     def _place_labels(self) -> None:
         """Place the names at points and lines; here, because it needs the layout of all texts."""
-        self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
-        for ax in self.canvas.axes:
+        self.picture.peek().set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
+        for ax in self.picture.peek().axes:
             place_labels(ax)
 
     def _keep_layout(self) -> None:
         """Switch the layout off: a second layout would move everything by part of a pixel."""
-        self.canvas.set_layout_engine("none")
+        self.picture.peek().set_layout_engine("none")
 
     @property
     def _most_width(self) -> str:
         """The width, in CSS, at which it fits into the window or its text becomes small."""
-        shape = self.canvas.get_figwidth() / self.canvas.get_figheight()
+        shape = self.picture.peek().get_figwidth() / self.picture.peek().get_figheight()
         return f"max({self.width_px}px, {_MOST_HEIGHT_VH * shape:.0f}vh)"
 
     def __str__(self) -> str:
@@ -141,7 +206,9 @@ class Figure:
         )
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": self.description}
+        html = self._repr_html_()
+        self.picture.pack()
+        return {"text/html": html, "text/plain": self.description}
 
 
 def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
@@ -174,7 +241,7 @@ def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
     caption = visible(alt.strip())
     # root=True: the axes may be in a subfigure, which cannot be drawn alone.
     canvas: Any = ax.get_figure(root=True)
-    return Figure(canvas, title, describe(ax, alt), caption, frame)
+    return Figure(PackedCanvas(canvas), title, describe(ax, alt), caption, frame)
 
 
 def themed(svg: str) -> str:

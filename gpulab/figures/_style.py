@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -348,20 +349,24 @@ def log_axis(ax: "Axes", which: str) -> None:
     >>> ax.get_xscale()
     'log'
     """
-    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator
+    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullFormatter
 
     axis = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}scale")("log")
     low, high = axis.get_data_interval()
-    plain = FuncFormatter(lambda value, _: short_number(value))
     # Over less than a decade and a half there would be one tick or none at powers of ten.
     narrow = low > 0 and high < _MANY_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     if 0 < low < high < _FEW_OF_125 * low:
         axis.set_major_locator(AutoLocator())
-    axis.set_major_formatter(plain)
+    axis.set_major_formatter(FuncFormatter(_short_tick))
     # On a short axis matplotlib also names the minor ticks, over the names of the others.
-    axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _short_tick(value: float, _place: int | None) -> str:
+    """Return the label of a tick; a function of the module, because figures are pickled."""
+    return short_number(value)
 
 
 def short_number(value: float) -> str:
@@ -420,8 +425,13 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
             kept.append(size)
     texts = dict(zip(kept, short_sizes(kept), strict=True))
     ax.xaxis.set_major_locator(FixedLocator(kept[::-1]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: texts.get(size, "")))
+    ax.xaxis.set_major_formatter(FuncFormatter(partial(_size_tick, texts)))
     ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _size_tick(texts: Mapping[float, str], size: float, _place: int | None) -> str:
+    """Return the label of a tick at a size, or no text."""
+    return texts.get(size, "")
 
 
 def finish(  # noqa: PLR0913  # two are keyword-only

@@ -1,11 +1,13 @@
 """Figures as SVG: colours of both themes, the width of the page, and readable labels."""
 
 import base64
+import gc
 import re
 import xml.etree.ElementTree as ET  # it parses only pictures that these tests draw
 
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from gpulab import figures, palette, plots
@@ -143,3 +145,60 @@ def test_no_text_is_smaller_than_can_be_read() -> None:
 
 def _is_text(artist: object) -> bool:
     return hasattr(artist, "get_fontsize") and bool(getattr(artist, "get_text", str)())
+
+
+def test_a_shown_figure_is_packed_and_drawn_again_the_same() -> None:
+    """Its ticks have texts of our own, which must be functions of a module."""
+    sizes, times_s = [64, 4096, 2**20], [1e-6, 2e-5, 7e-4]
+    frame = pd.DataFrame({"size": sizes, "duration_s": times_s, "series": "add"})
+    figure = plots.scaling(frame, source="virtual")
+    shown = figure._repr_mimebundle_()
+    packed = figure.picture
+    assert packed._live is None
+    gc.collect()
+    assert packed._find() is None  # the bytes alone are left
+    assert figure._repr_mimebundle_() == shown
+
+
+def test_a_lent_canvas_keeps_what_its_holder_changes() -> None:
+    """It is not packed."""
+    frame = pd.DataFrame({"n": [1, 2], "time_us": [3, 5]})
+    figure = plots.line(frame, title="T", source="virtual")
+    canvas = figure.canvas
+    first = figure._repr_mimebundle_()
+    canvas.axes[0].set_title("Mine")
+    del canvas
+    gc.collect()
+    assert figure._repr_mimebundle_() != first
+    assert figure.canvas.axes[0].get_title() == "Mine"
+
+
+def test_axes_that_a_plot_function_kept_still_change_the_figure() -> None:
+    """As long as the axes exist."""
+    kept = []
+
+    def mine(record: list[float], ax: Axes) -> Axes:
+        kept.append(ax)
+        ax.plot(record)
+        return ax
+
+    figure = plots.draw(mine, [1.0, 2.0], title="T", alt="Two numbers.", source="virtual")
+    first = figure._repr_mimebundle_()
+    gc.collect()
+    kept[0].set_xlabel("mine")
+    assert figure._repr_mimebundle_() != first
+
+
+def test_a_figure_that_cannot_be_pickled_stays_as_it_is() -> None:
+    """A formatter of the program's own may be a function that has no name."""
+
+    def mine(record: list[float], ax: Axes) -> Axes:
+        ax.plot(record)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value} apples")
+        return ax
+
+    figure = plots.draw(mine, [1.0, 2.0], title="T", alt="Two numbers.", source="virtual")
+    shown = figure._repr_mimebundle_()
+    gc.collect()
+    assert figure._repr_mimebundle_() == shown
+    assert "apples" in {t.get_text().split()[-1] for t in figure.canvas.axes[0].get_xticklabels()}
