@@ -1,10 +1,14 @@
 """Names at points and lines cover no point and no other text, in figures and in explorers."""
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
+from PIL import Image
 
 from gpulab import plots, recordings, roofline
 from gpulab.explorers import crossover_explorer, roofline_explorer
@@ -19,7 +23,10 @@ def _pictures() -> Iterator[Callable[[], Figure]]:
     views = ("prediction against measurement", "roofline")
     for view in views:
         yield lambda view=view: roofline_explorer(view=view, model="plain").figure()
-    yield lambda: roofline_explorer(view="roofline", beside="computed:T4").figure()
+    few = ("matmul", "softmax", "add")  # and roofs so near that their names move apart
+    yield lambda: roofline_explorer(
+        view="roofline", beside="computed:A100", cache="hot", operations=few
+    ).figure()
     yield lambda: crossover_explorer(transfers="both").figure()
     yield _chart
     yield lambda: _chart(names=False)  # names at lines only
@@ -70,6 +77,15 @@ def test_a_roof_has_its_name_at_its_right_end(beside: str) -> None:
     for name, slope in (("memory, 4.27 to 4.80 TB/s", 4.8), ("L2, 6.71 TB/s", 6.71)):
         x, y = named[name].xy  # type: ignore[attr-defined]  # annotations have it
         assert y / x == pytest.approx(slope, rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_saved_picture_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    """A file has the same pixels as the figure, so its names are placed, too."""
+    explorer = roofline_explorer(view="roofline", operations=("matmul",))
+    saved = Image.open(explorer.save(tmp_path / "roofline.png"))
+    shown = Image.open(BytesIO(explorer.figure().png))
+    assert np.array_equal(np.asarray(saved), np.asarray(shown))
 
 
 def test_a_name_without_room_is_left_out() -> None:
