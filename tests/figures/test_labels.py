@@ -12,7 +12,7 @@ from PIL import Image
 
 from gpulab import plots, recordings, roofline
 from gpulab.explorers import crossover_explorer, roofline_explorer
-from gpulab.figures import Figure, name_point, place_labels
+from gpulab.figures import Figure, name_line, name_point, place_labels
 from tests.support.overprints import far_names, overprints
 
 RECORDED = "h200-sxm-2026-11"
@@ -97,3 +97,13 @@ def test_a_name_without_room_is_left_out() -> None:
     hidden, shown = name_point(ax, "hidden", (0.5, 0.3)), name_point(ax, "shown", (0.5, 0.65))
     place_labels(ax)
     assert (hidden.get_visible(), shown.get_visible()) == (False, True)
+
+
+def test_names_of_lines_that_end_together_are_moved_apart() -> None:
+    """Names that were written at one height stand one above the other when they are placed."""
+    ax = Canvas().add_subplot()
+    for text in ("tf32", "float32"):
+        (line,) = ax.plot([1, 2], [3, 3])
+        name_line(ax, line, text)
+    place_labels(ax)
+    assert ax.texts[1].xyann[1] - ax.texts[0].xyann[1] > 0.03  # type: ignore[attr-defined]  # annotations have it
