@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 _N_PICTURES = 20  # while a job runs
 _SIZE_IN = (9.0, 5.2)
+_DPI = 200  # of a file
 _LACKS = object()  # of a state without a field
 
 
@@ -219,8 +220,10 @@ class Explorer(Generic[State]):
             scene.frame().to_csv(path, index=False)
         else:
             ax = _axes(scene)
+            canvas: Any = ax.get_figure(root=True)
+            canvas.set_dpi(_DPI)  # before the labels are placed by the size of their texts
             place_labels(ax)
-            ax.get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
+            canvas.savefig(path, dpi=_DPI)
         return path
 
     @property

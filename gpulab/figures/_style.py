@@ -112,9 +112,11 @@ def on_dark(artists: "Iterable[Artist]") -> None:
     from matplotlib.text import Text
 
     found = [part for each in artists for part in each.findobj()]
-    # findobj does not return the boxes behind texts.
-    boxes = [part.get_bbox_patch() for part in found if isinstance(part, Text)]
-    for artist in [*found, *filter(None, boxes)]:
+    # findobj does not return the boxes behind texts, and not the lines that lead from them.
+    texts = [part for part in found if isinstance(part, Text)]
+    boxes = [part.get_bbox_patch() for part in texts]
+    arrows = [getattr(part, "arrow_patch", None) for part in texts]
+    for artist in [*found, *filter(None, boxes), *filter(None, arrows)]:
         for name in _COLOURED:
             get, change = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
             if get is None or change is None:

@@ -1,14 +1,18 @@
 """Names at points and lines cover no point and no other text, in figures and in explorers."""
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
+from PIL import Image
 
 from gpulab import plots, recordings, roofline
 from gpulab.explorers import crossover_explorer, roofline_explorer
-from gpulab.figures import Figure, name_point, place_labels
+from gpulab.figures import Figure, name_line, name_point, place_labels
 from tests.support.overprints import far_names, overprints
 
 RECORDED = "h200-sxm-2026-11"
@@ -19,7 +23,10 @@ def _pictures() -> Iterator[Callable[[], Figure]]:
     views = ("prediction against measurement", "roofline")
     for view in views:
         yield lambda view=view: roofline_explorer(view=view, model="plain").figure()
-    yield lambda: roofline_explorer(view="roofline", beside="computed:T4").figure()
+    few = ("matmul", "softmax", "add")  # and roofs so near that their names move apart
+    yield lambda: roofline_explorer(
+        view="roofline", beside="computed:A100", cache="hot", operations=few
+    ).figure()
     yield lambda: crossover_explorer(transfers="both").figure()
     yield _chart
     yield lambda: _chart(names=False)  # names at lines only
@@ -72,6 +79,15 @@ def test_a_roof_has_its_name_at_its_right_end(beside: str) -> None:
         assert y / x == pytest.approx(slope, rel=0.01)
 
 
+@pytest.mark.slow
+def test_a_saved_picture_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    """A file has the same pixels as the figure, so its names are placed, too."""
+    explorer = roofline_explorer(view="roofline", operations=("matmul",))
+    saved = Image.open(explorer.save(tmp_path / "roofline.png"))
+    shown = Image.open(BytesIO(explorer.figure().png))
+    assert np.array_equal(np.asarray(saved), np.asarray(shown))
+
+
 def test_a_name_without_room_is_left_out() -> None:
     """Among many points a name that would cover one of them is not drawn; a free one is."""
     ax = Canvas().add_subplot()
@@ -81,3 +97,13 @@ def test_a_name_without_room_is_left_out() -> None:
     hidden, shown = name_point(ax, "hidden", (0.5, 0.3)), name_point(ax, "shown", (0.5, 0.65))
     place_labels(ax)
     assert (hidden.get_visible(), shown.get_visible()) == (False, True)
+
+
+def test_names_of_lines_that_end_together_are_moved_apart() -> None:
+    """Names that were written at one height stand one above the other when they are placed."""
+    ax = Canvas().add_subplot()
+    for text in ("tf32", "float32"):
+        (line,) = ax.plot([1, 2], [3, 3])
+        name_line(ax, line, text)
+    place_labels(ax)
+    assert ax.texts[1].xyann[1] - ax.texts[0].xyann[1] > 0.03  # type: ignore[attr-defined]  # annotations have it

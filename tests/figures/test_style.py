@@ -1,8 +1,10 @@
-"""The style of figures: ticks of logarithmic axes."""
+"""The style of figures: ticks of logarithmic axes, and dark paper."""
 
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from gpulab.figures import log_axis
+from gpulab import palette
+from gpulab.figures import INK, log_axis, name_line, on_dark, style
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:
@@ -19,3 +21,15 @@ def test_a_short_logarithmic_axis_has_ticks() -> None:
         12,
         12.5,
     ]
+
+
+def test_names_and_the_lines_to_them_become_light() -> None:
+    """On dark paper the name of a line, its paper and the line that leads to it change."""
+    with style(is_dark=True):
+        ax = Figure().add_subplot()
+        (roof,) = ax.plot([1, 2], [3, 3], color=INK)
+        name_line(ax, roof, "float32")
+    on_dark([ax])
+    (name,) = ax.texts
+    shades = [name.get_color(), name.arrow_patch.get_edgecolor()]  # type: ignore[attr-defined]  # annotations have it
+    assert [to_hex(shade) for shade in shades] == [palette.INK.dark] * 2

@@ -168,6 +168,13 @@ def test_the_figure_says_that_it_is_virtual() -> None:
     assert "reached (TFLOP/s)" in found.description
 
 
+def test_points_below_a_data_sheet_keep_their_source() -> None:
+    """A data sheet has no source of its own, so the title has that of the points."""
+    points = [replace(each, source="recorded") for each in POINTS]
+    record = roofline.chart(points, roofline.Ceilings(H200, "", (SHEET,)))
+    assert figure(record, title="Add").title == "Add (recorded on NVIDIA H200)"
+
+
 def test_gaps_have_a_row_for_each_workload(ax: Axes) -> None:
     """Each workload has a row with the ratios to both predictions."""
     table = roofline.table(POINTS)
