@@ -116,7 +116,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     missing: MissingValues | None,
 ) -> None:
     tensors = call.tensors
-    machine.host.estimated_real_s += plan.host_s + _SIMULATED_S
+    machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
     read = [tensors[i] for i in plan.reads]
     changed = [tensors[i] for i in plan.writes]
     written = changed + [results[i] for i in plan.new_results]

@@ -240,20 +240,18 @@ class Machine:
 
     def host_alloc(self, size_bytes: int) -> int:
         """Charge a cudaHostAlloc, and return its time in nanoseconds."""
-        return self._spend_pinning(size_bytes)
+        duration_ns = _PINNING_NS
+        if size_bytes > _PINNED_BEFORE_BYTES:
+            duration_ns += round(size_bytes / _PINNING_BYTES_PER_S * _NS)
+        self.host.spend(duration_ns)
+        return duration_ns
 
     def host_free(self, size_bytes: int) -> int:
         """Charge a cudaFreeHost, and return its time in nanoseconds.
 
         It was not measured, and counts as long as a cudaHostAlloc.
         """
-        return self._spend_pinning(size_bytes)
-
-    def _spend_pinning(self, size_bytes: int) -> int:
-        pinned_bytes = size_bytes if size_bytes > _PINNED_BEFORE_BYTES else 0
-        duration_ns = _PINNING_NS + round(pinned_bytes / _PINNING_BYTES_PER_S * _NS)
-        self.host.spend(duration_ns)
-        return duration_ns
+        return self.host_alloc(size_bytes)
 
     def launch(
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
@@ -326,7 +324,7 @@ class Machine:
         """
         self.require_no_capture()
         self.host.wait(task)
-        if self.hazards is not None and snapshot is not None:
+        if self.hazards is not None:
             self.hazards.host_wait(snapshot)
 
     def wait_for_stream(self, stream: SimulatedStream) -> None:
