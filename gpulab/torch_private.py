@@ -314,9 +314,9 @@ def is_memory_history_kept() -> bool:
 
     Examples
     --------
-    Only a build of torch for CUDA has an allocator with a history:
+    Only a CUDA GPU has an allocator with a history:
 
-    >>> hasattr(C, "_cuda_isHistoryEnabled") and is_memory_history_kept()
+    >>> torch.cuda.is_available() and is_memory_history_kept()
     False
     """
     return bool(C._cuda_isHistoryEnabled())

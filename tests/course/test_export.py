@@ -33,7 +33,8 @@ def test_the_commands_export_a_course_and_show_its_key(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "Next, in this folder: nbgrader generate_assignment timing" in made.output
     secret = tmp_path / "c" / "grader" / "secret"
-    assert secret.stat().st_mode & 0o077 == 0
+    for path in (secret, secret.parent):
+        assert path.stat().st_mode & 0o077 == 0
     assert (tmp_path / "c" / "source" / "timing" / "timing.ipynb").is_file()
     key = CliRunner().invoke(main, ["course", "key", str(tmp_path / "c"), "timing", "ada"])
     assert key.output.startswith("# waits\nwaits = '")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import torch
 
@@ -61,7 +61,7 @@ _ERRORS = {**dict(enumerate(_ERROR_NAMES, start=1)), 999: "UNKNOWN"}
 
 
 class NVMLError(Exception):
-    """An error of NVML; each code has its own subclass.
+    """An error of NVML; each code has its own subclass, which ``NVMLError(code)`` returns.
 
     Attributes
     ----------
@@ -70,6 +70,10 @@ class NVMLError(Exception):
     """
 
     value = 999
+
+    def __new__(cls, code: int = 999) -> Self:
+        """Make an error of the subclass for ``code``, as the package does."""
+        return super().__new__(cls if cls is not NVMLError else _classes[code])
 
     def __str__(self) -> str:
         if self.value == nvml.NO_PERMISSION:
@@ -83,17 +87,13 @@ _classes: dict[int, type[NVMLError]] = {
 }
 
 
-def _error(code: int) -> Exception:
-    return _classes[code]()
-
-
 class _StandIn(ModuleType):
     """The module ``pynvml`` if the package nvidia-ml-py is not installed."""
 
     def __getattr__(self, name: str) -> Any:
         known = sorted(key for key in vars(self) if key.startswith(("nvml", "NVML")))
         if known and name.startswith("nvml"):
-            return _refuser(_error)
+            return _refuser(NVMLError)
         # Without names, the program kept the module after the end of the virtual_gpu() context.
         has = f"the virtual one has {', '.join(known)}" if known else "the virtual GPU was left"
         raise AttributeError(f"module 'pynvml' has no attribute {name!r}; {has}")
@@ -110,7 +110,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     is_real = module is not _stand_in
     # First every function of the package refuses; then those that have a model replace these.
     names = _replaced_functions(module) if is_real else _stand_in_names()
-    error = vars(module)["NVMLError"] if is_real else _error
+    error = vars(module)["NVMLError"] if is_real else NVMLError
     names.update(nvml.functions(machine, error))
     visible = list(range(len(machine.gpus)))
 

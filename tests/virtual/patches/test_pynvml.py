@@ -322,6 +322,8 @@ def test_errors_are_caught_by_their_classes(library: ModuleType) -> None:
     for caught in (library.NVMLError, library.NVMLError_InvalidArgument):
         with pytest.raises(caught):
             library.nvmlDeviceGetHandleByIndex(-1)
+    made = library.NVMLError(nvml.INVALID_ARGUMENT)
+    assert (type(made), made.value) == (library.NVMLError_InvalidArgument, nvml.INVALID_ARGUMENT)
 
 
 def test_torch_reads_the_virtual_gpu(machine: Machine) -> None:
