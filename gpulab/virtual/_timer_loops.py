@@ -68,7 +68,8 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
     """Run a loop that the timer chose, or as much of it as is needed; return its time."""
     taken_s, n_left = 0.0, number
     n_rounds = _rounds(timer, number)
-    few = max(1, n_rounds * _launches(timer) // 100)
+    # The backlog may be read before or after some launches of a round.
+    few = max(1, n_rounds * _launches(timer) // 100, _launches(timer) // 2)
     is_long = number * vars(timer).get("_real_s", 0.0) >= _LONG_S
     # The first part may contain first-use costs and the filling of the launch queue, so the rest
     # is computed from the last part alone.
