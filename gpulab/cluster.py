@@ -31,9 +31,6 @@ __all__ = ["local"]
 
 
 _N_VIRTUAL = 2  # workers by default if the GPU is virtual
-# Patches of the virtual GPU import it; it takes a second, which a worker should spend at its
-# start.
-_VIRTUAL_NEEDS = ["torch._dynamo"]
 _HERE = "127.0.0.1"
 _LAST_PORT = 65535
 _ANY_PORT = f"{_HERE}:0"  # port 0: any port that is free
@@ -238,19 +235,18 @@ def _start_worker(
     # Set before the process starts: a library that the worker imports may start the CUDA driver,
     # after which the variable has no effect.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-    # Import before the first task: in a short sweep a worker that still imports would get none.
-    needs = ["gpulab.sweeps", *(_VIRTUAL_NEEDS if gpu is None else [])]
     options = {
         "--nthreads": "1",  # one task at a time, which has the GPU to itself
         "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task
         "--host": _HERE,
         "--dashboard-address": _ANY_PORT,
+        # Before the first task: in a short sweep a worker that still imports would get none.
+        "--preload": "gpulab.sweeps",
     }
     arguments = [word for pair in options.items() for word in pair]
-    preloads = [word for name in needs for word in ("--preload", name)]
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
     return Popen(  # noqa: S603  # it is this Python
-        [*command, *arguments, *preloads],
+        [*command, *arguments],
         env=os.environ | _WORKER_SETTINGS | settings | seen,
         stdout=log,
         stderr=log,

@@ -1,6 +1,7 @@
 """Fixtures for every test: a fresh choice of GPU, no network, and fast Python processes."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ import hypothesis
 import pytest
 
 from tests.support import loopback, warm_server
+from tests.support.packages import STAND_INS
 
-# jsonschema (for nbformat) imports it where it can, and importing it compiles 38 grammars.
+# jsonschema (for nbformat) imports it where it can, and importing it compiles 38 grammars. This
+# process leaves it out, and the programs that the tests start find a stand-in first.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment] # as Python documents it
+os.environ["PYTHONPATH"] = os.pathsep.join([STAND_INS, *filter(None, [os.getenv("PYTHONPATH")])])
 # No deadline: how long an example takes depends on how busy the machine is, not on the code.
 hypothesis.settings.register_profile(
     "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

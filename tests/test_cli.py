@@ -21,6 +21,7 @@ from gpulab import device, lessons
 from gpulab.cli import main
 from gpulab.device import _report
 from gpulab.lessons import _folder
+from tests.support.packages import STAND_INS
 from tests.support.ports import PORTS
 
 ROOT = Path(__file__).parents[1]
@@ -193,7 +194,7 @@ def _lab(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([STAND_INS, str(ROOT)])},
             stdout=subprocess.PIPE,
             text=True,
         )

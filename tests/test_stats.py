@@ -217,6 +217,7 @@ def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
     assert tick([5.0, 5.000_01, 5.5, 6.5]) == pytest.approx(0.5, abs=1e-4)
     assert tick([5.0, 5.0]) == 0.0
+    assert tick([19_998.0, 20_000.0, 20_002.0]) == 0.0
     assert tick([5e-6, 5.5e-6, 6.5e-6]) == pytest.approx(0.5e-6)
 
 

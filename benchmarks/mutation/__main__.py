@@ -52,13 +52,14 @@ ROOMS = {
     ),
     "races": Room(
         ("gpulab/happens_before",),
-        ("tests/happens_before", "tests/virtual/test_order.py", "tests/sanitizer/test_hazards.py"),
+        ("tests/happens_before", "gpulab/happens_before", "tests/virtual/test_order.py",
+         "tests/sanitizer/test_hazards.py"),
     ),
     "engine": Room(
         tuple(f"{_SIMULATOR}/_{name}.py" for name in (
             "device", "event_queue", "graphs", "host", "machine", "scheduler", "task")),
-        ("tests/virtual/simulator", "tests/virtual/test_order.py", "tests/virtual/patches",
-         "tests/virtual"),
+        ("tests/virtual/simulator", "gpulab/virtual/simulator", "tests/virtual/test_order.py",
+         "tests/sanitizer/test_hazards.py", "tests/virtual/patches", "tests/virtual"),
     ),
 }  # fmt: skip
 

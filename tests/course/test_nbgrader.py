@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -57,8 +59,20 @@ def without(notebook: NotebookNode, cell_id: str) -> NotebookNode:
     return notebook
 
 
-@pytest.fixture(scope="module")
-def graded(folder: Path) -> Path:
+@pytest.fixture(scope="session")
+def graded(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a course with a graded lab; pytest's workers grade once, and each gets a copy."""
+    course_folder = tmp_path_factory.mktemp("graded") / "course"
+    base = tmp_path_factory.getbasetemp()
+    first = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "graded-first"
+    with FileLock(first.with_suffix(".lock")):
+        if not first.exists():
+            grade(shutil.copytree(folder, first.with_suffix(".unfinished"), dirs_exist_ok=True))
+            first.with_suffix(".unfinished").rename(first)
+    return shutil.copytree(first, course_folder)
+
+
+def grade(folder: Path) -> None:
     """Release a lab and grade every kind of submission with nbgrader's commands."""
     assert nbgrader(folder, "generate_assignment", "timing").returncode == 0
     release = folder / "release" / "timing" / "timing.ipynb"
@@ -84,7 +98,6 @@ def graded(folder: Path) -> Path:
     configuration.write_text(text.replace(".parent)", ".parent, course.AnswerLimits(cpu_s=2))"))
     done = nbgrader(folder, "autograde", "timing")
     assert "torn" in done.stderr
-    return folder
 
 
 def test_marks_reach_the_gradebook(graded: Path) -> None:

@@ -202,6 +202,20 @@ def test_measurement_without_samples_is_refused() -> None:
     assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
 
 
+def test_a_field_of_the_wrong_type_is_refused() -> None:
+    """Samples must be a tuple, and the texts of a finding texts."""
+    change: dict[str, Any] = {"samples_s": [1.0]}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **change)
+    assert str(error.value) == (
+        "samples_s=[1.0]; it must be a tuple of samples, each a finite number of seconds"
+    )
+    change = {"advice": 3}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(Finding("drifting", "the samples rose", "warm up longer"), **change)
+    assert str(error.value) == "advice=3; it must be a text"
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_sample_that_is_no_number_is_refused(value: float) -> None:
     """A sample that is not finite or is negative is refused with its index."""

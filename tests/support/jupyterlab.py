@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from gpulab.lessons import usable_port
+from tests.support.packages import STAND_INS
 from tests.support.ports import PORTS
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def jupyter(folder: Path, **environment: str) -> Iterator[str]:
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "JUPYTER_CONFIG_PATH": str(configuration),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([STAND_INS, str(ROOT)]),
     }
     command = [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"]
     # Warnings of JupyterLab and its kernels would be mixed with what tests and benchmarks print.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+STAND_INS = str(Path(__file__).with_name("stand_ins"))  # for packages that import slowly
 needs_the_backend = pytest.mark.skipif(
     find_spec("hatchling") is None, reason="hatchling, which builds the packages, is not installed"
 )

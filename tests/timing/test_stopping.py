@@ -90,6 +90,26 @@ def test_runs_take_turns() -> None:
     assert asked == [(0, True), (2, False)]
 
 
+@pytest.mark.parametrize("n_turns", [0, 1])
+def test_an_interrupt_keeps_the_samples_of_whole_turns(n_turns: int) -> None:
+    """Ctrl-C before the first turn is over is raised; a later one ends the sampling."""
+    taken: list[int] = []
+
+    def take(n: int) -> None:
+        if len(taken) == n_turns:
+            raise KeyboardInterrupt
+        taken.append(n)
+
+    def ended() -> tuple[int, str]:
+        return take_in_turns([take], LIMIT, judged=never, n_next=lambda *_: 1)
+
+    if n_turns:
+        assert ended() == (1, "interrupt")
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            ended()
+
+
 @pytest.mark.parametrize(("asked", "hidden"), [({}, True), ({"progress": True}, False)])
 def test_a_bar_is_shown_where_it_is_asked_for(
     asked: dict[str, bool], *, hidden: bool, monkeypatch: pytest.MonkeyPatch

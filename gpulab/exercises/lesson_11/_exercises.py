@@ -4,7 +4,7 @@ import pandas as pd
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, Letters, Quantities, Table
-from gpulab.exercises.lesson_11._monitor_quiz import SIX_MONITORS, WHICH_COLUMN
+from gpulab.exercises.lesson_11._monitors import SIX_MONITORS, WHICH_COLUMN
 
 COLUMNS = Exercise(
     "11.columns",

@@ -14,8 +14,7 @@ from gpulab.virtual.kernels._coordinate_parts import (
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._indexed_elements import n_indexed
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._operator_call import OperatorCall, n_indexed
 from gpulab.virtual.tensors import TensorLayout
 
 # Where the dimension is among the arguments of an operator, if it is not the second.

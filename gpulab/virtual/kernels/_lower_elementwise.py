@@ -2,8 +2,7 @@
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._indexed_elements import n_indexed
-from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
+from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall, n_indexed
 from gpulab.virtual.kernels._reduction_launch import innermost_dim, reduces_innermost
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout

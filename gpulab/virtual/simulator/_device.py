@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gpulab.gpus import GpuSpec
 from gpulab.happens_before import site_text
@@ -148,10 +148,6 @@ class SimulatedDevice:
         """Drop the records of all finished tasks."""
         self._finished.clear()
 
-    def advance(self, time_ns: int) -> None:
-        """Simulate the device up to ``time_ns``."""
-        self.event_queue.advance(time_ns)
-
     def finish(self, task: StreamTask) -> int:
         """Simulate the device until ``task`` is done; return its end in nanoseconds."""
         self.event_queue.run_until(lambda: task.end_ns is not None)
@@ -165,7 +161,7 @@ class SimulatedDevice:
 
     def resume(self, stream: SimulatedStream) -> None:
         """Start the first task of a stream, or arrange its start for when it is ready."""
-        if not stream.queue or stream.queue[0].start_ns is not None:
+        if not stream.queue:
             return
         task = stream.queue[0]
         for other in task.waits_for:
@@ -182,10 +178,8 @@ class SimulatedDevice:
         self._start(task)
 
     def _start(self, task: StreamTask) -> None:
-        # Set now, so that ``resume`` does not start the task again while it waits for an engine.
-        # The engine sets the final value.
-        task.start_ns = self.event_queue.now_ns
         if task.kind is Kind.MARK:
+            task.start_ns = self.event_queue.now_ns
             self._retire(task)
         elif task.kind is Kind.KERNEL:
             task.n_wanted_sms = self._computed(self._n_sms, task, 1)
@@ -248,8 +242,8 @@ class SimulatedDevice:
 
     def _start_copy(self, task: StreamTask) -> None:
         task.start_ns = self.event_queue.now_ns
-        duration_ns = task.demand.duration_ns if isinstance(task.demand, FixedDuration) else 0
-        self.event_queue.at(self.event_queue.now_ns + duration_ns, lambda: self._end_copy(task))
+        end_ns = task.start_ns + cast("FixedDuration", task.demand).duration_ns
+        self.event_queue.at(end_ns, lambda: self._end_copy(task))
 
     def _end_copy(self, task: StreamTask) -> None:
         queue = self._copying[task.kind]
@@ -317,14 +311,12 @@ class SimulatedDevice:
             stream.queue = deque(task for task in stream.queue if not task.is_done)
             for task in stream.queue:
                 task.start_ns = None
-                # Invalidates the end that was planned.
-                task.version += 1
                 task.waiting = []
             if stream.queue:
                 stream.last = stream.queue[-1]
+                # Not an idle stream: the next launch on it starts its own task.
+                self.event_queue.at(self.event_queue.now_ns, partial(self.resume, stream))
         self.n_pending = sum(task.takes_room for each in self.streams for task in each.queue)
-        for stream in self.streams:
-            self.event_queue.at(self.event_queue.now_ns, partial(self.resume, stream))
 
 
 def _as_records(kept: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host_time import fitted_costs
-from gpulab.virtual.simulator._task import SimulatedStream, StreamOwner, StreamTask
+from gpulab.virtual.simulator._task import SimulatedStream, StreamTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,9 @@ class Host:
         first_use: bool = True,
     ) -> None:
         self.devices = tuple(devices)
+        # The devices of a machine share it.
+        first, *_ = self.devices
+        self._event_queue = first.event_queue
         self.costs = costs or HostCosts()
         self.now_ns = 0
         self.first_use = first_use
@@ -199,14 +202,14 @@ class Host:
     def _note_operator(self, operator: object) -> bool:
         """Return whether the operator is not one of the last few; from now on it is."""
         recent = self._recent
-        if operator in recent:
-            if recent[-1] is not operator:
-                recent.remove(operator)
-                recent.append(operator)
-            return False
-        recent.append(operator)
-        del recent[:-_N_WARM]
-        return True
+        is_cold = operator not in recent
+        if is_cold:
+            recent.append(operator)
+            del recent[:-_N_WARM]
+        elif recent[-1] is not operator:
+            recent.remove(operator)
+            recent.append(operator)
+        return is_cold
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; the call itself takes a little of it."""
@@ -231,8 +234,9 @@ class Host:
         """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
         self.start_context()
         # The launch queue belongs to a device: a full one does not delay launches on another.
-        if task.stream.device.n_pending >= self.costs.queue_depth:
-            self._wait_for_room(task.stream.device)
+        device = task.stream.device
+        if device.n_pending >= self.costs.queue_depth:
+            self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))
         self.n_launched += 1
         self.now_ns += host_ns
         self.submit(task)
@@ -247,8 +251,7 @@ class Host:
 
     def catch_up(self) -> None:
         """Simulate all devices up to the host's time."""
-        # One is enough, because the devices share one event queue.
-        self.devices[0].advance(self.now_ns)
+        self._event_queue.advance(self.now_ns)
 
     def is_done(self, task: StreamTask | None) -> bool:
         """Return whether ``task`` is done; the question takes host time."""
@@ -280,18 +283,15 @@ class Host:
         self.spend(self.costs.host_operation_ns + transfer_ns)
 
     def _end_of(self, task: StreamTask | None) -> int:
-        return 0 if task is None else task.stream.device.finish(task)
+        return self.now_ns if task is None else task.stream.device.finish(task)
 
     def _wait_until(self, end_ns: int, call_ns: int) -> None:
         # The host wakes up only if it has slept, so a wait for finished work has no wake time.
-        is_idle = end_ns <= self.now_ns
-        # The call's own time passes while the device works, so only the longer of both counts.
-        self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
+        has_slept = end_ns > self.now_ns
+        self.now_ns += call_ns
+        if has_slept:
+            # The call's own time passes while the device works, so only the longer of both counts.
+            self.now_ns = max(self.now_ns, end_ns + self.costs.wake_ns)
         self.catch_up()
         # Last, so that after the error the host's clock and the devices agree.
-        self.devices[0].event_queue.raise_failure()
-
-    def _wait_for_room(self, device: StreamOwner) -> None:
-        self.catch_up()
-        if device.n_pending >= self.costs.queue_depth:
-            self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))
+        self._event_queue.raise_failure()

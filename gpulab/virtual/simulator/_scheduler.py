@@ -79,7 +79,7 @@ class Multiprocessors:
         for task in self._running:
             # Rounded down, and the planned end up: a kernel may end a little late, never early.
             done_ns = (now_ns - task.updated_ns) * task.n_granted_sms // task.n_wanted_sms
-            task.remaining_ns = max(0, task.remaining_ns - done_ns)
+            task.remaining_ns -= done_ns
             task.updated_ns = now_ns
 
     def _plan_end(self, task: StreamTask) -> None:

@@ -274,11 +274,15 @@ class StreamTask:
         self.waiting: list[SimulatedStream] = []
         self.site = NOWHERE
         self.seed = 0
-        self.visible_ns = 0
         self.start_ns: int | None = None
         self.end_ns: int | None = None
-        self.n_wanted_sms = self.n_granted_sms = 0
-        self.remaining_ns = self.updated_ns = self.version = 0
+        self.version = 0
+        # Set when the task is submitted, and when a kernel starts.
+        self.visible_ns: int
+        self.n_wanted_sms: int
+        self.n_granted_sms: int
+        self.remaining_ns: int
+        self.updated_ns: int
 
     @property
     def is_done(self) -> bool:

@@ -6,10 +6,21 @@ from hypothesis import strategies as st
 
 from gpulab.errors import VirtualGpuError
 from gpulab.gpus import gpu
-from gpulab.virtual import KernelWork, Kind, ModelledKernel, SimulatedStream, StreamTask
+from gpulab.virtual import (
+    KernelWork,
+    Kind,
+    ModelledKernel,
+    SimulatedRegime,
+    SimulatedStream,
+    StreamTask,
+    power_draw,
+)
+from gpulab.virtual.simulator import _device
 from gpulab.virtual.simulator._device import SimulatedDevice
+from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._l2_cache import CacheAccess
-from gpulab.virtual.simulator._task import FixedDuration
+from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
+from gpulab.virtual.simulator._thermal import REST
 
 H200 = gpu("H200")
 US = 1_000
@@ -31,6 +42,18 @@ def kernel(
 def mark(stream: SimulatedStream, *waits_for: StreamTask) -> StreamTask:
     """Return the mark of an event."""
     return StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
+
+
+def copy_in(stream: SimulatedStream, duration_ns: int) -> StreamTask:
+    """Return a copy to the device."""
+    return StreamTask(Kind.COPY_IN, stream, name="copy", demand=FixedDuration(duration_ns, 0))
+
+
+def modelled(stream: SimulatedStream, n_flops: int = 0, n_bytes: int = 0) -> StreamTask:
+    """Return a kernel whose duration the cost model gives."""
+    accesses = (CacheAccess(1, n_bytes, is_write=False),) if n_bytes else ()
+    demand = ModelledKernel(KernelWork("elementwise", "float32", n_flops, 1 << 21), accesses)
+    return StreamTask(Kind.KERNEL, stream, name="modelled", demand=demand)
 
 
 def run(
@@ -225,3 +248,282 @@ def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
         "train.py:13 makes stream 1 of cuda:0 wait for stream 0 of cuda:0; "
         "remove one of these waits"
     )
+
+
+def test_only_the_first_task_of_a_stream_is_named() -> None:
+    """A later task that waits, too, is not what the stream waits for now."""
+    device = SimulatedDevice(H200)
+    never = mark(device.streams[0])
+    for site in (("train.py", 1), ("train.py", 2)):
+        waiting = mark(device.streams[0], never)
+        waiting.site = site
+        device.submit(waiting, 0)
+    with pytest.raises(VirtualGpuError, match=r"another: train\.py:1 [^;]*; remove one"):
+        device.finish(never)
+
+
+def test_work_that_is_ready_starts_at_its_launch() -> None:
+    """A task that is visible now needs no simulation to start, and time 0 is a time of an end."""
+    device = SimulatedDevice(H200)
+    task = mark(device.streams[0])
+    device.submit(task, 0)
+    assert (task.end_ns, device.finish(task)) == (0, 0)
+
+
+def test_three_copies_of_one_direction_run_in_the_order_of_their_arrival() -> None:
+    """The copy engine takes the copy that has waited longest."""
+    device = SimulatedDevice(H200)
+    copies = [copy_in(device.add_stream(), n_us * US) for n_us in (3, 4, 5)]
+    assert run(device, *copies) == [(0, 3_000), (3_000, 7_000), (7_000, 12_000)]
+
+
+def test_the_last_thousand_records_are_stored_and_a_keeper_stores_all() -> None:
+    """``records`` shows the last 1,000 tasks; a keeper shows those that ended in its block."""
+    device = SimulatedDevice(H200)
+
+    def names(n: int) -> list[str]:
+        tasks = [StreamTask(Kind.MARK, device.streams[0], name=f"{n}.{i}") for i in range(n)]
+        run(device, *tasks)
+        return [task.name for task in tasks]
+
+    early = names(3)
+    with device.keeping_records() as outer, device.keeping_records() as inner:
+        late = names(1_000 - 2)
+        kept = [record.name for record in inner()]
+    with device.keeping_records():
+        names(1)
+    assert kept == [record.name for record in outer()] == late
+    assert [record.name for record in device.records()] == [early[-1], *late, "1.0"]
+    device.forget_records()
+    assert device.records() == []
+
+
+def test_a_keeper_takes_no_records_after_its_block() -> None:
+    """Of two keepers with equal records the one whose block has ended stops."""
+    device = SimulatedDevice(H200)
+    with device.keeping_records() as outer:
+        with device.keeping_records() as inner:
+            run(device, mark(device.streams[0]))
+        run(device, mark(device.streams[0]))
+    assert (len(inner()), len(outer())) == (1, 2)
+
+
+def test_a_payload_gets_the_seed_and_its_error_goes_to_the_next_wait() -> None:
+    """A payload is called once, with 0 if nothing was drawn; an error in it stops nothing."""
+    device, seeds = SimulatedDevice(H200), list[int]()
+    tasks = [kernel(device.streams[0], US) for _ in range(2)]
+    tasks[0].payload, tasks[1].payload = seeds.append, lambda seed: seeds.append(1 // seed)
+    assert run(device, *tasks) == [(0, US), (2 * US, 3 * US)]
+    assert (seeds, tasks[0].payload) == ([0], None)
+    with pytest.raises(ZeroDivisionError):
+        device.event_queue.raise_failure()
+
+
+def fail(*_: object) -> int:
+    """Stand in for a cost model with a mistake."""
+    raise ZeroDivisionError
+
+
+def test_a_kernel_whose_duration_fails_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulation goes on, and the next call that waits raises the error with a note."""
+    device = SimulatedDevice(H200)
+    monkeypatch.setattr(_device, "duration_ns", fail)
+    stream = device.streams[0]
+    assert run(device, modelled(stream), kernel(stream, US)) == [(0, 0), (1_000, 2_000)]
+    with pytest.raises(ZeroDivisionError) as caught:
+        device.event_queue.raise_failure()
+    assert caught.value.__notes__ == [
+        "The error is in gpulab's model of modelled, which was launched earlier."
+    ]
+
+
+def test_a_kernel_whose_size_fails_takes_one_multiprocessor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kernel that wants all the others runs at full speed beside it."""
+    device = SimulatedDevice(H200)
+    monkeypatch.setattr(_device, "n_sms", fail)
+    tasks = modelled(device.streams[0]), kernel(device.add_stream(), US, H200.n_sms - 1)
+    assert run(device, *tasks)[1] == (0, US)
+
+
+@pytest.mark.parametrize(("n_flops", "n_bytes"), [(0, 0), (10**12, 0), (0, 1 << 30)])
+def test_a_modelled_kernel_draws_the_power_of_its_work(n_flops: int, n_bytes: int) -> None:
+    """Without arithmetic and traffic it draws the power of rest, else that of the model."""
+    device, alone = SimulatedDevice(H200), SimulatedRegime(H200)
+    ((start_ns, end_ns),) = run(device, modelled(device.streams[0], n_flops, n_bytes))
+    took_ns = (end_ns or 0) - (start_ns or 0)
+    load = REST
+    if n_flops or n_bytes:
+        load = power_draw("float32", n_flops, n_bytes, took_ns, H200)
+        assert load != REST
+    check_regime(device, alone, load, took_ns)
+
+
+def check_regime(
+    device: SimulatedDevice, alone: SimulatedRegime, load: object, took_ns: int
+) -> None:
+    """Check that the device was under this load for this time, and is at rest again."""
+    alone.start(0, load)  # type: ignore[arg-type] # a PowerDraw
+    alone.end(took_ns, load)  # type: ignore[arg-type] # as above
+    for now_ns in (150 * US**2, 300 * US**2):
+        assert device.regime.energy_mj(now_ns) == alone.energy_mj(now_ns)
+        assert device.regime.utilization(now_ns) == alone.utilization(now_ns)
+
+
+def test_a_kernel_of_a_fixed_duration_counts_as_use_and_a_copy_does_not() -> None:
+    """The driver's percentage of use counts the time with kernels."""
+    for made, used in ((kernel, 25), (copy_in, 0)):
+        device = SimulatedDevice(H200)
+        run(device, made(device.streams[0], 50 * US**2))
+        assert device.regime.utilization(200 * US**2)[0] == used
+
+
+def test_half_the_clock_doubles_arithmetic_and_spins() -> None:
+    """At a locked clock a kernel takes the model's time for it, and a spin its cycles."""
+    times: list[list[int]] = []
+    for highest_mhz in (1_980, 990):
+        device = SimulatedDevice(H200)
+        device.regime.lock(0, highest_mhz)
+        stream = device.streams[0]
+        spin = StreamTask(Kind.KERNEL, stream, name="spin", demand=SpinCycles(1_980_000))
+        done = run(device, modelled(stream, 10**11), spin)
+        times.append([(end or 0) - (start or 0) for start, end in done])
+    (burst_ns, spin_ns), (slow_ns, slow_spin_ns) = times
+    assert (spin_ns, slow_spin_ns) == (1_000_000, 2_000_000)
+    assert slow_ns > 1.9 * burst_ns
+
+
+class TestRestart:
+    """After an error in the middle of an action the device begins all unfinished work again."""
+
+    def strike(self, queue: EventQueue, at_ns: int) -> None:
+        """Fail in the middle of an action at a time."""
+        queue.at(at_ns, self.fail)
+        with pytest.raises(MemoryError):
+            queue.advance(at_ns)
+
+    def fail(self) -> None:
+        """Fail as a system without memory does."""
+        raise MemoryError
+
+    def test_all_unfinished_work_runs_from_its_beginning(self) -> None:
+        """Kernels, copies and waits begin again at the time of the error, each exactly once."""
+        device = SimulatedDevice(H200)
+        one, two, three, four, five = [device.add_stream() for _ in range(5)]
+        running, small = kernel(one, 10 * US, 100), kernel(two, 9 * US, 16)
+        large = kernel(three, 10 * US, 132)
+        copies = copy_in(four, 8 * US), copy_in(five, 8 * US)
+        waiting, done = mark(device.streams[0], small), kernel(one, US)
+        later = kernel(one, US), kernel(device.streams[0], US)
+        tasks = (done, running, small, large, *copies, waiting, *later)
+        ended = list[str]()
+        for task in tasks:
+            task.payload = lambda _seed: ended.append("once")
+            device.submit(task, 0)
+        self.strike(device.event_queue, 6 * US)
+        device.event_queue.advance(6 * US)
+        assert [task.start_ns for task in tasks] == [
+            0, 6 * US, 6 * US, 6 * US, 6 * US, None, None, None, None,
+        ]  # fmt: skip
+        device.drain_to(0)
+        # The large kernel has 16 multiprocessors for 9 µs, then 32 for 1 µs, then all.
+        large_ns = 26 * US - 9 * US * 16 // 132 - US * 32 // 132
+        last_ns = large_ns + US
+        assert [task.end_ns for task in tasks] == [
+            US, 16 * US, 15 * US, large_ns, 14 * US, 22 * US, 15 * US, last_ns, last_ns,
+        ]  # fmt: skip
+        assert len(ended) == len(tasks) == len(device.records())
+
+    def test_a_kernel_that_lost_its_place_has_not_started(self) -> None:
+        """The streams begin again in their order, so a kernel that ran may have to wait now."""
+        device = SimulatedDevice(H200)
+        side = device.add_stream()
+        ran, waited = kernel(side, US, 132), kernel(device.streams[0], US, 132)
+        device.submit(ran, 0)
+        device.submit(waited, 0)
+        self.strike(device.event_queue, 100)
+        device.event_queue.advance(100)
+        assert (waited.start_ns, ran.start_ns) == (100, None)
+        assert (device.finish(ran), waited.end_ns) == (100 + 2 * US, 100 + US)
+
+    def test_the_cache_is_empty_and_the_gpu_at_rest(self) -> None:
+        """After the error a kernel reads its data from memory again, and nothing draws power."""
+        device = SimulatedDevice(H200)
+        stream = device.streams[0]
+        ends = run(device, modelled(stream, n_bytes=8 << 20), modelled(stream, n_bytes=8 << 20))
+        device.regime.start(0, REST)  # as if the end had been lost
+        self.strike(device.event_queue, 100 * US)
+        device.event_queue.advance(100 * US)
+        again = modelled(stream, n_bytes=8 << 20)
+        device.submit(again, 100 * US)
+        took_ns = device.finish(again) - 100 * US
+        assert took_ns == ends[0][1]
+        assert device.regime.utilization(400 * US**2)[0] == 0
+
+    def test_the_counts_are_right_after_a_launch_that_failed(self) -> None:
+        """A task that was in its stream but not yet counted is counted, and is the last one."""
+        device = SimulatedDevice(H200)
+        stream = device.add_stream()
+        tasks = [kernel(stream, US) for _ in range(3)]
+        tasks[1].takes_room = False
+        device.submit(tasks[0], 0)
+        stream.queue += tasks[1:]
+        for task in tasks[1:]:
+            task.visible_ns = 0
+        self.strike(device.event_queue, 500)
+        device.event_queue.advance(500)
+        assert (device.n_pending, stream.last) == (2, tasks[2])
+        assert [device.finish(task) for task in tasks] == [1_500, 3_500, 5_500]
+        assert (device.n_pending, device.streams[0].last) == (0, None)
+
+    def test_a_task_that_ended_does_not_run_again(self) -> None:
+        """An error after the end of a task, before it has left its stream, loses only the rest."""
+        device = SimulatedDevice(H200)
+        first, second = (kernel(device.streams[0], US) for _ in range(2))
+        device.submit(first, 0)
+        device.submit(second, 0)
+        first.start_ns = first.end_ns = 0
+        self.strike(device.event_queue, 10)
+        assert device.finish(second) == 10 + US
+        assert first.end_ns == 0
+
+    def test_a_launch_right_after_the_restart_runs_once(self) -> None:
+        """A stream that was idle at the error starts its next task once."""
+        device = SimulatedDevice(H200)
+        done, ended = mark(device.streams[0]), list[str]()
+        device.submit(done, 0)
+        self.strike(device.event_queue, 10)
+        device.finish(done)
+        for visible_ns in (5, 100):
+            task = kernel(device.add_stream() if visible_ns == 5 else device.streams[0], US)
+            task.payload = lambda _seed: ended.append("once")
+            device.submit(task, visible_ns)
+        device.drain_to(0)
+        device.event_queue.advance(10 * US)
+        assert (len(ended), device.n_pending) == (2, 0)
+
+    def test_a_launch_that_fails_is_raised_and_begun_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An error while a task is submitted reaches the caller, and the task runs later."""
+        device = SimulatedDevice(H200)
+        task = kernel(device.streams[0], US)
+        with monkeypatch.context() as patched:
+            patched.setattr(device, "resume", lambda _stream: self.fail())
+            with pytest.raises(MemoryError):
+                device.submit(task, 0)
+        assert device.finish(task) == US
+
+    def test_memory_that_runs_out_in_the_cost_model_is_no_mistake_of_the_model(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A MemoryError in the cost model reaches the caller, and the kernel begins again."""
+        device = SimulatedDevice(H200)
+        task = modelled(device.streams[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(_device, "n_sms", lambda *_: self.fail())
+            with pytest.raises(MemoryError):
+                device.submit(task, 0)
+        assert device.finish(task) > 0
+        device.event_queue.raise_failure()

@@ -81,7 +81,20 @@ def test_a_failed_queue_is_filled_again() -> None:
     with pytest.raises(MemoryError):
         event_queue.advance(10)
     event_queue.advance(10)
+    event_queue.advance(20)
     assert ran == ["again"]
+
+
+def test_a_wait_that_is_over_at_once_fills_a_failed_queue_too() -> None:
+    """A wait begins with the restart; a new queue is at time 0, and the time is returned."""
+    event_queue = EventQueue()
+    assert event_queue.run_until(lambda: True) == 0
+    ran: list[str] = []
+    event_queue.on_restart(lambda: ran.append("restart"))
+    event_queue.is_torn = True
+    for _ in range(2):
+        assert event_queue.run_until(lambda: True) == 0
+    assert ran == ["restart"]
 
 
 def test_the_first_failure_is_raised_once() -> None:

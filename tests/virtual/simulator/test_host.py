@@ -1,12 +1,15 @@
 """The virtual host's clock advances by launches, waits, a full queue and first uses."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from gpulab.gpus import gpu
-from gpulab.virtual import Kind, StreamTask
+from gpulab.virtual import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
+from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._task import FixedDuration
 
 US = 1_000
@@ -138,3 +141,220 @@ def test_a_short_loop_of_operators_is_warm(n_operators: int, *, is_warm: bool) -
         rounds_ns.append(host.now_ns - start_ns)
     assert rounds_ns == [rounds_ns[0], 0 if is_warm else rounds_ns[0]]
     assert rounds_ns[0] > 0
+
+
+def test_a_host_begins_at_time_zero_with_nothing_in_progress() -> None:
+    """A new host has used no time, charges first uses, and is in no backward pass or step."""
+    host = Host([SimulatedDevice(gpu("H200"))])
+    assert (host.now_ns, host.estimated_real_s, host.n_backward) == (0, 0.0, 0)
+    assert (host.first_use, host.is_free, host.is_updating) == (True, False, False)
+
+
+def test_the_first_launch_and_the_first_wait_create_the_context() -> None:
+    """Whatever uses the device first takes the time of the context, once."""
+    waits, launches = make_host(first_use=True), make_host(first_use=True)
+    waits.wait_for_device(waits.devices[0])
+    launch(launches, 0, host_ns=0)
+    assert (waits.now_ns, launches.now_ns) == (334_000_000 + COSTS.synchronize_ns, 334_000_000)
+    launch(launches, 0, host_ns=7)
+    assert launches.now_ns == 334_000_007
+
+
+def test_each_part_takes_its_first_time() -> None:
+    """Parts of CUDA that a program loads take the times of an H200, in microseconds."""
+    took_us = {}
+    for part in ("gemm", "gemm16", "conv", "random", "kernel", "malloc"):
+        host = make_host(first_use=True)
+        host.load(part)
+        took_us[part] = host.now_ns / US
+    assert took_us == {
+        "gemm": 106_000,
+        "gemm16": 76_000,
+        "conv": 250_000,
+        "random": 16_000,
+        "kernel": 400,
+        "malloc": 1_000,
+    }
+
+
+def test_a_part_is_loaded_once_for_each_use_of_it() -> None:
+    """Each ``what`` of a part is charged once, also when calls take no time."""
+    host = make_host(first_use=True)
+    for what in ("add", "mul", "add", None, None):
+        host.load("kernel", what)
+    assert host.now_ns == 3 * 400_000
+    host.is_free = True
+    host.load("random")
+    host.is_free = False
+    host.load("random")
+    assert host.now_ns == 3 * 400_000
+
+
+def test_a_free_call_takes_no_time() -> None:
+    """While a library does the work in another way, neither calls nor operators are charged."""
+    host = make_host()
+    host.is_free = True
+    host.spend(5)
+    host.charge("view")
+    assert host.now_ns == 0
+    host.is_free = False
+    host.charge("view", 3)
+    host.charge("view")
+    assert host.now_ns == 4 * fitted_costs()["view"]
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "later_ns", "took_ns"),
+    [
+        # The end is in the past, is now, and is a nanosecond away.
+        (1_000, 3_801, 450),
+        (1_000, 3_800, 450),
+        (1_000, 3_799, 1 + 3_200),
+        # The call takes as long as the rest of the wait, or longer.
+        (1_000, 3_000, 800 + 3_200),
+    ],
+)
+def test_a_wait_wakes_up_only_if_it_has_slept(
+    duration_ns: int, later_ns: int, took_ns: int
+) -> None:
+    """A wait for finished work costs the call, and any other one until the end and a wake-up."""
+    host = make_host()
+    task = launch(host, duration_ns, host_ns=0)
+    host.spend(later_ns)
+    host.wait(task)
+    assert host.now_ns == later_ns + took_ns
+
+
+def test_a_call_that_takes_longer_than_the_wait_ends_last() -> None:
+    """The call's own time passes while the device works, so the longer of both counts."""
+    costs = HostCosts(wake_ns=0, wait_call_ns=9_000)
+    host = Host([SimulatedDevice(gpu("H200"))], costs, first_use=False)
+    host.wait(launch(host, 1_000, host_ns=0))
+    assert host.now_ns == 9_000
+
+
+def test_a_wait_simulates_the_devices_and_raises_their_failure() -> None:
+    """After a wait the devices are at the host's time; an error of the work is raised last."""
+    host = make_host()
+    side = host.devices[0].add_stream()
+    first = launch(host, 1_000, host_ns=0)
+    short = StreamTask(Kind.KERNEL, side, name="k", demand=FixedDuration(3_000))
+    host.launch(short, 0)
+    host.devices[0].event_queue.keep_failure(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        host.wait(first)
+    assert (host.now_ns, short.end_ns) == (7_000, 5_800)
+
+
+def test_a_question_takes_time_and_its_answer_is_of_the_end_of_it() -> None:
+    """A query takes 250 ns, and sees what ends in that time; no task counts as done."""
+    host = make_host()
+    task = launch(host, 1_000, host_ns=0)
+    host.spend(3_800 - 501)
+    assert [host.is_done(task), host.is_done(task), host.is_done(task)] == [False, False, True]
+    assert (host.now_ns, host.is_done(None)) == (3_800 + 249, True)
+
+
+def test_the_queue_of_one_device_does_not_block_another() -> None:
+    """A full launch queue delays launches on its own device, and those only until it has room."""
+    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False, count=2)
+    first, second = (each.device.streams[0] for each in machine.gpus)
+    machine.host.costs = HostCosts(queue_depth=2)
+
+    def launched_ns(stream: SimulatedStream) -> int:
+        task = StreamTask(Kind.KERNEL, stream, name="k", demand=FixedDuration(10_000))
+        machine.host.launch(task, 100)
+        return machine.host.now_ns
+
+    assert [launched_ns(first) for _ in range(2)] == [100, 200]
+    assert [launched_ns(second) for _ in range(2)] == [300, 400]
+    # The first kernel was visible at 2.9 µs, and ends at 12.9.
+    assert launched_ns(first) == 12_900 + 100
+    machine.host.spend(50_000)
+    assert launched_ns(first) == 13_000 + 50_000 + 100
+
+
+def test_host_work_reads_what_the_device_has_done_by_then() -> None:
+    """Before CPU work the device is simulated up to now; its time is exact for a petabyte, too."""
+    host = make_host()
+    task = launch(host, 1_000, host_ns=0)
+    host.spend(3_800)
+    seen = list[int | None]()
+    host.run(lambda: seen.append(task.end_ns), size_bytes=10**15)
+    assert (seen, host.now_ns) == ([3_800], 3_800 + 1_300 + 10**13)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator, and what the program was doing."""
+
+    launch_ns: int = 999_000
+    n_listed: int = 0
+    n_new: int = 0
+    n_backward: int = 0
+    is_updating: bool = False
+
+
+OVER_LISTS = ["operator over lists", "tensor in a list"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "cold", "warm"),
+    [
+        (Operator(), ["operator"], []),
+        (Operator(is_updating=True), ["operator of an optimizer"], []),
+        (Operator(n_new=2), ["recording", "recorded operator"], ["recording"]),
+        (Operator(n_new=2, is_updating=True), ["recording", "recorded operator"], ["recording"]),
+        (Operator(n_backward=1), ["operator in backward"], ["operator in backward"]),
+        (Operator(launch_ns=0), ["view"], []),
+        (Operator(launch_ns=0, n_backward=1), ["view"], []),
+        (Operator(launch_ns=0, n_listed=3), OVER_LISTS, ["tensor in a list"]),
+        (Operator(n_listed=3, n_backward=1), OVER_LISTS, ["tensor in a list"]),
+    ],
+)
+def test_an_operator_costs_what_was_fitted_for_its_kind(
+    operator: Operator, cold: list[str], warm: list[str]
+) -> None:
+    """An operator that did not run lately costs its kind and its long launch; then it is warm."""
+    host = make_host()
+    host.n_backward, host.is_updating = operator.n_backward, operator.is_updating
+    times = {"recording": operator.n_new, "tensor in a list": operator.n_listed}
+    n_recorded = 10
+    host.skip_recorded(n_recorded)
+    for parts in (cold, warm):
+        n_recorded += operator.n_new
+        expected_ns = host.now_ns + sum(
+            fitted_costs()[part] * times.get(part, 1) for part in parts
+        )
+        # Each whole microsecond of the launch of an operator that is not over lists.
+        if parts[-1:] not in ([], ["view"], ["recording"], ["tensor in a list"]):
+            expected_ns += 999 * fitted_costs()["cold microsecond"]
+        host.begin_operator(
+            "add", n_recorded, launch_ns=operator.launch_ns, n_listed=operator.n_listed
+        )
+        assert host.now_ns == expected_ns
+
+
+@pytest.mark.parametrize(
+    ("operators", "is_warm"),
+    [
+        # Each use makes an operator the latest one, wherever it was among the last four.
+        ("abcdaea", True),
+        ("abcdaeb", False),
+        ("abcdbefb", True),
+        ("abcdcefgc", True),
+        ("abcdcefgd", False),
+        ("abcddefgd", True),
+        ("abcdceb", True),
+        ("abcdeb", True),
+        ("abcdea", False),
+    ],
+)
+def test_the_last_four_operators_are_warm(operators: str, *, is_warm: bool) -> None:
+    """An operator is warm if fewer than four others ran since its last use."""
+    host = make_host()
+    for operator in operators[:-1]:
+        host.begin_operator(operator, 0, launch_ns=1_000, n_listed=0)
+    before_ns = host.now_ns
+    host.begin_operator(operators[-1], 0, launch_ns=1_000, n_listed=0)
+    assert (host.now_ns == before_ns) is is_warm

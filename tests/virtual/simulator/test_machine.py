@@ -1,11 +1,19 @@
 """What a machine does with a launch besides passing it on."""
 
+import threading
+import warnings
+from collections.abc import Callable
+
 import pytest
 
+from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
-from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits, _machine
+from gpulab.virtual import SimulatedStream
+from gpulab.virtual.simulator import Capture, Kind, Machine, StreamTask, ValueLimits, _machine
+from gpulab.virtual.simulator._machine import SimulatedGpu
 from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
+from gpulab.virtual.simulator._unrolled import Unrolled
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
 
@@ -42,12 +50,327 @@ def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
     assert (machine.is_over(task), machine.unfinished(stream)) == (True, None)
 
 
-def test_a_spin_occupies_one_multiprocessor() -> None:
-    """A kernel that wants all the others runs at full speed beside it."""
+@pytest.mark.parametrize("demand", [SpinCycles(1_000_000), FixedDuration(1_000_000)])
+def test_a_plain_kernel_occupies_one_multiprocessor(demand: SpinCycles | FixedDuration) -> None:
+    """A kernel that wants all the others runs at full speed beside a spin, or one of a time."""
     machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
     side, others = machine.gpu.next_stream(), FixedDuration(1_000, machine.spec.n_sms - 1)
-    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=SpinCycles(1_000_000))
+    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=demand)
     machine.launch(spin, 0)
     task = machine.launch(StreamTask(Kind.KERNEL, side, name="add", demand=others), 0)
     machine.wait_for_gpu(machine.gpu)
     assert (task.end_ns or 0) - (task.start_ns or 0) == 1_000
+
+
+def new_machine(*, first_use: bool = False) -> Machine:
+    """Return a machine with one H200."""
+    return Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=first_use)
+
+
+def add(machine: Machine, stream: SimulatedStream | None = None) -> StreamTask:
+    """Launch a kernel that writes ``x``."""
+    stream = stream or machine.gpu.stream
+    demand = FixedDuration(1_000)
+    task = StreamTask(Kind.KERNEL, stream, name="add", demand=demand)
+    return machine.launch(task, 0, (ACCESS,))
+
+
+def test_a_new_machine_has_one_gpu_and_nothing_in_progress() -> None:
+    """A new machine has one GPU, whose current stream is the default one, and no values."""
+    machine = new_machine()
+    assert (len(machine.gpus), machine.current, machine.gpu.index) == (1, 0, 0)
+    assert machine.gpu.spec is machine.spec is machine.gpu.device.spec
+    assert machine.limits == ValueLimits(0, 0.0, 0)
+    assert (machine.value_bytes, machine.has_warned, machine.sync_debug_mode) == (0, False, 0)
+    machine.gpu.device.add_stream()
+    again = SimulatedGpu(machine.gpu.device, machine)
+    assert again.stream is machine.gpu.device.streams[0]
+
+
+def test_the_33rd_stream_is_the_first_again() -> None:
+    """PyTorch hands out 32 side streams in turns."""
+    device = new_machine().gpu
+    numbers = [device.next_stream().number for _ in range(65)]
+    assert numbers == [*range(1, 33), *range(1, 33), 1]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "took_ns"),
+    [
+        (0, 10_000),
+        (1 << 20, 10_000),
+        ((1 << 20) + 1, 10_000 + 327_680),
+        (3_200_000_000_000, 10_000 + 10**12),
+    ],
+)
+def test_pinning_takes_time_by_its_size(size_bytes: int, took_ns: int) -> None:
+    """Pinning takes 10 µs, and above 1 MiB as long as 3.2 GB/s need, also to free it."""
+    machine = new_machine()
+    assert [machine.host_alloc(size_bytes), machine.host_free(size_bytes)] == [took_ns, took_ns]
+    assert machine.host.now_ns == 2 * took_ns
+
+
+def test_a_pinned_block_is_reused_for_a_microsecond() -> None:
+    """The first block is pinned, the next one of its size is a cached one, until it is freed."""
+    machine = new_machine()
+    block = machine.pin(1 << 20)
+    assert machine.host.now_ns == 1_000 + 10_000
+    machine.pinned.release(block)
+    assert machine.pin(1 << 20) is block
+    assert machine.host.now_ns == 2_000 + 10_000
+    machine.pinned.release(block)
+    machine.empty_pinned()
+    assert machine.host.now_ns == 2_000 + 20_000
+
+
+def test_device_memory_takes_time_by_its_size() -> None:
+    """A cudaMalloc takes 30 µs and 35 ns for each MiB, a cudaFree 30 µs and 300 ns for each."""
+    machine = new_machine(first_use=True)
+    machine.device_malloc(machine.gpu, (100 << 20) - 1)
+    assert machine.host.now_ns == 1_000_000 + 30_000 + 99 * 35
+    machine.device_malloc(machine.gpu, 100 << 20)
+    assert machine.host.now_ns == 1_000_000 + 60_000 + 199 * 35
+    machine = new_machine()
+    machine.device_free(machine.gpu, (100 << 20) - 1)
+    assert machine.host.now_ns == 4_000 + 30_000 + 99 * 300
+
+
+def test_the_first_memory_creates_the_context() -> None:
+    """A request for device memory takes the time of the context, and then that of a malloc."""
+    machine = new_machine(first_use=True)
+    block = machine.allocate(machine.gpu, 512)
+    assert (block.size_bytes, machine.host.now_ns) == (512, 335_000_000 + 30_000 + 2 * 35)
+
+
+def test_memory_is_freed_after_all_work_except_in_a_capture() -> None:
+    """A cudaFree waits for the device; during a capture it does not."""
+    machine = new_machine()
+    task = add(machine)
+    machine.capture = Capture(machine.gpu.next_stream(), pool=(0, 1))
+    machine.device_free(machine.gpu, 0)
+    assert task.end_ns is None
+    machine.capture = None
+    machine.device_free(machine.gpu, 0)
+    assert task.end_ns is not None
+
+
+def test_a_capture_forbids_new_memory_to_others() -> None:
+    """During a capture only its own streams may call cudaMalloc; the capture is lost then."""
+    machine = new_machine()
+    capture = machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
+    machine.device_malloc(machine.gpu, 512)
+    assert capture.failure is None
+    machine.gpu.stream = machine.gpu.next_stream()
+    with pytest.raises(VirtualGpuError) as caught:
+        machine.device_malloc(machine.gpu, 512)
+    reason = "operation not permitted when stream is capturing"
+    assert (str(caught.value), capture.failure) == (f"CUDA error: {reason}", reason)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda machine: machine.wait(None),
+        lambda machine: machine.wait_for_stream(machine.gpu.stream),
+        lambda machine: machine.wait_for_gpu(machine.gpu),
+        lambda machine: machine.query(None),
+        lambda machine: machine.require_no_capture(),
+    ],
+)
+def test_a_wait_ends_a_capture_with_an_error(call: Callable[[Machine], object]) -> None:
+    """CUDA permits no wait and no query during a capture; without one they do no harm."""
+    machine = new_machine()
+    call(machine)
+    machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
+    with pytest.raises(VirtualGpuError):
+        call(machine)
+    assert machine.capture.failure == "operation not permitted when stream is capturing"
+
+
+def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
+    """A launch on a captured stream is added to the capture; one that waits outside fails it."""
+    machine = new_machine()
+    machine.hazards = Checker()
+    outside = add(machine, machine.gpu.next_stream())
+    capture = machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
+    task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
+    assert machine.launch(task, 700, (ACCESS,)) is task
+    assert (machine.host.now_ns, task.stream.last) == (700, None)
+    assert [(node.task, node.accesses) for node in capture.nodes] == [(task, (ACCESS,))]
+    assert capture.nodes[0].site != ("", 0)
+    assert machine.hazards.n_operations == 1
+    with pytest.raises(VirtualGpuError, match="dependency created on uncaptured work"):
+        machine.mark(machine.gpu.stream, 0, (outside,))
+
+
+def test_kernels_without_time_have_calls_without_time() -> None:
+    """While a layer is unrolled it takes over kernels, but no marks, and calls are free."""
+    machine, unrolled = new_machine(), Unrolled()
+    machine.unrolled = unrolled
+    kernel = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
+    assert machine.launch(kernel, 700, (ACCESS,)) is kernel
+    assert (unrolled.accesses, kernel.stream.last) == ([ACCESS], None)
+    mark = machine.mark(machine.gpu.stream, 0)
+    assert (machine.gpu.stream.last, machine.unrolled) == (mark, unrolled)
+    machine.host.spend(5)
+    assert machine.host.now_ns == 0
+    machine.unrolled = None
+    machine.host.spend(5)
+    assert machine.host.now_ns == 5
+
+
+def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
+    """An order makes two marks; a stream that would wait for itself needs none."""
+    machine = new_machine()
+    stream, side = machine.gpu.stream, machine.gpu.next_stream()
+    machine.order(stream, stream, 100)
+    assert (machine.host.now_ns, stream.last) == (0, None)
+    task = add(machine)
+    machine.order(stream, side, 100)
+    later = add(machine, side)
+    assert machine.host.now_ns == 200
+    machine.wait_for_stream(side)
+    assert (later.start_ns or 0) > (task.end_ns or 0)
+    assert side.last is later
+
+
+def test_the_line_of_a_wait_is_noted() -> None:
+    """A mark that waits knows its line, for the error about streams that wait for each other."""
+    machine = new_machine()
+    first = machine.mark(machine.gpu.stream, 0)
+    second = machine.mark(machine.gpu.stream, 0, (first,))
+    assert (first.site, second.site == ("", 0)) == (("", 0), False)
+
+
+def checked(machine: Machine, program: Callable[[Machine, SimulatedStream], None]) -> int:
+    """Write ``x`` on the default stream, run a program, write it on a side stream: the hazards."""
+    machine.hazards = Checker()
+    side = machine.gpu.next_stream()
+    add(machine)
+    program(machine, side)
+    add(machine, side)
+    return len(machine.hazards.hazards)
+
+
+def wait_for_event(machine: Machine, _side: SimulatedStream) -> None:
+    """Record an event after the write, and wait for it."""
+    assert machine.hazards is not None
+    snapshot = machine.hazards.record(machine.gpu.stream.key)
+    machine.wait(machine.mark(machine.gpu.stream, 0), snapshot)
+
+
+@pytest.mark.parametrize(
+    ("program", "n_hazards"),
+    [
+        (lambda _machine, _side: None, 1),
+        (lambda machine, side: machine.order(machine.gpu.stream, side, 0), 0),
+        (lambda machine, side: machine.order(side, machine.gpu.stream, 0), 1),
+        (wait_for_event, 0),
+        (lambda machine, _side: machine.wait(None), 1),
+        (lambda machine, _side: machine.wait_for_stream(machine.gpu.stream), 0),
+        (lambda machine, side: machine.wait_for_stream(side), 1),
+        (lambda machine, _side: machine.wait_for_gpu(machine.gpu), 0),
+    ],
+)
+def test_the_race_detector_sees_what_the_program_waits_for(
+    program: Callable[[Machine, SimulatedStream], None], n_hazards: int
+) -> None:
+    """Two writes on two streams are a race, unless a wait comes between them."""
+    assert checked(new_machine(), program) == n_hazards
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "before", "inside", "after", "other"])
+def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
+    """A replay comes after earlier work of its stream and before later, and its edges order it."""
+    machine = new_machine()
+    stream, side, other = machine.gpu.stream, machine.gpu.next_stream(), machine.gpu.next_stream()
+    capture = Capture(stream, pool=(0, 1))
+
+    def node(on: SimulatedStream, *waits_for: StreamTask) -> StreamTask:
+        task = StreamTask(Kind.KERNEL, on, name="node", waits_for=waits_for)
+        capture.add(task, (ACCESS,), ("train.py", 3))
+        return task
+
+    first = node(stream)
+    second = node(side, first)
+    node(stream, *(() if wrong == "inside" else (second,)))
+    checker = machine.hazards = Checker()
+    add(machine, other if wrong == "before" else stream)
+    machine.replay(capture.graph(), stream)
+    assert checker.n_operations == 1 + 3
+    add(machine, other if wrong == "after" else stream)
+    if wrong == "other":
+        add(machine, other)
+    assert len(checker.hazards) == (0 if wrong == "nothing" else 1)
+
+
+def test_without_the_race_detector_nothing_is_reported() -> None:
+    """Replays, orders and waits need no detector."""
+    machine = new_machine()
+    side = machine.gpu.next_stream()
+    capture = Capture(machine.gpu.stream, pool=(0, 1))
+    node = StreamTask(Kind.KERNEL, machine.gpu.stream, name="node", demand=FixedDuration(1_000))
+    capture.add(node, (), ("train.py", 3))
+    machine.replay(capture.graph(), machine.gpu.stream)
+    machine.order(machine.gpu.stream, side, 0)
+    last = side.last
+    machine.wait(last)
+    assert last is not None
+    assert last.is_done
+    machine.wait_for_stream(side)
+    assert machine.query(side.last)
+
+
+def test_a_hidden_wait_warns_or_raises() -> None:
+    """A hidden wait is silent in mode 0, a warning in mode 1 and an error in mode 2."""
+    machine, text = new_machine(), "called a synchronizing CUDA operation"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.note_hidden_wait()
+    machine.sync_debug_mode = 1
+    with pytest.warns(UserWarning, match=f"^{text}$") as caught:
+        machine.note_hidden_wait()
+    assert caught[0].filename == __file__  # the line of the call
+    machine.sync_debug_mode = 2
+    with pytest.raises(RuntimeError, match=f"^{text}$"):
+        machine.note_hidden_wait()
+
+
+def test_the_thread_that_entered_last_is_the_owner() -> None:
+    """Of two machines the last one entered is active, for its own thread, until it is left."""
+    first, second = new_machine(), new_machine()
+    thread = threading.Thread(target=lambda: _machine.enter(first))
+    thread.start()
+    thread.join()
+    try:
+        assert (_machine.is_entered(), _machine.is_owner()) == (True, False)
+        _machine.enter(second)
+        assert (_machine.active(), _machine.is_owner()) == (second, True)
+        _machine.leave(second)
+        assert (_machine.is_entered(), _machine.is_owner()) == (True, False)
+    finally:
+        _machine.leave(second)
+        _machine.leave(first)
+    assert (_machine.is_entered(), _machine.is_owner()) == (False, False)
+
+
+def test_only_the_process_and_the_thread_that_entered_may_use_the_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without an entered GPU, on another thread and in a forked process the use is refused."""
+    monkeypatch.setattr(_machine, "_entered", [])
+    monkeypatch.setattr(_machine, "_lost", [])
+    with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, "):
+        _machine.active()
+    machine = new_machine()
+    thread = threading.Thread(target=lambda: _machine.enter(machine))
+    thread.start()
+    thread.join()
+    with pytest.raises(NotModelledError, match=r" no model of device work from a second thread; "):
+        _machine.active()
+    _machine.enter(machine)
+    assert _machine.active() is machine
+    _machine.disown()
+    assert not _machine.is_owner()
+    with pytest.raises(RuntimeError, match=r"^Cannot re-initialize CUDA in forked subprocess\. "):
+        _machine.active()
