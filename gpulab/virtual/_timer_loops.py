@@ -23,10 +23,11 @@ _MOST_ROUNDS = 500
 _FEWEST_LAUNCHES = 50
 _CHECKED_AFTER_S = 0.1
 # If the GPU is slower than the host, the loop runs faster until the launch queue is full. So with
-# a longer backlog that does not fill the queue, only long loops are shortened.
-_SHORT_BACKLOG, _LONG_LOOP = 50, 20_000
-# PyTorch's timer chooses how many readings it takes, too. After so much real time, by the same
-# estimate, it gets the last one again if these many were alike.
+# a longer backlog that does not fill the queue, only loops that take long in real time are
+# shortened, by the same estimate.
+_SHORT_BACKLOG, _LONG_S = 50, 1.0
+# PyTorch's timer chooses how many readings it takes, too. After so much real time it gets the last
+# one again, if these many were alike.
 _ENOUGH_S, _N_ALIKE, _ALIKE = 1.0, 5, 0.02
 # Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
@@ -67,7 +68,9 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
     """Run a loop that the timer chose, or as much of it as is needed; return its time."""
     taken_s, n_left = 0.0, number
     n_rounds = _rounds(timer, number)
-    few = max(1, n_rounds * _launches(timer) // 100)
+    # The backlog may be read before or after some launches of a round.
+    few = max(1, n_rounds * _launches(timer) // 100, _launches(timer) // 2)
+    is_long = number * vars(timer).get("_real_s", 0.0) >= _LONG_S
     # The first part may contain first-use costs and the filling of the launch queue, so the rest
     # is computed from the last part alone.
     while n_left > 2 * n_rounds:
@@ -78,7 +81,7 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
         # Steady if the number of pending launches is about the same as before this part.
         is_steady = abs(_n_pending(host) - n_before) <= few
         is_full = n_before >= host.costs.queue_depth - few
-        if is_steady and (n_before <= _SHORT_BACKLOG or is_full or number >= _LONG_LOOP):
+        if is_steady and (n_before <= _SHORT_BACKLOG or is_full or is_long):
             timer._steady = number  # noqa: SLF001 # ours
             rest_s = part_s / n_rounds * n_left
             host.spend(round(rest_s * _NS))

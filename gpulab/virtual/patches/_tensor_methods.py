@@ -36,7 +36,7 @@ _FACTORIES = {"normal"} | {
     name
     for name in (str(function.__name__) for function in device_constructors())
     if hasattr(torch, name)
-    and name not in {"tensor", "as_tensor", "asarray", "empty_quantized"}
+    and name not in {"tensor", "as_tensor", "asarray", "empty_quantized", "range"}
     and not name.startswith("sparse_")
 }
 _OF_FFT = ("fftfreq", "rfftfreq")
@@ -63,6 +63,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch, factories(torch, _FACTORIES, follows_default=True)),
         (torch, factories(torch, _LIKE, follows_default=False)),
         (torch.fft, factories(torch.fft, _OF_FFT, follows_default=True)),
+        (torch, {"range": _range(machine, torch.range)}),
         (torch.linalg, {"matrix_rank": _filling_out(torch.linalg.matrix_rank)}),
         (torch, {"ctc_loss": _reading_lengths(torch.ctc_loss)}),
         (torch.jit, {"load": _loading_scripted(machine, torch.jit.load)}),
@@ -269,6 +270,26 @@ def _factory(machine: Machine, original: Any, *, follows_default: bool) -> Any:
         if isinstance(device, (str, torch.device)) and torch.device(device).type == "meta":
             return _undispatched(lambda: original(*args, **kwargs))
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
+
+    return make
+
+
+def _range(machine: Machine, original: Any) -> Any:
+    """Return a ``torch.range`` that makes the numbers on the host, and copies them to the GPU."""
+    # PyTorch's C++ would look for a driver before it calls the operator.
+
+    @wraps(original)
+    def make(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        if isinstance(kwargs.get("out"), VirtualTensor):
+            out: torch.Tensor = kwargs.pop("out")
+            there = original(*args, dtype=out.dtype, device="cpu")
+            return out.resize_(there.shape).copy_(there)
+        device = default_device() if device is None else numbered(machine, device)
+        if device is None or torch.device(device).type != "cuda":
+            return original(*args, **kwargs, device=device)  # type: ignore[no-any-return] # as above
+        requires_grad = bool(kwargs.pop("requires_grad", False))
+        numbers: torch.Tensor = original(*args, **kwargs, device="cpu").to(device)
+        return numbers.requires_grad_(requires_grad)
 
     return make
 

@@ -213,3 +213,18 @@ def test_every_factory_takes_the_number_of_a_device() -> None:
     assert {name: str(make().device) for name, make in BY_NUMBER.items()} == dict.fromkeys(
         BY_NUMBER, "cuda:0"
     )
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_range_includes_its_end() -> None:
+    """``torch.range`` takes a device, ``out=`` and ``requires_grad``, as on CUDA."""
+    made = torch.range(0, 4, 2, device=0, dtype=torch.int64)
+    assert (made.tolist(), made.dtype, made.is_cuda) == ([0, 2, 4], torch.int64, True)
+    out = torch.empty(9, device="cuda")
+    assert torch.range(1, 2, out=out) is out
+    assert out.tolist() == [1.0, 2.0]
+    assert torch.range(1, 2, device="cuda", requires_grad=True).is_leaf
+    with torch.device("cuda"):
+        assert torch.range(1, 2).is_cuda
+    assert not torch.range(1, 2, out=torch.empty(2)).is_cuda
