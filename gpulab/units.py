@@ -112,6 +112,17 @@ def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
     return f"{text} {_RATE_PREFIXES[step]}{unit}/s"
 
 
+def format_ratio(ratio: float, digits: int = 3) -> str:
+    """Return a number without a unit, with so many digits and without an exponent if it is large.
+
+    >>> format_ratio(3.43e3), format_ratio(0.0566), format_ratio(12)
+    ('3,430', '0.0566', '12')
+    """
+    _QUANTITY.check(ratio=ratio)
+    DIGITS.check(digits=digits)
+    return f"{float(f'{ratio:.{digits}g}'):,.15g}"
+
+
 def parse_time(text: str) -> float:
     """Return the seconds of a duration such as ``"2 ms"``.
 

@@ -1,5 +1,7 @@
 """Durations, sizes and rates, as text and back."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from gpulab.units import (
     format_estimate,
     format_interval,
     format_rate,
+    format_ratio,
     format_time,
     parse_time,
     time_unit,
@@ -176,3 +179,12 @@ def test_written_time_reads_back(time_s: float) -> None:
 def test_consoles_get_what_they_can_write(encoding: str | None, written: str) -> None:
     """If a console cannot write the text, all special characters in it are replaced."""
     assert ascii_units("1 µs ± 2 … \u4e2d", encoding) == written
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(3_434.0, "3,430"), (1.0, "1"), (0.05663, "0.0566"), (99.96, "100"), (math.inf, "inf")],
+)
+def test_ratios_have_no_exponent(ratio: float, text: str) -> None:
+    """A ratio has three digits, and a large one is written out with commas."""
+    assert format_ratio(ratio) == text

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
     )
     points.add_argument(
-        "--seconds", type=float, default=math.inf, help="end after this time (default: never)"
+        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
     )
     points.set_defaults(command=_points)
     for command in (boundaries, points):
@@ -64,12 +64,16 @@ def _boundaries(options: argparse.Namespace) -> None:
     from benchmarks.interrupts.campaign import Campaign
     from benchmarks.interrupts.targets import contexts
 
-    outcomes = []
-    for kind in _kinds(options):
-        campaign = Campaign(kind=kind)
-        names = options.targets or [*contexts(campaign.gpu)]
-        outcomes += [(kind, campaign.boundaries(name, step=options.step)) for name in names]
-    _report(outcomes)
+    outcomes: list[tuple[str, Outcome]] = []
+    ended_early = []
+    try:
+        for kind in _kinds(options):
+            campaign = Campaign(kind=kind)
+            for name in options.targets or [*contexts(campaign.gpu)]:
+                outcomes += [(kind, campaign.boundaries(name, step=options.step))]
+    except KeyboardInterrupt:
+        ended_early.append("Ctrl-C stopped it before the next target")
+    _report(outcomes, ended_early)
 
 
 def _points(options: argparse.Namespace) -> None:

@@ -63,6 +63,8 @@ class Outcome:
 class Campaign:
     """Interrupts targets on a virtual or a CUDA GPU, with one kind of interrupt.
 
+    Calls ``found`` with the outcome of each single strike.
+
     Attributes
     ----------
     kind
@@ -73,10 +75,17 @@ class Campaign:
         Whether an interrupt has left a process in which no GPU can be used; then it stops.
     """
 
-    def __init__(self, *, kind: str, device: str = "virtual") -> None:
+    def __init__(
+        self,
+        *,
+        kind: str,
+        device: str = "virtual",
+        found: Callable[[Outcome], object] = lambda _: None,
+    ) -> None:
         self.kind = kind
         self.end_s = math.inf
         self.is_beyond_repair = False
+        self._found = found
         self._is_virtual = device == "virtual"
         self._gpu: VirtualGpu | None = None
         self._new_gpu()
@@ -157,7 +166,7 @@ class Campaign:
         outcome = Outcome(name)
         # A seed for each program, so that a new program does not change the moments of the others.
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
-        if self.is_beyond_repair:
+        if self.is_beyond_repair or time.monotonic() >= self.end_s:
             return outcome
         only_ours = self.kind == "memory"  # other libraries promise nothing after one
         for _ in range(2):
@@ -201,7 +210,10 @@ class Campaign:
                 faults += condition.changes(self._names, settings)
         faults += self._use_again(in_notebook=in_notebook)
         where = "" if place is None else f" [{_named(place)}]"
-        outcome.add(injector, [f"{fault}{where}" for fault in faults])
+        single = Outcome(outcome.name)
+        single.add(injector, [f"{fault}{where}" for fault in faults])
+        outcome.merge(single)
+        self._found(single)
         if faults:
             self._recover()
             if in_notebook:

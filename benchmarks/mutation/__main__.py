@@ -52,7 +52,8 @@ ROOMS = {
     ),
     "races": Room(
         ("gpulab/happens_before",),
-        ("tests/happens_before", "tests/virtual/test_order.py", "tests/sanitizer/test_hazards.py"),
+        ("tests/happens_before", "gpulab/happens_before", "tests/virtual/test_order.py",
+         "tests/sanitizer/test_hazards.py"),
     ),
     "engine": Room(
         tuple(f"{_SIMULATOR}/_{name}.py" for name in (

@@ -30,11 +30,11 @@ from gpulab.explorers._sources import (
     recorded_options,
     too_long,
 )
-from gpulab.figures import look_of, marks, unit_of
+from gpulab.figures import legend_below, look_of, marks, name_line, unit_of
 from gpulab.provenance import device_label
 from gpulab.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.sweeps import TRANSFERS, Point, Task
-from gpulab.units import format_estimate, format_time
+from gpulab.units import format_estimate, format_ratio, format_time
 from gpulab.workloads import names, workload
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 _METHOD, _CACHE = "synchronized", "hot"
 _STEPS_PER_OCTAVE = 4
 _SECOND = "D"  # marker of the second GPU
+_RIGHT = 0.81  # of the axes, as a share of the picture; the names of the lines are beside it
 _MEASURE = "Press “Measure here”, or choose another {} above."
 # In this order, because the options of a choice may depend on the choices before it.
 _ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
@@ -90,10 +91,9 @@ class CrossoverModel:
     """The model of the crossover explorer; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "crossover"
-    right = 0.82  # the names of the lines stand there
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
-        self._mine = tuple(mine)
+        self.mine = tuple(mine)
         # The caches belong to this object and not to its class, so that they are freed with the
         # explorer.
         self.record = lru_cache(maxsize=500)(self._record)
@@ -107,7 +107,7 @@ class CrossoverModel:
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
         work = workload(state.workload)
-        recorded = recorded_options(self._mine)
+        recorded = recorded_options(self.mine)
         here = (("measured here", HERE),)
         known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
         sizes = (*work.sizes, *(point.task.size for point in known))
@@ -166,11 +166,12 @@ class CrossoverModel:
             plot=partial(_plot, record, second, overlay, limits),
             key=(still, points),
             markers=tuple(_markers(record, state.size)),
-            title=f"{state.workload} {state.dtype}: CPU against GPU\n({record.origin})",
+            title=_title(record, second),
             alt="Time of a call on the CPU and on the GPU over the size.",
             words=(_where(record, state.size), *words, *_compared(record, second, state.size)),
             spots=tuple(_spots(record, second, overlay)),
             frame=record.to_frame,
+            right=_RIGHT,
         )
 
     def _second(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover | None:
@@ -286,22 +287,37 @@ def _plot(
     scale = _scale_of(record)
     ax.set_xlim(*limits[0])
     ax.set_ylim(*(time_s / scale for time_s in limits[1]))
+    plots.crossover(record, ax)
     if second is not None:
         curve = second.gpu
         times = [time_s / scale for time_s in curve.median_s]
         signs = marks(look_of("GPU")._replace(marker=_SECOND), curve.source)
-        ax.plot(curve.sizes, times, label=f"second {curve.name}", linewidth=1.2, **signs)
-    plots.crossover(record, ax)
+        label = f"second {curve.name}"
+        (line,) = ax.plot(curve.sizes, times, label=label, linewidth=1.2, **signs)
+        name_line(ax, line, "second GPU")
+    here = []
     for side in ("cpu", "gpu"):
         part = [point for point in overlay if point.task.on == side]
         if part:
-            ax.plot(
+            here += ax.plot(
                 [point.task.size for point in part],
                 [point.median_s / scale for point in part],
                 markersize=9,
                 label=_name(part[-1]),
                 **marks(look_of(side.upper()), part[-1].source) | {"linestyle": "none"},
             )
+    if here:  # loose points, which have no line with a name at its end
+        legend_below(ax, here)
+
+
+def _title(record: Crossover, second: Crossover | None) -> str:
+    """Return the title: what is compared, how the times were taken, and on which devices."""
+    how = f", {record.gpu.how}" if record.gpu.how else ""
+    lines = [f"{record.workload} {record.dtype}: CPU against GPU{how}", f"({record.origin})"]
+    details = [f"CPU: {record.cpu.how}"] if record.cpu.how else []
+    if second is not None:
+        details.append(f"second GPU: {device_label(second.gpu.device_name, second.gpu.source)}")
+    return "\n".join([*lines, *([f"({'; '.join(details)})"] if details else [])])
 
 
 def _name(point: Point) -> str:
@@ -332,6 +348,8 @@ def _words(record: Crossover) -> Iterable[str]:
     yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
     if record.predicted is not None:
         yield f"From the fitted lines alone: {record.predicted}."
+    if record.gpu.how:
+        yield f"Times of the GPU: {record.gpu.how}."
     if record.is_mixed:
         yield "The two sides come from different sources: read it as an estimate."
 
@@ -350,7 +368,7 @@ def _where(record: Crossover, size: int) -> str:
     ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
     return (
         f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
-        f"the {ahead} is {times:.3g} times as fast."
+        f"the {ahead} is {format_ratio(times)} times as fast."
     )
 
 
@@ -364,7 +382,7 @@ def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterabl
         faster = "second" if other_s < one_s else "first"
         ratio = max(one_s, other_s) / min(one_s, other_s)
         said += f"; at n = {size:,} it takes {format_time(other_s)}, and the {faster} GPU is "
-        said += f"{ratio:.3g} times as fast"
+        said += f"{format_ratio(ratio)} times as fast"
     yield f"{said}."
 
 

@@ -1,8 +1,9 @@
 """The explorer: choices that you change, and the figure, table and measurements they lead to."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab import widgets
@@ -13,10 +14,10 @@ from gpulab.explorers._renderer import Renderer
 from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Step
 from gpulab.explorers._scheduling import MeasurementJob
 from gpulab.explorers._table import table_html
-from gpulab.figures import Figure, render, style
+from gpulab.figures import Figure, place_labels, render, style
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
-from gpulab.requirements import PATH
+from gpulab.requirements import PATH, instance_of
 from gpulab.sweeps import Point
 from gpulab.widgets import JupyterLoop
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 _N_PICTURES = 20  # while a job runs
 _SIZE_IN = (9.0, 5.2)
+_LACKS = object()  # of a state without a field
 
 
 class Explorer(Generic[State]):
@@ -55,6 +57,7 @@ class Explorer(Generic[State]):
     ) -> None:
         self._model, self._measure_step = model, measure_step
         self._state = model.settled(state)
+        self._note = ""  # on a state that was set and does not fit
         self._measured = tuple(found)
         self._job: MeasurementJob | None = None
         self._panel: Panel | None = None
@@ -67,8 +70,34 @@ class Explorer(Generic[State]):
 
     @state.setter
     def state(self, state: State) -> None:
-        """Set all choices at once; a choice that does not fit is replaced by the nearest one."""
+        """Set all choices at once, e.g. to a state that you saved.
+
+        A choice that does not fit is replaced by the nearest one; the explorer says so.
+        """
+        kind: Any = type(self._state)
+        instance_of(kind, f"a {kind.__name__}, such as explorer.state").check(state=state)
+        # Saved by another version, it may lack a field.
+        known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
+        given = {name: value for name, value in known.items() if value is not _LACKS}
+        self._settle(kind(**given), known)
+
+    def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a sentence for each choice of a given state that is not shown as it was."""
+        default = type(self._state)()
+        for choice in (each for each in self.choices if each.name in known):
+            shown, was = getattr(self._state, choice.name), known[choice.name]
+            if was is _LACKS:
+                yield f"The state has no {choice.name}; it is {shown!r} here."
+            elif choice.kind == "several":
+                gone = (each for each in known[choice.name] if each not in shown)
+                yield from (f"{choice.name}={each!r} is not offered here." for each in gone)
+            # A default may stand for the first option, and a slider takes the nearest number.
+            elif was not in {shown, getattr(default, choice.name)} and choice.kind != "slider":
+                yield f"{choice.name}={was!r} is not offered here; {shown!r} is shown instead."
+
+    def _settle(self, state: State, known: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._state = self._model.settled(state)
+        self._note = " ".join(self._replaced(known))
         if self._panel is not None:
             self._panel.tell(self.choices, self._state)
 
@@ -82,12 +111,14 @@ class Explorer(Generic[State]):
         """The line of Python that opens the explorer with these choices, without measurements."""
         # Settled like the state itself: an empty default stands for the first option.
         first = self._model.settled(type(self._state)())
-        chosen = ", ".join(
+        # Your own recordings too, because they are among the options and come first.
+        chosen = [f"recordings={self._model.mine!r}"] if self._model.mine else []
+        chosen += [
             f"{choice.name}={getattr(self._state, choice.name)!r}"
             for choice in self.choices
             if getattr(self._state, choice.name) != getattr(first, choice.name)
-        )
-        return f"gpulab.explorers.{self._model.name}_explorer({chosen})"
+        ]
+        return f"gpulab.explorers.{self._model.name}_explorer({', '.join(chosen)})"
 
     @property
     def found(self) -> tuple[Measured, ...]:
@@ -116,15 +147,17 @@ class Explorer(Generic[State]):
             if name not in known:
                 raise UnknownNameError("choice", name, known)
             state = self._model.settled(replace(state, **{name: known[name].read(value)}))
-        self.state = state
+        self._settle(state)
 
     @property
     def scene(self) -> Scene:
         """The scene for the current choices; if it cannot be drawn, it says why."""
+        note = (self._note,) if self._note else ()
         try:
-            return self._model.scene(self._state, self.found)
+            scene = self._model.scene(self._state, self.found)
         except GpulabError as error:
-            return Scene(empty=str(error))
+            return Scene(empty="\n".join((str(error), *note)))
+        return replace(scene, words=(*scene.words, *note)) if note else scene
 
     def measure(self) -> tuple[Measured, ...]:
         """Measure the chosen tasks now and return the results; after Ctrl-C, those until then.
@@ -185,7 +218,9 @@ class Explorer(Generic[State]):
         if path.suffix == ".csv":
             scene.frame().to_csv(path, index=False)
         else:
-            _axes(scene).get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
+            ax = _axes(scene)
+            place_labels(ax)
+            ax.get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
         return path
 
     @property
@@ -232,7 +267,7 @@ class Explorer(Generic[State]):
 
     def _build(self) -> Panel:
         controls = Controls(self.choices, self._state, self._chosen, self._loop)
-        renderer = Renderer(right=self._model.right)
+        renderer = Renderer()
 
         def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page
             renderer.suit(sharpness, is_dark=is_dark)
@@ -253,7 +288,7 @@ class Explorer(Generic[State]):
 
     def _chosen(self, name: str, value: object) -> None:
         state: Any = self._state
-        self.state = replace(state, **{name: value})
+        self._settle(replace(state, **{name: value}))
 
     def _table(self) -> str:
         scene = self.scene

@@ -3,17 +3,15 @@
 import base64
 from collections.abc import Iterator
 
-from gpulab.machine import MethodReading, Playback
+from gpulab.machine import MethodReading, Playback, time_words
 from gpulab.markup import clean
 from gpulab.palette import FAINT, INK, MUTED, PAPER, ROLES
-from gpulab.units import format_time
 
 _WIDTH, _LEFT, _RIGHT = 960, 110, 12
 _AXIS, _ROW, _BAR = 26, 34, 22
 _READING_LEFT, _READING_RIGHT, _READING_ROW = 150, 400, 22
 _CHARACTER = 7.5  # width in pixels, estimated: text cannot be measured without a browser
 _MOST_BARS = 600  # a picture of a long loop would make the notebook large
-_MICRO = 1e-6
 _N_TICKS = 5
 _ROLES = {"copy in": "copy", "copy out": "copy", "record": "event"}
 _FONT = 'font-family="system-ui, sans-serif" font-size="13"'
@@ -65,7 +63,7 @@ def _axis(playback: Playback, height: float) -> Iterator[str]:
         # Around its tick, the last text would be cut off at the edge.
         anchor = "end" if number == _N_TICKS else "middle"
         yield f'<path d="M{x:.1f} {_AXIS - 6}V{height}" stroke="{FAINT.light}"/>'
-        text = clean(format_time(time_us * _MICRO)) if number else "0"
+        text = clean(time_words(time_us))
         yield f'<text x="{x:.1f}" y="14" text-anchor="{anchor}">{text}</text>'
 
 
@@ -131,7 +129,7 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
         value_us = reading.value_us or 0.0
         width = min(value_us, most_us) * scale
         fill = MUTED.light if reading.is_right else PAPER.light
-        text = "none" if reading.value_us is None else format_time(value_us * _MICRO)
+        text = "none" if reading.value_us is None else time_words(value_us)
         verdict = "right" if reading.is_right else reading.reason
         yield f'<text x="4" y="{y + 13}">{clean(reading.name)}</text>'
         yield (
@@ -143,5 +141,5 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
     x = _READING_LEFT + truth_us * scale
     bottom = top + _READING_ROW * len(readings)
     yield f'<path d="M{x:.1f} {top - 4}V{bottom}" stroke="{INK.light}" stroke-width="1.5"/>'
-    truth = clean(f"truth {format_time(truth_us * _MICRO)}")
+    truth = clean(f"truth {time_words(truth_us)}")
     yield f'<text x="{_READING_RIGHT + 250}" y="{top + 13}">{truth}</text>'

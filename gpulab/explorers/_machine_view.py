@@ -17,10 +17,9 @@ from gpulab.machine import (
     ProgramOperation,
     operation_words,
     reading_words,
+    time_words,
 )
-from gpulab.units import format_time
 
-_MICRO = 1e-6
 _FIELDS = tuple(each.name for each in fields(ProgramOperation))
 
 
@@ -82,8 +81,8 @@ def _reading(reading: MethodReading) -> dict[str, Any]:
         "name": reading.name,
         "value": value_us,
         "truth": reading.truth_us,
-        "shown": "none" if value_us is None else format_time(value_us * _MICRO),
-        "truth_shown": format_time(reading.truth_us * _MICRO),
+        "shown": "none" if value_us is None else time_words(value_us),
+        "truth_shown": time_words(reading.truth_us),
         "right": reading.is_right,
         "reason": reading.reason,
         "text": reading_words(reading),

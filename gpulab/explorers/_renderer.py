@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _NONE = "None"  # matplotlib's name for no line and no marker
 _PIXELS_PER_INCH = 100
-_MARGINS = {"left": 0.11, "bottom": 0.14, "top": 0.87}
+_LEFT, _BOTTOM = 0.11, 0.14  # of the axes, as shares of the picture
+_TITLE_LINE = 0.048  # height of a line of the title, as a share of the picture
+_LEAST_LINES = 2  # of a title, so that most pictures have axes of one height
+_ABOVE = 0.034  # height of the paper above and below the title
 _MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more is hardly visible
 _N_KEPT = 64  # pictures, about 50 kB each
 
@@ -108,12 +111,10 @@ class Renderer:
     ----------
     width_px, height_px
         Size of a picture in CSS pixels.
-    right
-        Right end of the axes, as a share of the width; names of lines are to the right of it.
     """
 
-    def __init__(self, *, width_px: int = 840, height_px: int = 460, right: float = 0.97) -> None:
-        self.width_px, self.height_px, self._right = width_px, height_px, right
+    def __init__(self, *, width_px: int = 840, height_px: int = 460) -> None:
+        self.width_px, self.height_px = width_px, height_px
         self._pictures: OrderedDict[Hashable, _KeptPicture] = OrderedDict()
         self._lay(sharpness=1.0, is_dark=False)
 
@@ -127,8 +128,6 @@ class Renderer:
         with style(is_dark=is_dark):
             # Not pyplot, which keeps a list of all figures and so keeps them alive.
             figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH * sharpness)
-            # Fixed margins: the axes must not move while somebody drags a slider.
-            figure.subplots_adjust(right=self._right, **_MARGINS)
             self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
             self._ax: Axes = figure.add_subplot()
         # The artists of empty axes (spines, axes, title); all others were drawn by a scene.
@@ -160,7 +159,7 @@ class Renderer:
                 self._pictures.popitem(last=False)
         self._pictures.move_to_end(scene.key)
         spots = kept.places([(spot.x, spot.y) for spot in scene.spots])
-        top, bottom = 1 - _MARGINS["top"], 1 - _MARGINS["bottom"]
+        top, bottom = 1 - _top(scene), 1 - _BOTTOM
         # A vertical line uses only x, so its y may be any number that a log axis accepts.
         ends = kept.places([(marker.x, marker.y or 1.0) for marker in scene.markers])
         markers = (
@@ -176,6 +175,9 @@ class Renderer:
         for artist in self._contents():
             artist.remove()
         ax.set_prop_cycle(None)  # start again with the first colour
+        # Fixed margins: the axes must not move while somebody drags a slider.
+        margins = {"left": _LEFT, "right": scene.right, "bottom": _BOTTOM, "top": _top(scene)}
+        self._canvas.figure.subplots_adjust(**margins)
         with style(is_dark=self.is_dark):
             scene.plot(ax)
         ax.set_title(visible(scene.title), parse_math=False)
@@ -199,10 +201,12 @@ class Renderer:
         if key == self._look():
             self._canvas.restore_region(pixels)
             return
-        for artist in contents:
+        # Not all of them: a name that has no room is hidden, and must stay so.
+        shown = [artist for artist in contents if artist.get_visible()]
+        for artist in shown:
             artist.set_visible(False)
         self._canvas.draw()
-        for artist in contents:
+        for artist in shown:
             artist.set_visible(True)
         self._empty = (self._look(), self._canvas.copy_from_bbox(self._canvas.figure.bbox))
 
@@ -212,6 +216,7 @@ class Renderer:
         # Axes without a label have names of rows as ticks, which can differ at the same limits.
         ticks = [label.get_text() for label in ax.get_yticklabels()] if not ax.get_ylabel() else []
         return (
+            ax.get_position().bounds,
             *(ax.get_xlim(), ax.get_ylim(), ax.get_xscale(), ax.get_yscale()),
             *(ax.get_xlabel(), ax.get_ylabel(), ax.get_title(), *ticks),
         )
@@ -237,14 +242,21 @@ class Renderer:
         self._pictures.clear()
 
 
+def _top(scene: Scene) -> float:
+    """Return the upper end of the axes, which leaves room for the lines of the title."""
+    return 1 - _ABOVE - _TITLE_LINE * max(_LEAST_LINES, len(scene.title.splitlines()))
+
+
 def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
-    """Remove the legend from the axes, and return its entries."""
-    handles, labels = ax.get_legend_handles_labels()
+    """Remove the legend from the axes, and return its entries; none if names are at the lines."""
     drawn = ax.get_legend()
-    if drawn is not None:
-        drawn.remove()
-    pairs = zip(handles, labels, strict=True)
-    return tuple(_entry(handle, visible(str(label))) for handle, label in pairs)
+    if drawn is None:
+        return ()
+    shown = {text.get_text() for text in drawn.get_texts()}
+    drawn.remove()
+    pairs = zip(*ax.get_legend_handles_labels(), strict=True)
+    named = ((handle, visible(str(label))) for handle, label in pairs)
+    return tuple(_entry(handle, label) for handle, label in named if label in shown)
 
 
 def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types

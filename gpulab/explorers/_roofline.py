@@ -4,12 +4,22 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.errors import InvalidOptionError
+from gpulab.explorers._roofline_picture import (
+    TERA,
+    Places,
+    Side,
+    pairs_of,
+    peaks_of,
+    plot_prediction,
+    plot_roofline,
+    short_name,
+)
 from gpulab.explorers._roofline_points import ceilings_for, listed
 from gpulab.explorers._scene import (
     CeilingsStep,
@@ -29,12 +39,11 @@ from gpulab.explorers._sources import (
     recorded_options,
     too_long,
 )
-from gpulab.figures import INK, legend_below, look_of, marks, name_roof, unit_of
-from gpulab.plots import predicted_against_measured, roofline
+from gpulab.figures import unit_of
 from gpulab.provenance import device_label
-from gpulab.roofline import MODELS, Ceilings, Chart, errors
+from gpulab.roofline import MODELS, errors
 from gpulab.sweeps import CACHES, Point, Task
-from gpulab.units import format_bytes, format_rate, format_time
+from gpulab.units import format_bytes, format_rate, format_ratio, format_time
 from gpulab.workloads import WORKLOADS, names, workload
 
 if TYPE_CHECKING:
@@ -42,14 +51,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Places: TypeAlias = NDArray[np.float64]
-
 PREDICTION, ROOFLINE = "prediction against measurement", "roofline"
 _METHOD = "calibrated"
-_TERA = 1e12
 _SPANS = tuple(4**k for k in range(6, 17))  # 4 KiB to 4 GiB
-_N_NAMED = 6  # of the points farthest from their prediction
-_NAMED_FROM = np.log(1.25)  # a point within 25 % of its prediction gets no name
 _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above."
 FAMILIES = (
     ("matrices", ("matmul", "matmul_odd", "bmm", "linear", "attention")),
@@ -59,9 +63,8 @@ FAMILIES = (
     ("rows", ("softmax", "layer_norm", "rms_norm", "cross_entropy", "fft")),
     ("sort, look up", ("sort", "topk", "embedding", "gather", "scatter_add")),
 )
-_SECOND = "v"  # marker of the second GPU; the first has one for each bound
-_SECOND_ROOF = "-."
-_N_PLACES = 60  # along a roof of the second GPU
+# Right end of the axes, as a share of the picture; names of roofs are beside it.
+_RIGHT = {PREDICTION: 0.97, ROOFLINE: 0.79}
 _FAR = 4.0  # a size that moves 4 times more or fewer bytes does not belong to the span
 
 
@@ -98,37 +101,18 @@ class RooflineState:
     beside: str = ""
 
 
-class _Side(NamedTuple):
-    """One GPU of the picture.
-
-    Attributes
-    ----------
-    rows
-        Its points, in the form of :func:`gpulab.roofline.table`.
-    places
-        Position of each point on the axes.
-    ceilings
-        Its roofs.
-    """
-
-    rows: "pd.DataFrame"
-    places: Places
-    ceilings: Ceilings
-
-
 class RooflineModel:
     """The model of the roofline explorer; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "roofline"
-    right = 0.97
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
-        self._mine = tuple(mine)
+        self.mine = tuple(mine)
         self._listed = lru_cache(maxsize=50)(listed)
         self._choices = lru_cache(maxsize=20)(self._offered)
         # Not lru_cache, because Ceilings have no hash. These hold the last picture, and its scenes
         # by span, so that each step of that slider changes only markers and words.
-        self._still: tuple[object, Scene, tuple[_Side, ...], str] | None = None
+        self._still: tuple[object, Scene, tuple[Side, ...], str] | None = None
         self._scenes: dict[int | None, Scene] = {}
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
@@ -136,7 +120,7 @@ class RooflineModel:
         return self._choices(state.dtype)
 
     def _offered(self, dtype: str) -> tuple[Selector, ...]:
-        recorded, computed = recorded_options(self._mine), computed_options()
+        recorded, computed = recorded_options(self.mine), computed_options()
         gpus = (*recorded, ("measured here", HERE), *computed)
         dtypes = dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes)
         spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
@@ -159,7 +143,8 @@ class RooflineModel:
             if choice.kind != "several":
                 value: Any = nearest(choice.offered, getattr(state, choice.name))
                 state = replace(state, **{choice.name: value})
-        return state
+        known = tuple(name for name in state.operations if name in WORKLOADS)
+        return replace(state, operations=known)
 
     def steps(self, state: RooflineState) -> tuple[Step, ...]:
         """Return the roofs, and then the chosen operations at the chosen sizes."""
@@ -188,27 +173,33 @@ class RooflineModel:
 
     def _drawn(
         self, state: RooflineState, found: Sequence[Measured]
-    ) -> tuple[Scene, tuple[_Side, ...], str]:
+    ) -> tuple[Scene, tuple[Side, ...], str]:
         """Return the picture of a state, its GPUs, and why the second GPU is not drawn."""
         rows = self._rows(state, found)
-        scale = 1.0 if state.view == ROOFLINE else _scale(_pairs(rows, state.model))
-        first = _Side(rows, _places(state, rows, scale), ceilings_for(state.gpu, found))
+        scale = 1.0 if state.view == ROOFLINE else _scale(pairs_of(rows, state.model))
+        first = Side(rows, _places(state, rows, scale), ceilings_for(state.gpu, found))
         second, missing = self._second(state, found, scale)
         if state.view == ROOFLINE:
-            plot: Callable[[Axes], object] = partial(_plot_roofline, first, second)
+            plot: Callable[[Axes], object] = partial(plot_roofline, first, second)
             alt = "Work reached over arithmetic intensity, below the roofs of the GPU."
         else:
-            plot = partial(_plot_prediction, first, second, state.model)
+            plot = partial(plot_prediction, first, second, state.model)
             alt = "Measured over predicted time of a call; on the diagonal both agree."
-        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
         sides = (first, second) if second else (first,)
+        source = (
+            _origin(rows)
+            if second is None
+            else f"{short_name(first)}; second GPU: {short_name(second)}"
+        )
+        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}\n({source})"
         spots = (spot for side in sides for spot in _spots(side, is_second=side is second))
-        scene = Scene(plot=plot, title=f"{title}\n({_origin(rows)})", alt=alt, spots=tuple(spots))
+        right = _RIGHT[state.view]
+        scene = Scene(plot=plot, title=title, alt=alt, spots=tuple(spots), right=right)
         return scene, sides, missing
 
     def _second(
         self, state: RooflineState, found: Sequence[Measured], scale: float
-    ) -> tuple[_Side | None, str]:
+    ) -> tuple[Side | None, str]:
         """Return the second GPU, or None and the reason if it has nothing to draw."""
         if state.beside in {"", state.gpu}:
             return None, ""
@@ -217,7 +208,7 @@ class RooflineModel:
         except InvalidOptionError as error:  # the first one is drawn all the same
             return None, f"The second GPU is not drawn. {error}"
         roofs = ceilings_for(state.beside, found)
-        return _Side(rows, _places(state, rows, scale), roofs), ""
+        return Side(rows, _places(state, rows, scale), roofs), ""
 
     def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
@@ -243,14 +234,14 @@ def _places(state: RooflineState, rows: "pd.DataFrame", scale: float) -> Places:
     return np.array([rows[f"{state.model}_s"], rows["measured_s"]]).T / scale
 
 
-def _spots(side: _Side, *, is_second: bool) -> Iterator[Spot]:
-    whose = f"\nsecond GPU: {_short(side)}" if is_second else ""
+def _spots(side: Side, *, is_second: bool) -> Iterator[Spot]:
+    whose = f"\nsecond GPU: {short_name(side)}" if is_second else ""
     for (x, y), row in zip(side.places, _records(side.rows), strict=True):
         name, rest = _hint(row).split("\n", 1)
         yield Spot(x, y, f"{name}{whose}\n{rest}")
 
 
-def _near(state: RooflineState, sides: Sequence[_Side], missing: str) -> dict[str, Any]:
+def _near(state: RooflineState, sides: Sequence[Side], missing: str) -> dict[str, Any]:
     """Return the fields of a scene that change with the slider: markers, words and table."""
     import pandas as pd
 
@@ -285,88 +276,10 @@ def _origin(rows: "pd.DataFrame") -> str:
     return device_label(first["device_name"], first["source"])
 
 
-def _short(side: _Side) -> str:
-    """Return the name of a GPU with the source of its points, in few words."""
-    first = side.rows.iloc[0]
-    known = first["source"]
-    return (
-        device_label(first["device_name"], known)
-        if known
-        else f"{first['device_name']}, predicted"
-    )
-
-
-def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
-    """Return the columns of the picture; the points farthest from their prediction get names."""
-    off = np.abs(np.log(rows[f"{model}_ratio"]))
-    farthest = off.groupby(rows["workload"]).transform("max") == off  # each name stands once
-    # method="first" gives equal points different ranks; otherwise more than six could get names.
-    ranks = off.where(farthest).rank(ascending=False, method="first")
-    is_named = (ranks <= _N_NAMED) & (off > _NAMED_FROM)
-    return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
-
-
-def _plot_prediction(first: _Side, second: _Side | None, model: str, ax: "Axes") -> None:
-    pairs = _pairs(first.rows, model)
-    predicted_against_measured(pairs, ax)
-    times = first.places if second is None else np.concatenate([first.places, second.places])
-    ends = times.min() / 2, times.max() * 2
-    # Equal limits, so that the diagonal goes from corner to corner.
-    ax.set(xlim=ends, ylim=ends)
-    if second is not None:
-        _plot_points(second, ax)
-
-
-def _plot_roofline(first: _Side, second: _Side | None, ax: "Axes") -> None:
-    chart = Chart(first.ceilings, first.rows)
-    roofline(chart, ax, names=False)
-    sides = (first,) if second is None else (first, second)
-    reached = np.concatenate([side.places[:, 1] for side in sides])
-    peaks = [peak for side in sides for peak in _peaks(side).values()]
-    ax.set_ylim(reached.min() / 3, 3 * max(reached.max(), *peaks, 0.0))
-    if second is not None:
-        _plot_roofs(second, ax)
-        _plot_points(second, ax)
-
-
-def _plot_points(second: _Side, ax: "Axes") -> None:
-    """Draw the points of the second GPU, with a marker of its own."""
-    look = look_of("GPU")._replace(marker=_SECOND)
-    source = second.rows["source"].iloc[0] or "virtual"  # predictions are computed
-    signs = marks(look, source) | {"linestyle": "none"}
-    ax.plot(*second.places.T, label=f"second GPU: {_short(second)}", **signs)
-    legend_below(ax)
-
-
-def _plot_roofs(second: _Side, ax: "Axes") -> None:
-    """Draw the roofs of the second GPU as dash-dotted lines; the words have their heights."""
-    x = np.geomspace(*ax.get_xlim(), _N_PLACES)
-    ends: dict[float, list[str]] = {}
-    for name in _peaks(second):
-        roofs = [roof for roof in second.ceilings.roofs if name in roof.peak_flops_per_s]
-        heights = np.max([[roof.attainable(at, name) for at in x] for roof in roofs], axis=0)
-        look: Any = {"color": INK, "linestyle": _SECOND_ROOF, "linewidth": 1.2}
-        # Below the names of the first GPU's roofs.
-        ax.plot(x, heights / _TERA, zorder=1.8, **look)
-        ends.setdefault(float(heights[-1] / _TERA), []).append(name)
-    # Named at the lines, because a legend of eight entries cannot be read from far away.
-    for height, same in ends.items():
-        name_roof(ax, f"second GPU, {', '.join(same)}", (x[-1], height))
-
-
-def _peaks(side: _Side) -> dict[str, float]:
-    """Return the highest peak of each type of arithmetic that the points use, in TFLOP/s."""
-    return {
-        name: max(peaks) / _TERA
-        for name in Chart(side.ceilings, side.rows).arithmetics
-        if (peaks := [r.peak(name) for r in side.ceilings.roofs if name in r.peak_flops_per_s])
-    }
-
-
 def _reached(rows: "pd.DataFrame") -> Places:
     """Return the measured rate in TFLOP/s, or the refined model's if nothing was measured."""
     predicted = rows["flops"] / rows["refined_s"]
-    reached: Places = rows["flops_per_s"].fillna(predicted).to_numpy(dtype=float) / _TERA
+    reached: Places = rows["flops_per_s"].fillna(predicted).to_numpy(dtype=float) / TERA
     return reached
 
 
@@ -396,15 +309,15 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     yield (
         f"Farthest: {worst['workload']} n = {worst['size']:,}, predicted "
         f"{format_time(worst[f'{state.model}_s'])}, measured {format_time(worst['measured_s'])}: "
-        f"{worst[f'{state.model}_ratio']:.3g} times as long."
+        f"{format_ratio(worst[f'{state.model}_ratio'])} times as long."
     )
 
 
 def _compared(
-    state: RooflineState, sides: Sequence[_Side], rows: Sequence["pd.DataFrame"]
+    state: RooflineState, sides: Sequence[Side], rows: Sequence["pd.DataFrame"]
 ) -> Iterator[str]:
     """Yield sentences that compare both GPUs: times at the points of both, and roofs."""
-    name = f"Second GPU: {_short(sides[1])}"
+    name = f"Second GPU: {short_name(sides[1])}"
     pairs = rows[0].merge(rows[1], on=["workload", "size"], suffixes=("", "_second"))
     measured = pairs[["measured_s", "measured_s_second"]].notna().to_numpy().all()
     # Predictions of both, unless all times are measured: a ratio of a measured and a predicted
@@ -415,24 +328,25 @@ def _compared(
         yield f"{name}; it has no point in common with the first one."
     else:
         least, most = (
-            f"{ratios.loc[at]:.3g} times ({pairs['workload'][at]} n = {pairs['size'][at]:,})"
+            f"{format_ratio(ratios.loc[at])} times "
+            f"({pairs['workload'][at]} n = {pairs['size'][at]:,})"
             for at in (ratios.index[0], ratios.index[-1])
         )
         what = "measured times" if measured else f"the {state.model} predictions"
         yield (
-            f"{name}. By {what} of both at {len(ratios)} points, it takes {ratios.median():.3g} "
-            f"times as long in the median, from {least} to {most}."
+            f"{name}. By {what} of both at {len(ratios)} points, it takes "
+            f"{format_ratio(ratios.median())} times as long in the median, from {least} to {most}."
         )
     if state.view == ROOFLINE:
         yield from _compared_roofs(*sides)
 
 
-def _compared_roofs(first: _Side, second: _Side) -> Iterator[str]:
+def _compared_roofs(first: Side, second: Side) -> Iterator[str]:
     """Yield a sentence with the heights of both GPUs' roofs."""
-    one, other = _peaks(first), _peaks(second)
+    one, other = peaks_of(first), peaks_of(second)
     said = [
-        f"{name} {format_rate(one[name] * _TERA, 'FLOP')} and "
-        f"{format_rate(other[name] * _TERA, 'FLOP')}"
+        f"{name} {format_rate(one[name] * TERA, 'FLOP')} and "
+        f"{format_rate(other[name] * TERA, 'FLOP')}"
         for name in one
         if name in other
     ]
@@ -477,7 +391,7 @@ def _hint(row: Mapping[str, Any]) -> str:
     for model in ("refined", "plain"):
         if not math.isnan(row[f"{model}_s"]):
             ratio = row[f"{model}_ratio"]
-            times = "" if math.isnan(ratio) else f"; measured is {ratio:.3g} times that"
+            times = "" if math.isnan(ratio) else f"; measured is {format_ratio(ratio)} times that"
             lines.append(f"predicted, {model}: {format_time(row[f'{model}_s'])}{times}")
     if math.isnan(row["measured_s"]):
         lines.append("not measured")

@@ -133,6 +133,8 @@ class Scene:
         Returns the table of the drawn points.
     empty
         What to do if there is nothing to draw; then all other fields are ignored.
+    right
+        Right end of the axes, as a share of the width; names of lines are to the right of it.
     """
 
     # `id` draws nothing: an empty scene is never drawn.
@@ -145,6 +147,7 @@ class Scene:
     markers: tuple[Marker, ...] = ()
     frame: "Callable[[], pd.DataFrame]" = field(default=_nothing)
     empty: str = ""
+    right: float = 0.97
 
 
 def as_options(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -169,12 +172,12 @@ class Model(Protocol[State]):
     ----------
     name
         Name of the explorer and of its downloads.
-    right
-        Right end of the axes, as a share of the picture's width.
+    mine
+        Files of your own recordings.
     """
 
     name: str
-    right: float
+    mine: tuple[str, ...]
 
     def choices(self, state: State) -> tuple[Selector, ...]:
         """Return the choices with their options, which may depend on other choices."""

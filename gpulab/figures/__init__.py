@@ -11,15 +11,13 @@ from gpulab.figures._inputs import (
     provenance,
 )
 from gpulab.figures._labels import (
-    SLOPE_LABEL,
     name_point,
-    name_roof,
+    name_slope,
     place_labels,
-    slope_transform,
 )
+from gpulab.figures._line_names import name_line
 from gpulab.figures._style import (
     INK,
-    LINE_LABEL,
     MUTED,
     PAPER,
     Look,
@@ -44,11 +42,9 @@ from gpulab.figures._style import (
 
 __all__ = [
     "INK",
-    "LINE_LABEL",
     "MUTED",
     "PAPER",
     "SIZE_IN",
-    "SLOPE_LABEL",
     "WIDTH_IN",
     "Figure",
     "Look",
@@ -67,9 +63,10 @@ __all__ = [
     "look_of",
     "looks",
     "marks",
+    "name_line",
     "name_of",
     "name_point",
-    "name_roof",
+    "name_slope",
     "need",
     "on_dark",
     "place_labels",
@@ -77,7 +74,6 @@ __all__ = [
     "render",
     "short_number",
     "size_ticks",
-    "slope_transform",
     "source_of",
     "style",
     "unit_of",

@@ -1,7 +1,6 @@
-"""The style of all plots: looks that do not depend on colour, units, ticks, names at lines.
+"""The style of all plots: looks that do not depend on colour, units, ticks, and a last touch.
 
-One file, because looks, ticks and names at lines use the same measures of text, and a fifth of it
-are examples.
+One file, because every plot needs all of it, and a fifth of it are examples.
 """
 
 import math
@@ -17,6 +16,7 @@ import numpy as np
 from gpulab import palette
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.figures._inputs import check_frame
+from gpulab.figures._line_names import name_line, spread_names
 from gpulab.foreign_text import one_line, shortened, visible
 from gpulab.measurement import Measurement
 from gpulab.requirements import FLAG, instance_of, items_of
@@ -41,10 +41,6 @@ _FEW_OF_125 = 4.0  # times; a shorter axis may have one tick alone of 1, 2, 5, 1
 _MOST_AT_LINES = 8  # names; more would not fit beside the axes
 _LONGEST_AT_LINE = 34  # characters; longer names would leave too little room for the lines
 _COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
-_LINE_PX = 1.15  # height of a line of small text, in its own size
-LINE_LABEL = "line-label"  # group id of a name at a line
-_NEAR_THE_END = 0.93  # share of the axes: lines that end here have their names outside
-_AXES_SHARE, _SMALL = 0.8, 0.833  # height of the axes in the figure, size of small text
 _LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
 _LABEL_IN = 0.62  # height of ticks and label under the axes
 _LEAST_SHORT = 10_000  # smaller sizes are written out, as in programs
@@ -470,12 +466,20 @@ def finish(  # noqa: PLR0913  # two are keyword-only
     ax.spines[["top", "right"]].set_visible(False)
     if legend and len(ax.get_legend_handles_labels()[1]) > 1 and not _name_lines(ax, names):
         legend_below(ax)
+    spread_names(ax)
     _show_as_it_is(ax)
     return ax
 
 
-def legend_below(ax: "Axes") -> None:
+def legend_below(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
     """Put the legend under the axes and their label, where it covers nothing.
+
+    Parameters
+    ----------
+    ax
+        Axes with labelled artists.
+    handles
+        The artists of the legend; None: all that have a label.
 
     Examples
     --------
@@ -488,10 +492,12 @@ def legend_below(ax: "Axes") -> None:
     """
     from matplotlib.transforms import ScaledTranslation
 
-    labels = ax.get_legend_handles_labels()[1]
+    shown = ax.get_legend_handles_labels()[0] if handles is None else handles
+    labels = [str(handle.get_label()) for handle in shown]
     longest = max(map(len, labels), default=1)
     inches = ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]  # they have one
     ax.legend(
+        handles=shown,
         frameon=False,
         loc="upper left",
         bbox_to_anchor=(0.0, 0.0),
@@ -499,6 +505,7 @@ def legend_below(ax: "Axes") -> None:
         ncols=max(1, min(len(labels), _LEGEND_WIDTH // (longest + _LEGEND_SIGN))),
         borderaxespad=0.0,
     )
+    _show_as_it_is(ax)
 
 
 def _name_lines(ax: "Axes", names: Mapping[str, str]) -> bool:
@@ -510,80 +517,19 @@ def _name_lines(ax: "Axes", names: Mapping[str, str]) -> bool:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         if names.get(label, label)
     ]
-    handles, labels = [handle for handle, _ in named], [label for _, label in named]
-    lines = [handle for handle in handles if isinstance(handle, Line2D) and _is_series(handle)]
-    if len(lines) < len(handles) or len(lines) > _MOST_AT_LINES:
+    lines = [line for line, _ in named if isinstance(line, Line2D) and _is_series(line)]
+    if len(lines) < len(named) or len(lines) > _MOST_AT_LINES:
         return False
-    if max(map(len, labels), default=0) > _LONGEST_AT_LINE:
+    if max((len(label) for _, label in named), default=0) > _LONGEST_AT_LINE:
         return False
-    ends = [_end(ax, line) for line in lines]
-    for line, label, (x, y) in zip(lines, labels, ends, strict=True):
-        if x < _NEAR_THE_END:
-            _name(ax, line, label, (x, y), (x + 0.015, min(max(y, 0.03), 0.97)))
-    # Names of lines that end at one height are moved apart, in the order of the ends.
-    height_pt = 72 * ax.get_figure(root=True).get_figheight() * _AXES_SHARE  # type: ignore[union-attr]  # they have one
-    step = _LINE_PX * _SMALL * _TEXT_PT / height_pt
-    last = [place for place, (x, _) in enumerate(ends) if x >= _NEAR_THE_END]
-    last.sort(key=lambda place: ends[place][1])
-    heights = _apart([ends[place][1] for place in last], step)
-    for place, height in zip(last, heights, strict=True):
-        _name(ax, lines[place], labels[place], ends[place], (1.015, height))
+    for line, (_, label) in zip(lines, named, strict=True):
+        name_line(ax, line, label)
     return True
-
-
-def _name(
-    ax: "Axes",
-    line: "Line2D",
-    label: str,
-    end: tuple[float, float],
-    place: tuple[float, float],
-) -> None:
-    """Write a name at a place near the end of its line, in the line's colour."""
-    ax.annotate(
-        label,
-        end,
-        place,
-        xycoords="axes fraction",
-        textcoords="axes fraction",
-        color=line.get_color(),
-        fontsize="small",
-        fontweight="bold",
-        va="center",
-        annotation_clip=False,
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
-        gid=LINE_LABEL,
-    )
 
 
 def _is_series(line: "Line2D") -> bool:
     """Return whether a line joins points of data; limits and loose points get no name there."""
     return line.get_linestyle() != "None" and len(np.asarray(line.get_xdata())) > 1
-
-
-def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
-    """Return the position of a line's last point, as shares of the axes."""
-    points = np.column_stack([np.asarray(line.get_xdata()), np.asarray(line.get_ydata())])
-    # The last point in x: rows of a frame may be in any order.
-    last = points[np.lexsort((points[:, 1], points[:, 0]))[-1]]
-    x, y = ax.transAxes.inverted().transform(line.get_transform().transform(last))
-    return float(x), float(y)
-
-
-def _apart(heights: Sequence[float], step: float) -> list[float]:
-    """Return ascending heights moved to be at least ``step`` apart and at most 1."""
-    if not heights:
-        return []
-    # First move upwards; then push what is above 1 down again, beginning at the top.
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + step) if placed else height)
-    over = placed[-1] - 1.0
-    for place in range(len(placed) - 1, -1, -1):
-        if over <= 0:
-            break
-        placed[place] -= over
-        over = step - (placed[place] - placed[place - 1]) if place else 0.0
-    return placed
 
 
 def _show_as_it_is(ax: "Axes") -> None:

@@ -22,7 +22,7 @@ from gpulab.machine._program import (
 )
 from gpulab.machine._readings import MethodReading, own_readings, readings
 from gpulab.machine._starts import STARTS, start
-from gpulab.machine._words import operation_words, playback_words, reading_words
+from gpulab.machine._words import operation_words, playback_words, reading_words, time_words
 
 __all__ = [
     "BUFFERS",
@@ -53,4 +53,5 @@ __all__ = [
     "reading_words",
     "readings",
     "start",
+    "time_words",
 ]

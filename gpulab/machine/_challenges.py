@@ -10,13 +10,12 @@ from gpulab.machine._playback import Playback, PlayedTask, play
 from gpulab.machine._program import COPY_KINDS, MachineProgram
 from gpulab.machine._readings import TOLERANCE, truth_us
 from gpulab.machine._starts import start
+from gpulab.machine._words import time_words
 from gpulab.requirements import NameOf
 from gpulab.serialization import Saved
-from gpulab.units import format_time
 
 _THREE, _NEAR_THREE = 3.0, 0.15  # three times, to within 5 percent
 _TWO = 2  # kernels and streams of the race
-_US = 1e-6
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,8 @@ def _stopwatch(situation: Situation) -> str:
     true_us = situation.truth_us
     # The same tolerance by which the readings of the methods are called right or wrong.
     if abs(read_us - true_us) > TOLERANCE * true_us:
-        return f"The stopwatch reads {_time(read_us)} and the work takes {_time(true_us)}."
+        read, true = time_words(read_us), time_words(true_us)
+        return f"The stopwatch reads {read} and the work takes {true}."
     return ""
 
 
@@ -186,7 +186,7 @@ def _hidden_copy(situation: Situation) -> str:
         return "There is a race."
     bare_us = sum(_bare_us(copy, kernels) for copy in copies)
     if bare_us > 0:
-        return f"Copies run for {_time(bare_us)} while no kernel runs."
+        return f"Copies run for {time_words(bare_us)} while no kernel runs."
     return ""
 
 
@@ -210,7 +210,8 @@ def _mended_race(situation: Situation) -> str:
     if len(streams) < _TWO:
         return "The kernels share a stream; keep them on two."
     # A remark about the wait means that its event is recorded too late, so that it orders nothing.
-    if kinds.count("wait") != 1 or "synchronize" in kinds or situation.playback.has("wait"):
+    is_late = situation.playback.has("wait") or situation.playback.is_stuck
+    if kinds.count("wait") != 1 or "synchronize" in kinds or is_late:
         return "Mend it with one wait for an event, and nothing else."
     return ""
 
@@ -304,7 +305,3 @@ def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt
     programs = [each.program for each in before if each.challenge == name]
     said = challenge(name).missing(Situation(playback, programs))
     return Attempt(name, playback.program, said)
-
-
-def _time(time_us: float) -> str:
-    return format_time(time_us * _US)

@@ -7,13 +7,18 @@ from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.virtual import copied_bytes
 
 _ITEM_BYTES = 4  # float32, PyTorch's default type
-_US = 1e-6
 _NS_PER_US = 1e3
-# About the rate of an n by n matmul in float32 on an H200. A kernel's duration in the code only
-# needs to be near the one in the program.
-_MATMUL_FLOPS_PER_S = 4.5e13
+# Sizes n of matmuls of n by n float32 matrices, and their times in microseconds on the virtual
+# H200, which follows a real one. The times jump where another kernel or one more wave of tiles is
+# needed, so no formula fits. The duration in the code only has to be near the one in the program.
+_MATMULS = (
+    *((16, 2.6), (64, 3.2), (128, 4.4), (192, 5.5), (320, 6.7), (384, 9.2), (448, 10.4)),
+    *((512, 12.3), (608, 20.3), (768, 34.7), (896, 42.5), (1024, 52.8), (1088, 86.7)),
+    *((1280, 116.0), (1536, 188.0), (1664, 239.0), (2048, 330.0), (2304, 577.0), (2560, 726.0)),
+    *((3072, 1_296.0), (3584, 1_672.0), (4096, 2_729.0), (4608, 3_801.0), (5120, 5_751.0)),
+    *((5632, 7_165.0), (6144, 9_038.0), (6400, 10_203.0)),
+)
 _CYCLES_PER_US = 1_980  # torch.cuda._sleep counts cycles, and an H200 runs at 1,980 MHz
-_LEAST_N = 16  # size of the smallest matmul; all sizes are multiples of it
 
 
 def code(program: MachineProgram) -> str:
@@ -31,15 +36,15 @@ def code(program: MachineProgram) -> str:
     <BLANKLINE>
     import torch
     <BLANKLINE>
-    a_768 = torch.randn(768, 768, device='cuda')
-    x = torch.zeros(589_824, device='cuda')
-    torch.mm(a_768, a_768, out=x[:589824].view(768, 768))  # loads the library
+    a_608 = torch.randn(608, 608, device='cuda')
+    x = torch.zeros(369_664, device='cuda')
+    torch.mm(a_608, a_608, out=x[:369664].view(608, 608))  # loads the library
     event_end = torch.cuda.Event(enable_timing=True)
     event_start = torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     <BLANKLINE>
     event_start.record(torch.cuda.default_stream())
-    torch.mm(a_768, a_768, out=x[:589824].view(768, 768))
+    torch.mm(a_608, a_608, out=x[:369664].view(608, 608))
     event_end.record(torch.cuda.default_stream())
     torch.cuda.synchronize()
     <BLANKLINE>
@@ -160,9 +165,8 @@ def _kernel(operation: ProgramOperation) -> str:
 
 
 def _matmul_n(operation: ProgramOperation) -> int:
-    flops = operation.duration_us * _US * _MATMUL_FLOPS_PER_S
-    # A matmul of n by n matrices has 2 n³ FLOPs.
-    return max(_LEAST_N, round(math.cbrt(flops / 2) / _LEAST_N) * _LEAST_N)
+    # Compared as ratios: 2 µs instead of 1 is as far off as 200 instead of 100.
+    return min(_MATMULS, key=lambda each: abs(math.log(each[1] / operation.duration_us)))[0]
 
 
 def _copied(program: MachineProgram, operation: ProgramOperation) -> int:

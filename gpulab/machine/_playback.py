@@ -1,6 +1,8 @@
 """Play a program on the machine: return each call and task with its times, and what is wrong."""
 
 import graphlib
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpulab.errors import VirtualGpuError
@@ -8,7 +10,8 @@ from gpulab.machine._program import MachineProgram
 from gpulab.machine._runner import MadeCall, Runner, TaskOfCall
 
 _US = 1e3
-_STUCK_NS = 20_000  # a deadlock never ends; the picture shows this much of it
+# A deadlock never ends. The picture shows this much of it, and at least half of the rest.
+_STUCK_NS = 20_000
 _ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "sleep": "compute"}
 
 
@@ -123,7 +126,7 @@ class Playback:
     remarks
         What is wrong or surprising.
     end_us
-        When everything that can finish was done.
+        End of the picture.
     stopwatch_us
         Time between the first and the last reading of the clock, divided by the repetitions; None
         if the program reads the clock less than twice.
@@ -151,6 +154,12 @@ class Playback:
     def is_stuck(self) -> bool:
         """Whether streams wait for one another forever."""
         return any(remark.kind == "deadlock" for remark in self.remarks)
+
+    @property
+    def done_us(self) -> float:
+        """When everything that can finish was done; ``end_us`` is later beside a deadlock."""
+        ran: list[PlayedCall | PlayedTask] = [*self.calls, *self.tasks]
+        return max((each.end_us for each in ran if not each.is_stuck), default=0.0)
 
     def has(self, kind: str) -> bool:
         """Return whether there is a remark of this kind."""
@@ -185,7 +194,8 @@ def play(program: MachineProgram) -> Playback:
             stuck_place = place
             break
     # What other streams can finish is played to its end, also beside a deadlock.
-    end_ns = runner.settle() + (_STUCK_NS if cycle else 0)
+    done_ns = runner.settle()
+    end_ns = done_ns + max(_STUCK_NS, done_ns // 2) if cycle else done_ns
     calls = [_call(call) for call in runner.calls]
     if stuck_place is not None:
         now_us = runner.machine.host.now_ns / _US
@@ -196,8 +206,8 @@ def play(program: MachineProgram) -> Playback:
     return Playback(
         program,
         tuple(calls),
-        tuple(_task(each, end_ns) for each in runner.tasks),
-        (*_deadlock(program, cycle), *_races(runner), *_remarks(program)),
+        (*_tasks(runner, done_ns, end_ns),),
+        (*_deadlock(program, cycle), *_races(runner), *_remarks(program, cycle)),
         end_ns / _US,
         None if cycle else _stopwatch_us(runner),
         None if cycle else _events_us(runner),
@@ -213,11 +223,22 @@ def _call(call: MadeCall) -> PlayedCall:
     return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
 
 
-def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
-    task = entry.task
-    # A task that never runs is drawn from the time when the GPU saw it to the end of the picture.
-    is_stuck = task.end_ns is None
-    start_ns = task.visible_ns if task.start_ns is None else task.start_ns
+def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:
+    """Yield the tasks; those of a stream that never run share the end of the picture."""
+    n_stuck = Counter(each.stream for each in runner.tasks if each.task.end_ns is None)
+    n_before: Counter[int] = Counter()
+    for entry in runner.tasks:
+        start_ns, ended_ns = entry.task.start_ns, entry.task.end_ns
+        if start_ns is None or ended_ns is None:
+            share_ns = (end_ns - done_ns) / n_stuck[entry.stream]
+            start = done_ns + n_before[entry.stream] * share_ns
+            n_before[entry.stream] += 1
+            yield _task(entry, start, start + share_ns)
+        else:
+            yield _task(entry, start_ns, max(start_ns, ended_ns))
+
+
+def _task(entry: TaskOfCall, start_ns: float, end_ns: float) -> PlayedTask:
     return PlayedTask(
         entry.place,
         entry.turn,
@@ -226,8 +247,8 @@ def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
         _ENGINES.get(entry.kind, ""),
         entry.called_ns / _US,
         start_ns / _US,
-        max(start_ns, end_ns if task.end_ns is None else task.end_ns) / _US,
-        is_stuck,
+        end_ns / _US,
+        is_stuck=entry.task.end_ns is None,
     )
 
 
@@ -323,7 +344,7 @@ def _races(runner: Runner) -> list[Remark]:
     return found
 
 
-def _remarks(program: MachineProgram) -> list[Remark]:
+def _remarks(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
     found = []
     if not program.work:
         text = "There is no kernel, copy or graph: nothing to time. Drop one in."
@@ -332,7 +353,8 @@ def _remarks(program: MachineProgram) -> list[Remark]:
     for place, operation in enumerate(program.operations):
         if operation.kind == "record":
             known.add(operation.event)
-        elif operation.kind == "wait" and operation.event not in known:
+        # The remark about a deadlock says the same of its own waits.
+        elif operation.kind == "wait" and operation.event not in known and place not in cycle:
             found.append(_unrecorded(program, place))
     used = {each.stream for each in program.operations if each.runs_on_stream}
     found += [

@@ -21,7 +21,7 @@ def operation_words(program: MachineProgram, place: int) -> str:
     operation = program.operations[place]
     where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"
     each = ", each" if operation.kind == "graph" else ","
-    long = f"{each} {_time(operation.duration_us)}" if operation.kind in TIMED_KINDS else ""
+    long = f"{each} {time_words(operation.duration_us)}" if operation.kind in TIMED_KINDS else ""
     return f"{place + 1}. {operation}{where}{long}"
 
 
@@ -39,19 +39,22 @@ def playback_words(playback: Playback) -> tuple[str, ...]:
     shown = [call for call in playback.calls if call.turn < _SHOWN_TURNS]
     for call in shown:
         turn = f" (repetition {call.turn + 1})" if program.repetitions > 1 else ""
-        line = f"{operation_words(program, call.place)}{turn}: called at {_time(call.start_us)}"
+        line = (
+            f"{operation_words(program, call.place)}{turn}: called at {time_words(call.start_us)}"
+        )
         if call.is_stuck:
             line += ", never comes back"
         elif call.waited_us:
             why = "for room in the launch queue" if call.for_room else "for the GPU"
-            line += f", waits {_time(call.waited_us)} {why}"
+            line += f", waits {time_words(call.waited_us)} {why}"
         tasks = [
             task for task in playback.tasks if (task.place, task.turn) == (call.place, call.turn)
         ]
         lines.append(line + _ran(tasks) + ".")
     if program.repetitions > _SHOWN_TURNS:
         lines.append(f"And so on, {program.repetitions:,} repetitions.")
-    lines.append(f"All is done at {_time(playback.end_us)}.")
+    what = "All that can finish" if playback.is_stuck else "All"
+    lines.append(f"{what} is done at {time_words(playback.done_us)}.")
     return (*lines, *(remark.text for remark in playback.remarks))
 
 
@@ -67,9 +70,8 @@ def reading_words(reading: MethodReading) -> str:
     if reading.value_us is None:
         return f"{reading.name}: no reading ({reading.reason})"
     verdict = "right" if reading.is_right else f"wrong: {reading.reason}"
-    return (
-        f"{reading.name}: {_time(reading.value_us)}, truth {_time(reading.truth_us)} ({verdict})"
-    )
+    read, truth = time_words(reading.value_us), time_words(reading.truth_us)
+    return f"{reading.name}: {read}, truth {truth} ({verdict})"
 
 
 def _ran(tasks: list[PlayedTask]) -> str:
@@ -78,12 +80,20 @@ def _ran(tasks: list[PlayedTask]) -> str:
     if any(task.is_stuck for task in tasks):
         return "; never runs"
     if tasks[0].kind == "record":
-        return f"; recorded at {_time(tasks[0].end_us)}"
+        return f"; recorded at {time_words(tasks[0].end_us)}"
     if tasks[0].kind == "wait":
-        return f"; lets the stream go on at {_time(tasks[0].end_us)}"
+        return f"; lets the stream go on at {time_words(tasks[0].end_us)}"
     # A graph has several kernels; the sentence gives the first start and the last end.
-    return f"; runs from {_time(tasks[0].start_us)} to {_time(tasks[-1].end_us)}"
+    return f"; runs from {time_words(tasks[0].start_us)} to {time_words(tasks[-1].end_us)}"
 
 
-def _time(time_us: float) -> str:
-    return format_time(time_us * _MICRO)
+def time_words(time_us: float) -> str:
+    """Return a time of the machine as text with its unit.
+
+    Examples
+    --------
+    >>> time_words(7.85), time_words(0.0)
+    ('7.85 µs', '0')
+    """
+    # Not "0.00 s": the first call begins there, and every learner reads it.
+    return format_time(time_us * _MICRO) if time_us else "0"

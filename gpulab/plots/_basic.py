@@ -28,7 +28,7 @@ from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, TEXT, Requirement
-from gpulab.units import counted, format_estimate, format_time
+from gpulab.units import counted, format_estimate, format_ratio, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def _methods_words(record: object) -> Words:
     ]
     least, most = (pick(item.median_s for item in items) for pick in (min, max))
     if 0 < least < most:
-        medians.append(f"The largest is {most / least:.3g} times the smallest.")
+        medians.append(f"The largest is {format_ratio(most / least)} times the smallest.")
     height_in = _ROWS_MARGIN_IN + _ROW_IN * len(items)
     return Words("Median time per call", "\n".join(medians), height_in)
 
@@ -115,7 +115,7 @@ def _guesses_words(record: object) -> Words:
     return Words(
         "Predicted and measured",
         f"{n_near} of {len(ratios)} readings lie within a factor of 2. The farthest is "
-        f"{farthest:.3g} times its prediction.",
+        f"{format_ratio(farthest)} times its prediction.",
     )
 
 

@@ -1,5 +1,6 @@
 """Draw a roofline: one roof with a band for all kinds of evidence, and points below it."""
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -9,8 +10,6 @@ from gpulab.errors import InvalidOptionError
 from gpulab.figures import (
     INK,
     MUTED,
-    PAPER,
-    SLOPE_LABEL,
     check_axes,
     finish,
     legend_below,
@@ -18,10 +17,10 @@ from gpulab.figures import (
     look_of,
     looks,
     marks,
+    name_line,
     name_point,
-    name_roof,
+    name_slope,
     need,
-    slope_transform,
     source_of,
 )
 from gpulab.foreign_text import one_line
@@ -29,7 +28,7 @@ from gpulab.gpus import MEASURED, Roof
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
-from gpulab.units import format_bytes, format_rate, format_time
+from gpulab.units import format_bytes, format_rate, format_ratio, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,17 +41,12 @@ Numbers: TypeAlias = NDArray[np.float64]
 
 _TERA = 1e12
 _NEAR = 0.25  # difference of logarithms: points so near share one label
-_HEADROOM = 2.5  # factor above the highest roof, for its name
+_HEADROOM = 1.5  # factor above what is highest
 _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
 _GAPS_ROW_IN = 0.2  # so that all 29 operations are seen at once
 _ROW_SHARE = 0.18  # of a row, from its middle to each model
-# Names of roofs: no other roof crosses them, and points are drawn over them.
-_ON_PAPER: Any = {
-    "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
-    "zorder": 1.9,
-}
 
 
 def _chart_words(record: Chart, **_: object) -> Words:
@@ -62,12 +56,13 @@ def _chart_words(record: Chart, **_: object) -> Words:
         raise InvalidOptionError(_NO_FLOPS)
     over = (table["measured_s"] / table["refined_s"]).sort_values()
     near, far = (table.loc[over.index[place]] for place in (0, -1))
+    reached = table["flops_per_s"] / _TERA
     return Words(
         "Reached and possible",
         f"{len(table)} points of {table['workload'].nunique()} operations, from "
-        f"{table['flops_per_s'].min() / _TERA:.3g} to {table['flops_per_s'].max() / _TERA:.3g} "
-        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {over.iloc[0]:.3g} times the "
-        f"predicted time; farthest: {_point(far)}, {over.iloc[-1]:.3g} times.",
+        f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
+        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
+        f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.",
         5.6,
     )
 
@@ -80,9 +75,9 @@ def _gaps_words(record: "pd.DataFrame") -> Words:
     need(record, ("workload", "plain_ratio", "refined_ratio"))
     rows = record["workload"].nunique()
     said = [
-        f"{model} prediction: {record[f'{model}_ratio'].min():.3g} to "
-        f"{record[f'{model}_ratio'].max():.3g} times, median "
-        f"{record[f'{model}_ratio'].median():.3g}"
+        f"{model} prediction: {format_ratio(record[f'{model}_ratio'].min())} to "
+        f"{format_ratio(record[f'{model}_ratio'].max())} times, median "
+        f"{format_ratio(record[f'{model}_ratio'].median())}"
         for model in _MODELS
     ]
     height_in = 1.6 + _GAPS_ROW_IN * rows
@@ -124,8 +119,8 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     if table.empty:
         raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
-    # Before anything is drawn: labels are rotated along slopes, which depend on the limits.
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table))
+    # Before anything is drawn: names at lines depend on the limits.
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table, ends[1]))
     _draw_roofs(ax, record, ends)
     measured = record.ceilings.measured
     if measured is not None:
@@ -141,12 +136,12 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     return finish(ax, "Roofline chart", x_label, y_label, legend=False)
 
 
-def _heights(record: Chart, table: "pd.DataFrame") -> tuple[float, float]:
-    """Return limits of the y axis that include all points and the name of the highest roof."""
+def _heights(record: Chart, table: "pd.DataFrame", last: float) -> tuple[float, float]:
+    """Return limits of the y axis that include all points, and the roofs at the right end."""
     predicted = table["flops"] / table["refined_s"]
     reached = table["flops_per_s"].fillna(predicted)
-    peaks = [roof.peak(name) for roof, name in _known(record)]
-    low, high = min(reached.min(), predicted.min()), max(reached.max(), predicted.max(), *peaks, 0)
+    roofs = [roof.attainable(last, name) for roof, name in _known(record)]
+    low, high = min(reached.min(), predicted.min()), max(reached.max(), predicted.max(), *roofs, 0)
     return low / 2 / _TERA, _HEADROOM * high / _TERA
 
 
@@ -177,12 +172,15 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
         low, high = heights.min(axis=0), heights.max(axis=0)
         label = f"roofs: {', '.join(bases)}" if place == 0 else None
         ax.fill_between(x, low, high, color=MUTED, alpha=0.3, linewidth=0)
-        ax.plot(x, high, color=INK, linewidth=1.8, label=label)
-        name_roof(ax, f"{name}, {_range(*_peaks(known, name), 'FLOP')}", (ends[1], high[-1]))
-    if names:
-        rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
-        text = f"memory, {_range(min(rates), max(rates), 'B')}"
-        _name_slope(ax, text, min(rates), ends, is_below=True)
+        (line,) = ax.plot(x, high, color=INK, linewidth=1.8, label=label)
+        peaks = _peaks(known, name)
+        # A roof whose flat part is outside the picture is no limit of these points.
+        if math.isclose(high[-1], peaks[1] / _TERA):
+            text = f"{one_line(name)}\n{_teraflops(*peaks)}"
+            name_line(ax, line, text, weight="normal")
+        if place == 0:
+            rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
+            name_slope(ax, line, f"memory, {_bandwidth(min(rates), max(rates))}")
 
 
 def _peaks(known: list[tuple[Roof, str]], name: str) -> tuple[float, float]:
@@ -190,12 +188,17 @@ def _peaks(known: list[tuple[Roof, str]], name: str) -> tuple[float, float]:
     return min(peaks), max(peaks)
 
 
-def _range(low: float, high: float, unit: str) -> str:
-    """Return a rate as text, or the range from ``low`` to ``high``."""
-    most = format_rate(high, unit)
-    least = format_rate(low, unit)
-    (number, its_unit), (_, unit_of_most) = least.split(), most.split()
-    return most if least == most else f"{number if its_unit == unit_of_most else least} to {most}"
+def _teraflops(low: float, high: float) -> str:
+    """Return a rate in the unit of the axis, or the range from ``low`` to ``high``."""
+    least, most = (format_ratio(rate / _TERA) for rate in (low, high))
+    return f"{most} TFLOP/s" if least == most else f"{least} to {most} TFLOP/s"
+
+
+def _bandwidth(low: float, high: float) -> str:
+    """Return a bandwidth as text, or the range from ``low`` to ``high``."""
+    least, most = (format_rate(rate, "B") for rate in (low, high))
+    (number, unit), (_, unit_of_most) = least.split(), most.split()
+    return most if least == most else f"{number if unit == unit_of_most else least} to {most}"
 
 
 def _basis(roof: Roof, source: str) -> str:
@@ -217,34 +220,8 @@ def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: N
         slopes.append((text, least_bytes / roof.floor_s))
     for label, bytes_per_s in slopes:
         x = np.array([ends[0], min(ends[1], highest / bytes_per_s)])
-        ax.plot(x, x * bytes_per_s / _TERA, color=MUTED, linestyle=":", gid=label)
-        _name_slope(ax, label, bytes_per_s, x)
-
-
-def _name_slope(
-    ax: "Axes", text: str, bytes_per_s: float, ends: Numbers, *, is_below: bool = False
-) -> None:
-    """Write a label along the visible part of a slope."""
-    low, high = ax.get_ylim()
-    inside = np.clip(np.array([low, high]) * _TERA / bytes_per_s, *ends)
-    # At 8 % of the visible part, on logarithmic axes.
-    start = float(inside[0] ** 0.92 * inside[1] ** 0.08)
-    # Turned with the line whatever the limits become: an explorer changes them afterwards.
-    ax.text(
-        start,
-        start * bytes_per_s / _TERA,
-        text,
-        transform=slope_transform(ax, is_below=is_below),
-        fontsize="small",
-        color=MUTED,
-        # The slope in data units; transform_rotates_text makes it an angle on the page.
-        rotation=float(np.degrees(np.arctan(bytes_per_s / _TERA))),
-        rotation_mode="anchor",
-        transform_rotates_text=True,
-        gid=SLOPE_LABEL,
-        va="top" if is_below else "bottom",
-        **_ON_PAPER,
-    )
+        (line,) = ax.plot(x, x * bytes_per_s / _TERA, color=MUTED, linestyle=":")
+        name_slope(ax, line, label)
 
 
 def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:

@@ -58,8 +58,9 @@ class Chart:
 
     @property
     def source(self) -> str:
-        """Where the points come from."""
-        return self.ceilings.source
+        """Where the points come from; empty if there are only predictions."""
+        known = set(self.table["source"]) - {""}
+        return str(known.pop()) if len(known) == 1 else self.ceilings.source
 
     @property
     def device_name(self) -> str:

@@ -14,14 +14,15 @@
 
 const STYLE = `${LOOK}
 .gpulab-machine { padding: 4px 2px 8px; container-type: inline-size; --gm-on-copy: light-dark(var(--gpulab-ink), var(--gpulab-paper)); --gpulab-sleep: var(--gpulab-muted); }
-.gpulab-machine .row { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: center; margin: 4px 0; }
-.gpulab-machine .row .push { margin-left: auto; }
+.gpulab-machine .gm-row { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: center; margin: 4px 0; }
+.gpulab-machine .gm-row .push { margin-left: auto; }
 .gpulab-machine button, .gpulab-machine select { padding: 0 9px; margin: 0; }
 .gpulab-machine input[type=number], .gpulab-machine input[type=text] { font: inherit; min-height: 26px; padding: 0 9px; min-width: 0;
   color: var(--gpulab-ink); background: var(--gpulab-paper); border: 1px solid var(--gpulab-muted); border-radius: 4px; }
+.gpulab-machine [aria-invalid] { outline: 2px dashed var(--gpulab-ink); outline-offset: 1px; }
 .gpulab-machine button:disabled { opacity: .5; cursor: default; }
-.gpulab-machine .palette { column-gap: 4px; }
-.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 6px; font-size: 13px; }
+.gpulab-machine .palette { column-gap: 3px; }
+.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 4px; align-items: center; padding: 0 5px; font-size: 13px; }
 .gpulab-machine .palette i { width: 10px; height: 10px; border-radius: 2px; display: inline-block; }
 .gpulab-machine .stage { border: 1px solid var(--gpulab-muted); border-radius: 4px; position: relative; touch-action: pan-y; }
 .gpulab-machine svg.chart { display: block; width: 100%; user-select: none; }
@@ -32,15 +33,16 @@ const STYLE = `${LOOK}
 .gpulab-machine svg .lane.over { fill: var(--gpulab-muted); opacity: .3; }
 .gpulab-machine svg .task { cursor: grab; }
 .gpulab-machine svg rect.body { stroke: var(--gpulab-paper); stroke-width: 1; }
+.gpulab-machine svg rect.body.narrow { stroke: none; }
 .gpulab-machine svg .end { cursor: ew-resize; fill: transparent; }
 .gpulab-machine svg .chosen .dial { stroke-width: 3.5; }
 .gpulab-machine svg .chosen rect.body, .gpulab-machine svg .chosen path.body { stroke: var(--gpulab-ink); stroke-width: 3; }
-.gpulab-machine svg .race { fill: none; stroke: var(--gpulab-ink); stroke-width: 2; stroke-dasharray: 5 3; }
+.gpulab-machine svg .doubt { fill: none; stroke: var(--gpulab-ink); stroke-width: 2; stroke-dasharray: 5 3; }
 .gpulab-machine svg .link { fill: none; stroke: var(--gpulab-launch); stroke-width: 1; opacity: .6; }
 .gpulab-machine svg .link.strong { opacity: 1; stroke-width: 2; }
 .gpulab-machine svg .order { fill: none; stroke: var(--gpulab-event); stroke-width: 1.6; stroke-dasharray: 5 3; }
 .gpulab-machine svg .ghost { opacity: .6; pointer-events: none; }
-.gpulab-machine .below { display: grid; grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); gap: 8px 26px; margin-top: 8px; }
+.gpulab-machine .below { display: grid; grid-template-columns: minmax(0, 1.5fr) minmax(0, 1fr); gap: 8px 26px; margin-top: 8px; }
 .gpulab-machine.gpulab-presents .below { grid-template-columns: minmax(0, 1fr); }
 @container (max-width: 720px) { .gpulab-machine .below { grid-template-columns: minmax(0, 1fr); } }
 .gpulab-machine .title { font-size: 1em; font-weight: 600; margin: 2px 0 4px; }
@@ -65,7 +67,7 @@ const STYLE = `${LOOK}
 .gpulab-machine .remarks li.race, .gpulab-machine .remarks li.deadlock { border-color: var(--gpulab-ink); font-weight: 600; }
 .gpulab-machine .goal { border: 1px solid var(--gpulab-muted); border-radius: 4px; padding: 6px 10px; margin: 4px 0; }
 .gpulab-machine .goal.solved { border: 3px double var(--gpulab-ink); }
-.gpulab-machine .told { min-height: 1.45em; margin: 4px 0; }
+.gpulab-machine .told { min-height: 1.45em; margin: 0; }
 .gpulab-machine .quiet { color: var(--gpulab-muted); }
 .gpulab-machine details { margin: 4px 0; }
 .gpulab-machine pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; max-height: 320px; overflow: auto; margin: 4px 0; color: inherit; background: none; }
@@ -102,7 +104,7 @@ const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
 const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
 const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
 const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4, TYPE_PX = 14;
-const ZOOM = 1.6, MOST_LINKS = 24;
+const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000, MOST_STEPS = 4;
 // The role whose colour a kind of task has, and the colour of the text on it.
 const ROLE = { "copy in": "copy", "copy out": "copy", record: "event" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -134,7 +136,17 @@ function time(us) {
   return `${Number(value.toPrecision(3))} ${unit}`;
 }
 
+// These set a text or an attribute only if it differs, because the browser lays out again what is set.
+function set(element, name, value) { if (element.getAttribute(name) !== value) element.setAttribute(name, value); }
+
+function say(element, text) { if (element.textContent !== text) element.textContent = text; }
+
+function times(n, words) { return n > 1 ? `${n.toLocaleString("en")} × ${words}` : words; }
+
 function fillOf(kind) { return `var(--gpulab-${ROLE[kind] ?? kind})`; }
+
+// A border of paper separates neighbours, but would hide most of a bar of few pixels.
+function bodyOf(width) { return width < THIN_PX ? "body narrow" : "body"; }
 
 function inkOn(kind) { return ROLE[kind] === "copy" ? "var(--gm-on-copy)" : "var(--gpulab-paper)"; }
 
@@ -188,8 +200,9 @@ class Chart {
     this.hatching = `gm-hatch-${nCharts}`; // An own id for each picture: a pattern that is found in a hidden picture draws nothing.
     this.defs = drawn("defs", {}, drawn("pattern", { id: this.hatching, width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
       drawn("rect", { width: 7, height: 7, style: "fill: var(--gpulab-wait)", "fill-opacity": 0.35 }), drawn("rect", { width: 3, height: 7, style: "fill: var(--gpulab-wait)" })));
+    this.ground = drawn("g");
     this.layer = drawn("g");
-    this.svg.append(this.defs, this.layer);
+    this.svg.append(this.defs, this.ground, this.layer);
   }
 
   take(view) {
@@ -204,7 +217,7 @@ class Chart {
     this.lanes = lanes;
     this.height = top + 4;
     this.scale.fit(view.end);
-    this.racing = new Set(view.remarks.filter(each => each.kind === "race").flatMap(each => each.places));
+    this.doubted = new Set(view.remarks.flatMap(each => each.places));
   }
 
   lane(kind, name) { return this.lanes.find(lane => lane.kind === kind && (name === undefined || lane.number === name || lane.name === name)); }
@@ -213,14 +226,10 @@ class Chart {
 
   draw(chosen) {
     const { svg, scale, view } = this;
-    svg.setAttribute("viewBox", `0 0 ${scale.width} ${this.height}`);
-    svg.setAttribute("height", this.height * scale.zoomed);
+    set(svg, "viewBox", `0 0 ${scale.width} ${this.height}`);
+    set(svg, "height", `${this.height * scale.zoomed}`);
+    this.drawLanes();
     const parts = [];
-    for (const lane of this.lanes) {
-      parts.push(drawn("rect", { class: `lane ${lane.kind}`, x: 0, y: lane.top, width: scale.width, height: lane.height, "data-lane": lane.name }),
-        drawn("path", { class: "grid", d: `M0 ${lane.top}H${scale.width}` }),
-        label(8, lane.top + lane.height / 2 + 4.5, lane.name));
-    }
     for (const us of scale.ticks()) {
       const x = scale.x(us);
       parts.push(drawn("path", { class: "grid", d: `M${x} ${AXIS}V${this.height}` }), label(x, 16, time(us), "middle"));
@@ -234,6 +243,21 @@ class Chart {
     svg.setAttribute("aria-label", `The machine, ${view.operations.length} operations. ${shown.slice(0, 600)}`);
   }
 
+  // Draws the lanes anew only if they have changed: texts are the slowest part of a picture.
+  drawLanes() {
+    const { scale, view } = this;
+    for (const lane of this.lanes) lane.isIdle = lane.kind === "stream" && !view.tasks.some(task => task[3] === lane.number);
+    const key = JSON.stringify([scale.width, this.lanes]);
+    if (key === this.laneKey) return;
+    this.laneKey = key;
+    this.ground.replaceChildren(...this.lanes.flatMap(lane => [
+      drawn("rect", { class: `lane ${lane.kind}`, x: 0, y: lane.top, width: scale.width, height: lane.height, "data-lane": lane.name }),
+      drawn("path", { class: "grid", d: `M0 ${lane.top}H${scale.width}` }),
+      label(8, lane.top + lane.height / 2 + 4.5, lane.name),
+      ...(lane.isIdle ? [label(LEFT + 8, lane.top + lane.height / 2 + 4.5, "no work")] : []),
+    ]));
+  }
+
   // Draws neighbours that are narrower than a pixel as one bar. Otherwise a loop of 1,000 launches
   // would need thousands of elements in each frame. A bar of more than 400 pixels is not extended.
   merged(items, start, end, same) {
@@ -242,25 +266,25 @@ class Chart {
       const [x, right] = [this.scale.x(start(item)), this.scale.x(end(item))];
       if (right < LEFT - 40 || x > this.scale.width + 40) continue;
       const last = found.at(-1);
-      if (last && right - x < 1.2 && x - last.right < 1 && last.right - last.x < 400 && same(last.item, item)) last.right = Math.max(last.right, right);
-      else found.push({ item, x, right });
+      if (last && right - x < 1.2 && x - last.right < 1 && last.right - last.x < 400 && same(last.item, item)) Object.assign(last, { right: Math.max(last.right, right), n: last.n + 1 });
+      else found.push({ item, x, right, n: 1 });
     }
     return found;
   }
 
   calls(chosen) {
     const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
-    const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
-    return bars.map(({ item: [place, turn, , end, waited, room, stuck], x, right }) => {
+    const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0] && !one[4] === !other[4]);
+    return bars.map(({ item: [place, turn, , end, waited, room, stuck], x, right, n }) => {
       const width = Math.max(2, right - x), { kind } = view.operations[place];
       const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
-      group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${fillOf("host")}` }));
+      group.append(drawn("rect", { class: bodyOf(width), x, y: top, width, height: BAR, rx: 2, style: `fill: ${fillOf("host")}` }));
       if (waited || stuck) {
         const from = stuck ? x : this.scale.x(end - waited);
         group.append(drawn("rect", { x: from, y: top, width: Math.max(1, right - from), height: BAR, style: `fill: url(#${this.hatching}); stroke: ${fillOf("wait")}` }));
       }
       if (kind === "clock") group.append(...clock(x, top));
-      const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind;
+      const words = times(n, stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind);
       const from = waited && !stuck ? Math.max(x, this.scale.x(end - waited)) : x;
       if (right - from > words.length * LETTER_PX + 8) group.append(...plate(Math.max(from, LEFT), top, words, waited || stuck ? "wait" : "host", Boolean(waited || stuck)));
       group.append(drawn("title", {}, view.operations[place].text));
@@ -281,7 +305,7 @@ class Chart {
     return found.filter(Boolean);
   }
 
-  task(lane, { item: [place, turn, kind, , , , start, end, stuck], x, right }, chosen) {
+  task(lane, { item: [place, turn, kind, , , , start, end, stuck], x, right, n }, chosen) {
     const { view } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
     const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
     group.append(drawn("title", {}, `${operation.text}\n${stuck ? "can never run" : `${time(start)} to ${time(end)}`}`));
@@ -290,13 +314,14 @@ class Chart {
       const shape = kind === "record" ? `M${x} ${y}V${top - 4}l11 5l-11 5` : `M${x - 6} ${top}h12l-12 ${BAR}h12z`;
       group.append(drawn("path", { class: "body", d: shape, style: `fill: ${fillOf(kind)}; stroke-width: 1.5`, stroke: "currentColor" }), drawn("rect", { x: x - 8, y: top - 4, width: 18, height: BAR + 6, fill: "transparent" }));
       if (operation.event.length < 6) group.append(label(x + 8, y, operation.event));
+      if (this.doubted.has(place)) group.append(frame(x - 6, top, 12));
       return group;
     }
     const width = Math.max(2, right - x);
-    group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${stuck ? `url(#${this.hatching})` : fillOf(kind)}` }));
-    if (this.racing.has(place)) group.append(drawn("rect", { class: "race", x: x - 3, y: top - 3, width: width + 6, height: BAR + 6, rx: 3 }));
+    group.append(drawn("rect", { class: bodyOf(width), x, y: top, width, height: BAR, rx: 2, style: `fill: ${stuck ? `url(#${this.hatching})` : fillOf(kind)}` }));
+    if (this.doubted.has(place)) group.append(frame(x, top, width));
     if (kind === "copy in" || kind === "copy out") group.append(drawn("path", { d: operation.is_pinned ? `M${x} ${top + BAR - 3}h${width}` : `M${x} ${top + 2}h${width}M${x} ${top + BAR - 3}h${width}`, style: `stroke: ${inkOn(kind)}`, "stroke-width": 2, "stroke-dasharray": operation.is_pinned ? "none" : "3 3", "pointer-events": "none" }));
-    const words = this.name(operation, kind, stuck, width);
+    const words = this.name(operation, kind, stuck, width, n);
     if (words) group.append(...plate(Math.max(x, LEFT), top, words, kind, Boolean(stuck)));
     if (TIMED.includes(operation.kind) && !stuck) {
       const wide = Math.min(END_PX, width / 2);
@@ -305,12 +330,12 @@ class Chart {
     return group;
   }
 
-  name(operation, kind, stuck, width) {
+  name(operation, kind, stuck, width, n) {
     const names = stuck ? [`${kind}: stuck`, "stuck"]
       : kind === "kernel" ? [`kernel ${operation.buffer}  ${time(operation.duration_us)}`, `kernel ${operation.buffer}`, operation.buffer]
       : kind === "sleep" ? [`sleep  ${time(operation.duration_us)}`, "sleep"]
       : [`${kind} ${operation.buffer}, ${operation.is_pinned ? "pinned" : "pageable"}  ${time(operation.duration_us)}`, `${kind} ${operation.buffer}`, operation.buffer];
-    return names.find(words => words.length * LETTER_PX + 8 < width);
+    return names.map(words => times(n, words)).find(words => words.length * LETTER_PX + 8 < width);
   }
 
   thin(lane, { item: [, , kind, , , , , , stuck], x, right }) {
@@ -356,6 +381,11 @@ function label(x, y, text, anchor = "start") {
   return drawn("text", { x, y, "text-anchor": anchor, "pointer-events": "none" }, text);
 }
 
+// Returns a frame around an operation that a remark is about.
+function frame(x, top, width) {
+  return drawn("rect", { class: "doubt", x: x - 3, y: top - 3, width: width + 6, height: BAR + 6, rx: 3 });
+}
+
 // Returns a stopwatch on a line: a reading of the clock takes almost no time, so it has no bar.
 function clock(x, top) {
   const look = { fill: "none", stroke: "currentColor", "stroke-width": 1.8 };
@@ -388,24 +418,23 @@ class Side {
     this.code = tag("pre", { tabindex: "0" });
     this.link = tag("pre", { tabindex: "0" });
     this.slides = {};
+    this.filled = [];
     this.slide("launch_us", "Launch of a kernel", { min: 1, max: 50, step: 0.5 }, value => value, value => `${value} µs`);
     this.slide("queue_depth", "Launch queue", { min: 0, max: DEPTHS.length - 1, step: 1 }, index => DEPTHS[index], value => `${value}`, DEPTHS);
     this.slide("repetitions", "Repetitions n", { min: 0, max: TURNS.length - 1, step: 1 }, index => TURNS[index], value => `${value}`, TURNS);
-    const copy = tag("button", { type: "button" }, "Copy the code");
-    copy.addEventListener("click", () => navigator.clipboard?.writeText(this.view.code));
     this.element = tag("div", {}, this.goal,
       tag("div", { class: "below" }, tag("div", {}, this.truth, this.readings, this.remarks),
         tag("div", { class: "gpulab-controls" }, this.heading, this.fields, this.problem, tag("p", { class: "title" }, "Host"), this.sliders)),
-      tag("div", { class: "gpulab-controls" }, details("As PyTorch code", tag("div", { class: "row" }, copy), this.code),
+      tag("div", { class: "gpulab-controls" }, details("As PyTorch code", tag("div", { class: "gm-row" }, copier("Copy the code", this.code)), this.code),
       details("In words", this.words),
-      details("Link: one line that puts this program on a machine", this.link),
+      details("Link: one line that puts this program on a machine", tag("div", { class: "gm-row" }, copier("Copy the line", this.link)), this.link),
       details("Keys, once the picture has the focus", tag("ul", {}, ...KEYS.map(([key, text]) => tag("li", {}, tag("b", {}, key), ` ${text}`))))));
     for (const each of [this.words, this.code, this.link]) each.closest("details").addEventListener("toggle", () => this.showTexts());
   }
 
   slide(field, text, range, read, write, known) {
     const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
-    const input = tag("input", { type: "range", id, ...range }), shown = tag("output", { for: id });
+    const input = tag("input", { type: "range", id, "data-field": field, ...range }), shown = tag("output", { for: id });
     const turn = value => (known ? nearest(known, value) : value);
     input.addEventListener("input", () => {
       shown.textContent = write(read(Number(input.value)));
@@ -426,8 +455,8 @@ class Side {
     this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
     this.slides[field] = value => {
       if (this.machine.isBusy || this.machine.next) return; // an older answer must not move the slider back
-      input.value = turn(value);
-      shown.textContent = write(value);
+      if (Number(input.value) !== turn(value)) input.value = turn(value);
+      say(shown, write(value));
       input.setAttribute("aria-valuetext", shown.textContent);
     };
   }
@@ -436,13 +465,25 @@ class Side {
     this.view = view;
     for (const field of Object.keys(this.slides)) this.slides[field](view[field]);
     this.showReadings();
-    this.remarks.replaceChildren(...view.remarks.map(each => tag("li", { class: each.kind }, each.text)));
+    const remarks = JSON.stringify(view.remarks);
+    if (remarks !== this.remarked) this.remarks.replaceChildren(...view.remarks.map(each => tag("li", { class: each.kind }, each.text)));
+    this.remarked = remarks;
     this.showTexts();
     this.showGoal();
     this.showFields();
-    this.problem.hidden = !view.problem.text;
-    this.problem.textContent = view.problem.text || "";
+    this.showProblem(view.problem);
   }
+
+  showProblem({ text, field }) {
+    this.problem.hidden = !text;
+    say(this.problem, text || "");
+    for (const input of this.element.querySelectorAll("[data-field]")) {
+      if (text && input.dataset.field === field) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+  }
+
+  forget() { this.showProblem(this.view.problem = {}); }
 
   // Fills only texts whose box is open: a drag must not wait for texts that nobody sees.
   showTexts() {
@@ -456,26 +497,38 @@ class Side {
 
   showReadings() {
     const { readings } = this.view;
-    this.truth.textContent = readings.length ? `What each method reads; the truth is ${readings[0].truth_shown}` : "No readings";
-    if (!readings.length) { this.readings.replaceChildren(); return; }
+    say(this.truth, readings.length ? `What each method reads; the truth is ${readings[0].truth_shown}` : "No readings");
+    if (!readings.length) { this.nameReadings([]); return; }
     const { truth } = readings[0];
     // A bar ends at three times the truth; otherwise one far reading would make all others too
     // short.
     const most = Math.min(Math.max(truth, ...readings.map(each => each.value || 0)), 3 * truth) * 1.02;
-    this.readings.replaceChildren(...readings.map(each => {
-      const track = tag("span", { class: "track", "aria-hidden": "true" }), bar = tag("b"), line = tag("u");
+    this.nameReadings(readings.map(each => each.name));
+    readings.forEach((each, number) => {
+      const { bar, line, shown, why } = this.rows[number];
+      bar.hidden = each.value === null;
       bar.style.width = `${100 * Math.min(1, (each.value || 0) / most)}%`;
       bar.className = `${each.right ? "" : "wrong"} ${(each.value || 0) > most ? "beyond" : ""}`;
       line.style.left = `${100 * truth / most}%`;
-      if (each.value !== null) track.append(bar);
-      track.append(line);
-      return tag("li", { "data-name": each.name }, tag("span", { class: each.name.startsWith("your") ? "own" : "" }, each.name), track,
-        tag("span", { class: "number" }, each.shown), tag("span", { class: "why" }, each.right ? "✓ right" : `✗ ${each.reason}`));
-    }));
+      say(shown, each.shown);
+      say(why, each.right ? "✓ right" : `✗ ${each.reason}`);
+    });
+  }
+
+  // Makes a row for each method; rows of the same methods stay, which is faster than new ones.
+  nameReadings(names) {
+    const key = names.join();
+    if (key === this.names) return;
+    this.names = key;
+    this.rows = names.map(name => ({ name, bar: tag("b"), line: tag("u"), shown: tag("span", { class: "number" }), why: tag("span", { class: "why" }) }));
+    this.readings.replaceChildren(...this.rows.map(({ name, bar, line, shown, why }) => tag("li", { "data-name": name },
+      tag("span", { class: name.startsWith("your") ? "own" : "" }, name), tag("span", { class: "track", "aria-hidden": "true" }, bar, line), shown, why)));
   }
 
   showGoal() {
-    const { goal, said, tried } = this.view;
+    const { goal, said, tried } = this.view, key = JSON.stringify([goal, said, tried]);
+    if (key === this.goalKey) return; // also for screen readers, which would say it again
+    this.goalKey = key;
     this.goal.hidden = !goal;
     this.goal.classList.toggle("solved", Boolean(goal) && !said);
     const log = tag("ol", {}, ...tried.map(text => tag("li", {}, text || "Solved.")));
@@ -489,20 +542,39 @@ class Side {
     if (key === this.key && !view.problem.text) return;
     if (view.problem.text && this.fields.contains(document.activeElement)) return; // keep what was typed, beside the message about it
     this.key = key;
+    say(this.heading, operation ? `Operation ${operation.text}` : "Choose an operation, or drop one in");
+    const form = JSON.stringify([operation?.kind, view.n_streams, operation?.kind === "wait" && this.events(operation)]);
+    if (form !== this.form) this.makeFields(form, operation);
+    for (const [input, value] of this.filled) if (input.value !== value(operation)) input.value = value(operation);
+  }
+
+  // Makes the fields of a kind of operation. They stay while others of the kind are chosen, because
+  // new fields are slow.
+  makeFields(form, operation) {
     const active = this.fields.contains(document.activeElement) ? document.activeElement.dataset.field : null;
-    this.heading.textContent = operation ? `Operation ${operation.text}` : "Choose an operation, or drop one in";
-    this.fields.replaceChildren(...(operation ? this.inputs(place, operation) : []));
+    this.form = form;
+    this.filled = [];
+    this.fields.replaceChildren(...(operation ? this.inputs(operation) : []));
     if (active) this.fields.querySelector(`[data-field="${active}"]`)?.focus();
   }
 
-  inputs(place, operation) {
-    const { machine, view, key } = this, found = [];
-    const add = (text, input, field, read) => {
+  events(operation) {
+    return [...new Set([operation.event, ...this.view.operations.filter(each => each.kind === "record").map(each => each.event)])];
+  }
+
+  inputs(operation) {
+    const { machine, view, form } = this, found = [];
+    const add = (text, input, field, read, value = each => String(each[field])) => {
       const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
       input.id = id;
       input.dataset.field = field;
       // A field that is removed while it has the focus reports a change, for a program that is gone.
-      const send = () => this.key === key && machine.ask({ do: "set", place, field, value: read(input) });
+      const send = () => {
+        if (this.form !== form) return;
+        const value = read(input);
+        if (value === machine.view.operations[machine.chosen][field]) this.forget();
+        else machine.ask({ do: "set", place: machine.chosen, field, value });
+      };
       input.addEventListener("change", send);
       input.addEventListener("keydown", event => {
         if (event.key !== "Enter") return;
@@ -510,24 +582,22 @@ class Side {
         event.stopPropagation();
         send();
       });
+      this.filled.push([input, value]);
       found.push(tag("label", { for: id }, text), input);
     };
     const { kind } = operation;
-    if (TIMED.includes(kind)) add(kind === "graph" ? "Each kernel, µs" : "Length, µs", tag("input", { type: "number", step: "any", value: operation.duration_us }), "duration_us", input => Number(input.value));
-    if (kind === "graph") add("Kernels", tag("input", { type: "number", value: operation.n_kernels }), "n_kernels", input => Number(input.value));
+    if (TIMED.includes(kind)) add(kind === "graph" ? "Each kernel, µs" : "Length, µs", tag("input", { type: "number", step: "any" }), "duration_us", numberIn);
+    if (kind === "graph") add("Kernels", tag("input", { type: "number" }), "n_kernels", numberIn);
     if (!ON_HOST.includes(kind)) {
       const streams = Math.min(view.n_streams + 1, view.limits.streams);
-      add("Stream", choice([...Array(streams).keys()].map(String), String(operation.stream)), "stream", input => Number(input.value));
+      add("Stream", choice([...Array(streams).keys()].map(String)), "stream", input => Number(input.value));
     }
-    if (["kernel", "copy in", "copy out", "graph"].includes(kind)) add("Buffer", choice(view.buffers, operation.buffer), "buffer", input => input.value);
-    if (kind.startsWith("copy")) add("Host memory", choice(["pinned", "pageable"], operation.is_pinned ? "pinned" : "pageable"), "is_pinned", input => input.value === "pinned");
-    if (kind === "record") add("Event", tag("input", { type: "text", value: operation.event, size: 8 }), "event", input => input.value.trim());
-    if (kind === "wait") {
-      const events = [...new Set([operation.event, ...view.operations.filter(each => each.kind === "record").map(each => each.event)])];
-      add("Event", choice(events, operation.event), "event", input => input.value);
-    }
+    if (["kernel", "copy in", "copy out", "graph"].includes(kind)) add("Buffer", choice(view.buffers), "buffer", input => input.value);
+    if (kind.startsWith("copy")) add("Host memory", choice(["pinned", "pageable"]), "is_pinned", input => input.value === "pinned", each => (each.is_pinned ? "pinned" : "pageable"));
+    if (kind === "record") add("Event", tag("input", { type: "text", size: 8 }), "event", input => input.value.trim());
+    if (kind === "wait") add("Event", choice(this.events(operation)), "event", input => input.value);
     const buttons = [["Called earlier", () => machine.shift(-1)], ["Called later", () => machine.shift(1)], ["Remove", () => machine.remove()]];
-    found.push(tag("span", { class: "row wide" }, ...buttons.map(([text, action]) => {
+    found.push(tag("span", { class: "gm-row wide" }, ...buttons.map(([text, action]) => {
       const button = tag("button", { type: "button", "data-field": text }, text);
       button.addEventListener("click", action);
       return button;
@@ -536,15 +606,32 @@ class Side {
   }
 }
 
+// Returns a button that copies a text, and says so. A page that is not from this computer and without
+// https may not use the clipboard: then the text is selected, for the reader's own key.
+function copier(name, text) {
+  const button = tag("button", { type: "button", "aria-live": "polite" }, name);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = "Selected: press Ctrl + C";
+    }
+    setTimeout(() => { button.textContent = name; }, SAID_MS);
+  });
+  return button;
+}
+
 function nearest(known, value) {
   const distance = index => Math.abs(Math.log(known[index] / value));
   return known.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
 }
 
-function choice(options, chosen) {
-  const select = tag("select");
-  for (const option of options) select.append(tag("option", option === chosen ? { value: option, selected: "" } : { value: option }, option));
-  return select;
+function numberIn(input) { return input.value === "" ? null : Number(input.value); }
+
+function choice(options) {
+  return tag("select", {}, ...options.map(option => tag("option", { value: option }, option)));
 }
 
 function details(text, ...children) {
@@ -566,6 +653,11 @@ class Hand {
     this.svg.addEventListener("pointercancel", () => this.leave());
     this.svg.addEventListener("wheel", event => this.wheel(event), { passive: false });
     this.svg.addEventListener("keydown", event => this.press(event));
+    // Undo and redo work everywhere but in a field, where they are about its text.
+    machine.root.addEventListener("keydown", event => {
+      const isTyping = event.target.matches("input:not([type=range]), select");
+      if (!isTyping && (event.ctrlKey || event.metaKey)) this.press(event);
+    });
   }
 
   at(event) {
@@ -585,10 +677,12 @@ class Hand {
     machine.choose(place);
     const operation = machine.view.operations[place];
     this.place = place;
-    this.task = machine.view.tasks.find(task => task[0] === place && task[1] === turn);
+    const own = machine.view.tasks.filter(task => task[0] === place);
+    this.task = own.find(task => task[1] === turn);
     this.what = event.target.classList.contains("end") ? "end" : group.dataset.role === "task" || ON_HOST.includes(operation.kind) ? "body" : "none";
     if (this.what === "end") {
       this.duration = operation.duration_us;
+      this.shared = inARow(own, machine.scale.us(x));
       machine.newGesture();
       this.hadFit = machine.scale.fits;
       machine.scale.fits = false; // otherwise the scale would change under the pointer
@@ -613,10 +707,7 @@ class Hand {
 
   lengthen(by) {
     const { machine } = this, { scale, view } = machine;
-    const operation = view.operations[this.place];
-    // The field of a graph is the length of one of its kernels, but the bar shows all of them.
-    const graph = operation.kind === "graph" ? operation.n_kernels : 1;
-    const us = by * (scale.to - scale.from) / (scale.width - LEFT - RIGHT) / graph;
+    const us = by * (scale.to - scale.from) / (scale.width - LEFT - RIGHT) / this.shared;
     const wanted = Math.min(view.limits.longest, Math.max(view.limits.shortest, this.duration + us));
     const step = (scale.to - scale.from) / 900 > 1 ? 1 : 0.5;
     const value = Math.max(view.limits.shortest, Math.round(wanted / step) * step);
@@ -694,6 +785,16 @@ class Hand {
   }
 }
 
+// Returns how many tasks of an operation run one after the other up to the end that is nearest to a
+// time. If each becomes longer by a share of a drag, this end follows the pointer.
+function inARow(own, us) {
+  const tasks = own.toSorted((one, other) => one[6] - other[6]);
+  const nearest = tasks.reduce((best, task, index) => (Math.abs(task[7] - us) < Math.abs(tasks[best][7] - us) ? index : best), 0);
+  let first = nearest;
+  while (first > 0 && tasks[first][6] - tasks[first - 1][7] < GAP_US) first -= 1;
+  return nearest - first + 1;
+}
+
 // ---------------------------------------------------------------- all of it
 
 class Machine {
@@ -717,23 +818,23 @@ class Machine {
   }
 
   build(el) {
-    this.challenge = choice([], "");
+    this.challenge = choice([]);
     this.challenge.setAttribute("aria-label", "Challenge");
     this.challenge.addEventListener("change", () => this.ask({ do: "begin", name: this.challenge.value }));
     this.undo = this.button("Undo", () => this.ask({ do: "undo" }));
     this.redo = this.button("Redo", () => this.ask({ do: "redo" }));
     const reset = this.button("Reset", () => this.ask({ do: "reset" }));
     const zooms = [this.button("−", () => this.zoom(1 / ZOOM), "Zoom out"), this.button("+", () => this.zoom(ZOOM), "Zoom in"), this.button("Show all", () => this.showAll())];
-    this.palette = tag("div", { class: "row palette gpulab-controls", role: "group", "aria-label": "Drop in" }, ...PALETTE.map(entry => this.source(entry)));
-    this.told = tag("p", { class: "told quiet", "aria-live": "polite" });
+    this.palette = tag("div", { class: "gm-row palette gpulab-controls", role: "group", "aria-label": "Drop in" }, ...PALETTE.map(entry => this.source(entry)));
+    this.told = tag("p", { class: "told", "aria-live": "polite" });
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
     this.root = tag("div", { class: "gpulab-machine", "data-lm-suppress-shortcuts": "true" });
-    this.presentation = new Presentation(this.root, () => this.resize());
+    this.presentation = new Presentation(this.root, isOn => this.present(isOn));
     this.origin = tag("span", { class: "push quiet" });
     this.root.append(tag("style", {}, STYLE), this.own,
-      tag("div", { class: "row gpulab-controls" }, this.challenge, this.undo, this.redo, reset, this.origin, ...zooms, this.presentation.button()),
-      this.palette, this.stage, this.told, this.side.element);
+      tag("div", { class: "gm-row gpulab-controls" }, this.challenge, this.undo, this.redo, reset, tag("span", { class: "push" }), ...zooms, this.presentation.button()),
+      this.palette, this.stage, tag("div", { class: "gm-row quiet" }, this.told, this.origin), this.side.element);
     el.append(this.root);
   }
 
@@ -759,7 +860,10 @@ class Machine {
       from = null;
       this.carry(null);
       // The browser sends a click after the drag, too, because the pointer was captured.
-      if (isDragged) { this.skipClick = true; this.addAt(entry, x, y); }
+      if (!isDragged) return;
+      this.skipClick = true;
+      this.chart.svg.focus({ preventScroll: true }); // so that the next key is about what was dropped
+      this.addAt(entry, x, y);
     });
     button.addEventListener("click", () => {
       if (!this.skipClick) this.add(entry);
@@ -784,6 +888,7 @@ class Machine {
     this.tell();
     this.undo.disabled = !view.can_undo;
     this.redo.disabled = !view.can_redo;
+    if (this.presentation.isOn) this.present(true); // there may be more lanes or remarks
     this.root.dataset.answer = view.answer;
     this.root.dataset.n = view.operations.length;
     if (this.next && !this.isBusy) { const next = this.next; this.next = null; this.ask(next); }
@@ -821,8 +926,9 @@ class Machine {
   newGesture() { this.turns += 1; }
 
   choose(place) {
-    const last = this.view.operations.length - 1;
-    this.chosen = Math.max(0, Math.min(place, last));
+    const last = this.view.operations.length - 1, chosen = Math.max(0, Math.min(place, last));
+    if (chosen !== this.chosen) this.side.forget(); // what was wrong with another operation
+    this.chosen = chosen;
     this.redraw();
     this.side.showFields();
     this.tell();
@@ -830,28 +936,31 @@ class Machine {
 
   tell() {
     const text = this.view.operations[this.chosen]?.text ?? "The program is empty. Drop in an operation.";
-    if (this.told.textContent !== text) this.told.textContent = text;
+    say(this.told, text);
   }
 
   carry(drag) {
     this.chart.drag = drag;
     this.redraw();
-    if (!drag) return;
-    const lane = this.chart.laneAt(drag.at[1]);
+    const lane = drag && this.chart.laneAt(drag.at[1]);
     for (const rect of this.chart.svg.querySelectorAll(".lane")) rect.classList.toggle("over", rect.dataset.lane === lane?.name && lane.kind !== "engine");
   }
 
   // Returns the place in the program, and the stream, for an operation dropped at a point of the
   // picture: before the first operation of the lane whose middle is later.
-  target(x, y, kind, except = -1) {
+  //
+  // An operation that is moved keeps its place if the lane allows it: a drag straight down into an
+  // empty stream changes the stream and not the order of the calls.
+  target(x, y, kind, moved = -1) {
     const lane = this.chart.laneAt(y), us = this.scale.us(x), { view } = this;
     if (!lane || lane.kind === "engine") return null;
     const isHost = ON_HOST.includes(kind) || lane.kind === "host";
     const bars = isHost ? view.calls.map(call => [call[0], call[1], call[2], call[3]])
       : view.tasks.filter(task => task[3] === lane.number).map(task => [task[0], task[1], task[6], task[7]]);
-    const later = bars.find(([place, turn, start, end]) => turn === 0 && place !== except && (start + end) / 2 > us);
-    const before = bars.filter(([place, , start, end]) => place !== except && (start + end) / 2 <= us).map(([place]) => place);
-    const place = later ? later[0] : before.length ? Math.max(...before) + 1 : view.operations.length;
+    const later = bars.find(([place, turn, start, end]) => turn === 0 && place !== moved && (start + end) / 2 > us);
+    const before = bars.filter(([place, , start, end]) => place !== moved && (start + end) / 2 <= us).map(([place]) => place);
+    const least = Math.max(-1, ...before) + 1, most = later ? later[0] : view.operations.length;
+    const place = moved >= 0 ? Math.max(least, Math.min(moved, most)) : later || !before.length ? most : least;
     return { place, stream: lane.kind === "host" ? null : lane.number };
   }
 
@@ -927,10 +1036,30 @@ class Machine {
   }
 
   resize() {
+    if (this.presentation.isOn) this.present(true);
+    else if (this.measure()) this.redraw();
+  }
+
+  // Takes over the size of the type and of the picture, and returns whether they have changed.
+  measure() {
     const zoomed = parseFloat(getComputedStyle(this.root).fontSize) / TYPE_PX, width = Math.round(this.stage.clientWidth / zoomed);
-    if (!width || (width === this.scale.width && zoomed === this.scale.zoomed)) return;
+    if (!width || (width === this.scale.width && zoomed === this.scale.zoomed)) return false;
     Object.assign(this.scale, { width, zoomed });
-    this.redraw();
+    return true;
+  }
+
+  // In a lecture hall nobody scrolls: the type is as large as the window allows.
+  present(isOn) {
+    this.root.style.fontSize = "";
+    this.measure();
+    this.chart.draw(this.chosen);
+    // Borders and gaps do not shrink with the type, so one step is not enough.
+    for (let step = 0; isOn && step < MOST_STEPS && this.root.scrollHeight > window.innerHeight; step++) {
+      const share = window.innerHeight / this.root.scrollHeight;
+      this.root.style.fontSize = `${Math.max(TYPE_PX, 0.99 * share * TYPE_PX * this.scale.zoomed)}px`;
+      this.measure();
+      this.chart.draw(this.chosen);
+    }
   }
 
   // Draws at most once in a frame, however many events arrive.

@@ -191,11 +191,13 @@ class Picture {
     this.empty.textContent = empty;
     this.code.textContent = model.get("code");
     this.empty.hidden = !empty;
-    this.stage.hidden = this.legend.hidden = this.files.hidden = this.data.hidden = Boolean(empty);
+    const legend = empty ? [] : model.get("legend");
+    this.stage.hidden = this.files.hidden = this.data.hidden = Boolean(empty);
+    this.legend.hidden = !legend.length;
     this.spots = empty ? [] : model.get("spots");
     this.keys.hidden = !this.spots.length;
     this.image.alt = model.get("alt");
-    this.legend.replaceChildren(...(empty ? [] : model.get("legend")).map(entry));
+    this.legend.replaceChildren(...legend.map(entry));
     this.marks.replaceChildren(...model.get("markers").map(mark));
     this.words.replaceChildren(...model.get("words").map(line => tag("p", {}, line)));
     this.select(Math.min(this.selected, this.spots.length - 1), false);

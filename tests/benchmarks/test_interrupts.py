@@ -1,7 +1,12 @@
 """A short form of the campaign of interrupts: every n-th bytecode, and some random calls."""
 
+import math
+import multiprocessing
+import signal
 import time
 from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
 import pytest
 import torch
@@ -70,6 +75,37 @@ def test_processes_share_the_interrupts() -> None:
     assert (outcome.n, outcome.n_failed, ended) == (2, 0, [])
     (outcome,), ended = strike_in_processes(replace(plan, names=["no such target"]))
     assert (outcome.n, ended) == (0, ["the process of seed 1 ended: 1"])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_stop_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends all processes in the middle of a target, and their strikes are counted."""
+    plan = Plan(
+        names=["streams"],
+        kind="interrupt",
+        device="virtual",
+        n=10**9,
+        seed=1,
+        duration_s=math.inf,
+        n_processes=1,
+    )
+    n_waits = 0
+
+    def wait_thrice(connections: list[Connection], timeout: float | None) -> list[Any]:
+        nonlocal n_waits
+        n_waits += 1
+        if n_waits > 3:
+            raise KeyboardInterrupt
+        return wait(connections, timeout)
+
+    monkeypatch.setattr("benchmarks.interrupts.processes.wait", wait_thrice)
+    (outcome,), ended = strike_in_processes(plan)
+    assert (outcome.n, ended) == (3, ["Ctrl-C stopped all processes"])
+    assert multiprocessing.active_children() == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    (outcome,), ended = strike_in_processes(replace(plan, duration_s=0.0))
+    assert (outcome.n, ended) == (0, [])
+    assert multiprocessing.active_children() == []
 
 
 def test_no_interrupt_begins_after_the_end() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.jupyterlab import (
     Lab,
+    axe_findings,
     go_dark,
     needs_browser,
     put_notebook,
@@ -186,6 +187,13 @@ def test_mistakes_in_the_browser(machine: Hands) -> None:
     length.press("Enter")
     machine.root.locator(".problem", has_text="duration_us=0; it must be a number").wait_for()
     assert length.input_value() == "0"
+    assert length.get_attribute("aria-invalid") == "true"
+    machine.keys("ArrowRight", "ArrowLeft")  # another operation, where nothing is wrong
+    machine.root.locator(".problem").wait_for(state="hidden")
+    assert length.input_value() == "200"
+    length.fill("")
+    length.press("Enter")
+    machine.root.locator(".problem", has_text="duration_us=None; it must be").wait_for()
     length.fill("50")
     length.press("Enter")
     machine.root.locator(".title", has_text="stream 0, 50.0 µs").wait_for()
@@ -200,13 +208,75 @@ def test_mistakes_in_the_browser(machine: Hands) -> None:
     machine.root.locator(".title", has_text="the truth is 200 µs").wait_for()
 
 
+def test_what_a_stranger_tries(machine: Hands) -> None:
+    """A drag straight down keeps the order of the calls, and keys work after any mouse action."""
+    machine.begin("right stopwatch")
+    kernel = machine.box('[data-kind="kernel"] .body')
+    middle = kernel["x"] + kernel["width"] / 2
+    machine.carry('[data-kind="kernel"] .body', "+ stream", middle)
+    machine.root.locator(".told", has_text="2. kernel on x on stream 1").wait_for()
+    assert machine.picture.get_by_text("no work").count() == 1
+    machine.page.keyboard.press("ControlOrMeta+z")
+    machine.root.locator(".told", has_text="2. kernel on x on stream 0").wait_for()
+    machine.carry('.palette [data-kind="copy out"]', "stream 0", middle)
+    copy = machine.root.locator('[data-kind="copy out"] .body').first
+    copy.wait_for()
+    machine.page.keyboard.press("Delete")  # in the picture, which has the focus
+    copy.wait_for(state="detached")
+    machine.root.get_by_role("button", name="Undo").click()
+    copy.wait_for()
+    machine.page.keyboard.press("ControlOrMeta+z")  # the button has the focus
+    copy.wait_for(state="detached")
+    machine.slide("Repetitions n")
+    machine.picture.get_by_text("560 \u00d7 kernel").wait_for()
+
+
+def test_a_deadlock_is_shown_where_it_is(machine: Hands) -> None:
+    """Operations of a deadlock have a frame, and there is no reading."""
+    machine.begin("race")
+    # Stream 0 waits for b and records a, stream 1 waits for a and records b.
+    machine.keys("Home", "e", "w", "ArrowDown", "e", "Home", "w")
+    machine.root.locator(".remarks .deadlock").wait_for()
+    frames = machine.picture.locator(".task:has(.doubt)")
+    places = {frames.nth(i).get_attribute("data-place") for i in range(frames.count())}
+    assert places == {"1", "2", "3", "4"}
+    assert machine.root.locator(".title", has_text="No readings").is_visible()
+
+
+def err(machine: Hands) -> None:
+    """Begin a challenge, let two kernels race, open all texts, and give a wrong length."""
+    machine.begin("race")
+    machine.keys("End", "ArrowDown")
+    machine.root.locator(".remarks .race").wait_for()
+    machine.root.evaluate("root => root.querySelectorAll('details').forEach(d => d.open = true)")
+    length = machine.root.get_by_label("Length, µs")
+    length.fill("0")
+    length.press("Enter")
+    machine.root.locator(".problem").wait_for()
+
+
+def test_axe_finds_nothing_in_any_state(machine: Hands) -> None:
+    """axe-core finds nothing beside an error, with a challenge, or in a presentation."""
+    err(machine)
+    assert axe_findings(machine.page, ".gpulab-machine") == []
+    machine.keys("p")
+    machine.root.locator(".problem").wait_for(state="hidden")
+    assert machine.root.evaluate("root => root.scrollHeight <= window.innerHeight")
+    for theme in ("light", "dark"):
+        assert machine.root.evaluate("root => getComputedStyle(root).colorScheme") == theme
+        assert axe_findings(machine.page, ".gpulab-machine") == []
+        machine.keys("d")
+    machine.keys("Escape")
+
+
 def test_the_machine_in_the_dark(machine: Hands) -> None:
-    """Texts of the picture are light in the dark theme."""
+    """Texts of the picture are light in the dark theme, and axe-core finds nothing."""
     page = machine.page
     go_dark(page)
-    machine.begin("hidden copy")
+    err(machine)
     take_picture(page, "machine_dark")
     wait_for_light_ink(machine.root.locator("svg.chart text").first, "fill")
+    assert axe_findings(page, ".gpulab-machine") == []
 
 
 def test_a_saved_machine_without_a_kernel(machine: Hands) -> None:

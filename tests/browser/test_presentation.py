@@ -33,6 +33,7 @@ WIDGETS = {
     ".gpulab-picture >> nth=0": ".stage",
     ".gpulab-picture >> nth=1": ".stage",
     ".gpulab-timeline": "canvas.chart",
+    ".gpulab-machine": "svg.chart",
 }
 
 

@@ -404,7 +404,7 @@ def test_a_staircase_describes_its_ends() -> None:
     with gpulab.virtual_gpu("H200"):
         shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
     assert "Additions (virtual NVIDIA H200)" in shown
-    assert "hot: 1 on the left, 2 on the right.\ncold: 2 on the left, 2 on the right." in shown
+    assert "hot: 1 and 2.\ncold: 2 and 2." in shown
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ def test_dark_pages_get_dark_paper() -> None:
 
     def plot(ax: "Axes") -> None:
         ax.plot([0, 10], [0, 10], color=palette.ROLES["GPU"].colour.light, label="a")
+        ax.legend()
 
     frame = Renderer()
     scene = Scene(plot=plot, key=1)
@@ -134,6 +135,38 @@ def test_dark_pages_get_dark_paper() -> None:
     assert ["#" + "".join(f"{value:02x}" for value in corner) for corner in corners] == shades
     legend = [drawn.legend[0].colour for drawn in (light, dark)]
     assert legend == list(palette.ROLES["GPU"].colour)
+
+
+def test_a_hidden_name_stays_hidden() -> None:
+    """A name without room is not drawn, although all artists are hidden for the empty axes."""
+
+    def plot(ax: "Axes") -> None:
+        line(3.0)(ax)
+        ax.text(1, 1, "no room", visible=False)
+
+    drawn = [Renderer().draw(Scene(plot=each)).png for each in (plot, line(3.0))]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_longer_title_lowers_the_axes() -> None:
+    """The axes begin below the last line of the title, and a vertical marker with them."""
+    tops = []
+    for title in ("", "a\nb", "a\nb\nc"):
+        scene = Scene(plot=line(3.0), title=title, markers=(Marker(1.0),))
+        tops.append(Renderer().draw(scene).markers[0][1])
+    assert tops[0] == tops[1] == pytest.approx(0.13)
+    assert tops[2] == pytest.approx(0.178)
+
+
+def test_names_at_lines_need_no_legend() -> None:
+    """Axes without a legend have none on the page, and a legend of some lines has only these."""
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    ax.plot([1, 2], [1, 2], label="named at its end")
+    assert take_legend(ax) == ()
+    ax.legend(handles=ax.plot([1], [1], "o", label="a point"))
+    assert [entry.label for entry in take_legend(ax)] == ["a point"]
 
 
 def test_the_legend_becomes_values() -> None:

@@ -209,16 +209,54 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa:
     assert scene.spots[-1].hint.splitlines()[1] == "second GPU: Tesla T4, predicted"
     (ax,) = explorer.figure().canvas.axes
     drawn = {line.get_label(): (line.get_marker(), line.get_linestyle()) for line in ax.lines}
-    assert drawn["second GPU: Tesla T4, predicted"] == ("v", "None")
-    assert any(text.get_text().startswith("second GPU, ") for text in ax.texts)
-    broken = max(line.get_zorder() for line in ax.lines if line.get_linestyle() == "-.")
-    names = [text for text in ax.texts if text.get_text().startswith(("memory", "float32"))]
-    assert len(names) == 2
-    assert all(name.get_zorder() > broken and name.get_bbox_patch() for name in names)
+    assert drawn["second GPU, predicted"] == ("v", "None")
+    named = [text.get_text().replace("\n", " ") for text in ax.texts]
+    assert named[0].startswith("float32 66.9 TFLOP/s")
+    assert named[1] == "memory, 4.80 TB/s"
+    assert named[-2:] == ["second GPU: float32", "second GPU: memory"]
+    assert "second GPU: Tesla T4, predicted" in scene.title
     assert ax.get_ylim()[0] < min(spot.y for spot in scene.spots)
     assert len(scene.markers) == 4
-    again = eval(explorer.code, {"gpulab": gpulab})  # our own code
-    assert again.state == explorer.state
+
+
+def test_a_state_of_another_version_says_what_is_missing(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Choices that are unknown here are named on the page, the others stay; a choice ends it."""
+    saved = replace(explorer.state, gpu="recorded:gone", dtype="float8", span=2**24)
+    object.__delattr__(saved, "beside")  # as if pickled before the field was there
+    explorer.state = saved
+    assert (explorer.state.gpu, explorer.state.span) == ("here", 2**24)
+    assert explorer.scene.words[-1] == (
+        "gpu='recorded:gone' is not offered here; 'here' is shown instead. "
+        "The state has no beside; it is '' here. "
+        "dtype='float8' is not offered here; 'float32' is shown instead."
+    )
+    assert explorer.scene.words[0].startswith("Ringed, about 16.0 MiB moved: ")
+    explorer.state = replace(explorer.state, operations=("abacus",))
+    assert explorer.scene.empty.endswith("\noperations='abacus' is not offered here.")
+    explorer.choose(operations="add")
+    assert "not offered" not in " ".join(explorer.scene.words)
+    with pytest.raises(InvalidOptionError, match=r"a RooflineState, such as explorer\.state"):
+        explorer.state = {"gpu": "here"}
+
+
+@pytest.mark.slow
+def test_the_line_of_code_reproduces_the_view(tmp_path: Path) -> None:
+    """Running the line gives the same picture, words and table, also with your own recording."""
+    path = recording(KNOWN, tmp_path)
+    views: tuple[dict[str, Any], ...] = (
+        {},
+        {"gpu": "computed:T4", "beside": f"recorded:{path}", "span": 2**24, "cache": "hot"},
+        {"operations": ("add", "softmax"), "model": "plain", "view": PREDICTION},
+    )
+    for view in views:
+        few = {"view": ROOFLINE, "operations": ("add", "matmul"), **view}
+        explorer = roofline_explorer(recordings=path, **few)
+        again = eval(explorer.code, {"gpulab": gpulab})  # our own code
+        one, other = explorer.scene, again.scene
+        assert (one.title, one.words, one.markers) == (other.title, other.words, other.markers)
+        assert one.spots == other.spots
+        assert explorer.figure().svg == again.figure().svg
+        assert again.code == explorer.code
 
 
 def test_second_gpu_measured_too(explorer: Any, tmp_path: Path) -> None:  # noqa: ANN401  # as above

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from gpulab import figures, palette, plots
-from gpulab.figures import _style
+from gpulab.figures import _line_names
 
 
 def drawn() -> figures.Figure:
@@ -66,12 +66,21 @@ def test_series_are_named_where_their_lines_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heights", "placed"),
-    [([], []), ([0.2, 0.8], [0.2, 0.8]), ([0.5, 0.5], [0.5, 0.6]), ([0.95, 1.0], [0.9, 1.0])],
+    ("wanted", "sizes", "placed"),
+    [
+        ([], [], []),
+        ([0.2, 0.8], [0.1, 0.1], [0.2, 0.8]),
+        ([0.5, 0.5], [0.1, 0.1], [0.45, 0.55]),
+        ([0.5, 0.5, 0.9], [0.1, 0.3, 0.1], [0.4, 0.6, 0.9]),
+        ([0.95, 1.2], [0.1, 0.1], [0.9, 1.0]),
+        ([-0.3, 0.0], [0.1, 0.1], [0.0, 0.1]),
+    ],
 )
-def test_near_names_move_apart_inside_the_axes(heights: list[float], placed: list[float]) -> None:
-    """Names keep their order and a distance, and none leaves the axes."""
-    assert _style._apart(heights, 0.1) == pytest.approx(placed)
+def test_near_names_move_apart_inside_the_axes(
+    wanted: list[float], sizes: list[float], placed: list[float]
+) -> None:
+    """Names keep their order and a distance, move equally far, and none leaves the axes."""
+    assert _line_names.apart(wanted, sizes) == pytest.approx(placed)
 
 
 def test_a_legend_is_used_where_names_do_not_fit() -> None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 from gpulab import plots, recordings, roofline
 from gpulab.explorers import crossover_explorer, roofline_explorer
 from gpulab.figures import Figure, name_point, place_labels
-from tests.support.overprints import overprints
+from tests.support.overprints import far_names, overprints
 
 RECORDED = "h200-sxm-2026-11"
 
@@ -43,14 +43,33 @@ def _line() -> Figure:
 
 
 @pytest.mark.slow
-def test_no_text_covers_a_point_or_another_text() -> None:
-    """On the rendered picture no text shares a pixel with a point or with another text."""
+def test_every_text_is_readable_and_near_what_it_names() -> None:
+    """No text shares a pixel with a point or a text, and each name is nearest to its own line."""
     found: dict[str, list[str]] = {}
     for picture in _pictures():
         figure = picture()
         assert figure.png  # the labels are placed when the figure is drawn
-        found.setdefault(figure.title, []).extend(overprints(figure.canvas))
+        faults = [*overprints(figure.canvas), *far_names(figure.canvas)]
+        found.setdefault(figure.title, []).extend(faults)
     assert {title: texts for title, texts in found.items() if texts} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beside", ["", "computed:A100"])
+def test_a_roof_has_its_name_at_its_right_end(beside: str) -> None:
+    """The text has the roof's height, its line leads there, and the arrows end at the slopes."""
+    figure = roofline_explorer(view="roofline", beside=beside, cache="hot").figure()
+    assert figure.png
+    (ax,) = figure.canvas.axes
+    named = {text.get_text(): text for text in ax.texts if text.get_visible()}
+    ends = [name for name in named if "TFLOP/s" in name]
+    assert ends
+    for name in ends:
+        peak = float(name.split("\n")[1].split()[-2].replace(",", ""))
+        assert named[name].xy[1] == pytest.approx(peak, rel=0.01)  # type: ignore[attr-defined]  # annotations have it
+    for name, slope in (("memory, 4.27 to 4.80 TB/s", 4.8), ("L2, 6.71 TB/s", 6.71)):
+        x, y = named[name].xy  # type: ignore[attr-defined]  # annotations have it
+        assert y / x == pytest.approx(slope, rel=0.01)
 
 
 def test_a_name_without_room_is_left_out() -> None:

@@ -8,7 +8,7 @@ these orders and tries all of them, without using the checker.
 import sys
 import threading
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -505,6 +505,7 @@ def test_an_axis_of_one_step_is_none() -> None:
 def test_a_view_with_gaps_covers_its_like_alone() -> None:
     """A strided view covers equal runs at equal places, and nothing else for sure."""
     comb = extent((4, 2), (8, 1), 0, 1)
+    assert comb.covers(comb)
     assert comb.covers(comb.shifted(0))
     assert not comb.covers(comb.shifted(1))
     assert not comb.covers(extent((4, 3), (8, 1), 0, 1))
@@ -546,6 +547,48 @@ def written(view: Extent) -> RecordedAccess:
     """Return a write of these bytes on stream A."""
     access = MemoryAccess(None, view, is_write=True, label="")
     return RecordedAccess(Checker()._thread(A), access, "fill", ("", 0))
+
+
+def test_only_single_runs_are_joined() -> None:
+    """An access continues in the next bytes, but not if either of both views has gaps."""
+    thread = Checker()._thread(A)
+    views = (
+        extent((4,), (2,), 0, 1),
+        extent((4,), (1,), 7, 1),
+        extent((2,), (1,), 11, 1),
+        extent((2,), (2,), 13, 1),
+    )
+    accesses = [
+        RecordedAccess(thread, MemoryAccess(None, view, is_write=True, label=""), "f", ("", 0))
+        for view in views
+    ]
+    joined = [one.continues_in(other) for one, other in pairwise(accesses)]
+    assert joined == [False, True, False]
+
+
+def test_a_sweep_drops_the_blocks_that_are_done() -> None:
+    """After a sweep a large block inherits from the unfinished blocks alone."""
+    freed, byte, pending = FreedMemory(), extent((1,), (1,), 0, 1), []
+    host = {}
+    for address in range(_MIN_SWEPT):
+        past = written(byte)
+        if address % 5:
+            host[past.thread] = past.tick
+        else:
+            pending.append(address)
+        freed.keep(Allocation(A, address, 1), [past], host)
+    assert freed.n_recorded == len(pending)
+    inherited = freed.claim(Allocation(A, 0, 2 * _MIN_SWEPT))
+    assert [past.extent.start for past in inherited] == pending
+
+
+def test_a_stream_with_events_alone_has_no_work() -> None:
+    """Streams are counted if something was launched on them."""
+    checker = Checker()
+    checker.record(A)
+    assert (checker.n_streams, checker.n_operations) == (0, 0)
+    checker.launch(B, "add", [], ("", 0))
+    assert (checker.n_streams, checker.n_operations) == (1, 1)
 
 
 def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:

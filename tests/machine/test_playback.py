@@ -1,5 +1,7 @@
 """Playing a program gives exact times, and remarks about mistakes."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpulab.machine import (
@@ -10,6 +12,7 @@ from gpulab.machine import (
     playback_words,
     readings,
     start,
+    time_words,
 )
 from gpulab.virtual import Machine, SimulatedStream, StreamTask
 
@@ -148,6 +151,20 @@ def test_a_circle_of_waits_is_shown_as_a_deadlock() -> None:
     assert "5. kernel on x on stream 1, 20.0 µs: called at 3.76 µs; never runs." in (
         playback_words(playback)
     )
+
+
+def test_a_deadlock_is_drawn_after_what_can_finish() -> None:
+    """Tasks that never run share the end of the picture, and the words say when the rest ended."""
+    program = replace(CIRCLE, operations=(O("kernel", duration_us=100.0), *CIRCLE.operations))
+    playback = play(program)
+    kernel = playback.tasks[0]
+    drawn = [(each.start_us, each.end_us) for each in playback.tasks if each.stream == 0]
+    assert [round(start - kernel.start_us) for start, _ in drawn] == [0, 100, 127]
+    assert [end for _, end in drawn] == [kernel.end_us, drawn[2][0], playback.end_us]
+    assert f"All that can finish is done at {time_words(kernel.end_us)}." in (
+        playback_words(playback)
+    )
+    assert texts(program, "wait") == []  # the remark about the deadlock says it
 
 
 def test_a_host_that_waits_for_its_own_later_record_is_a_deadlock() -> None:

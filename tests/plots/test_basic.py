@@ -155,7 +155,7 @@ def test_several_measurements_differ_by_more_than_colour(ax: Axes) -> None:
     first, first_median, second, second_median = ax.lines
     assert first.get_marker() != second.get_marker()
     names = [text.get_text() for text in ax.texts]
-    assert names == [first_median.get_label(), second_median.get_label()][::-1]
+    assert names == [first_median.get_label(), second_median.get_label()]
     assert set(names) == {"events", "stopwatch"}
 
 

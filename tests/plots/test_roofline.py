@@ -78,7 +78,7 @@ def test_one_roof_is_drawn_with_a_band_for_all_evidence(ax: Axes) -> None:
     at_the_end = band[band[:, 0] == x[-1]][:, 1]
     assert {round(value) for value in at_the_end} == {240, 480}
     texts = [text.get_text() for text in ax.texts]
-    assert "tf32, 240 to 480 TFLOP/s" in texts
+    assert "tf32\n240 to 480 TFLOP/s" in texts
     assert "memory, 4.00 to 4.80 TB/s" in texts
 
 

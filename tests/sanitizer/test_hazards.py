@@ -609,6 +609,29 @@ def test_capture_launches_nothing() -> None:
     assert found.n_operations == 0
 
 
+def test_a_graph_from_before_the_block_names_its_lines() -> None:
+    """The replay of a graph that was captured earlier races, with the captured line."""
+
+    def captured(x: torch.Tensor, copied: torch.Tensor) -> None:
+        x.add_(1)
+        copied.copy_(x, non_blocking=True)
+
+    line = captured.__code__.co_firstlineno
+    with gpulab.virtual_gpu("H200"):
+        side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        x, copied = torch.zeros(N, device="cuda"), torch.empty(N, pin_memory=True)
+        with torch.cuda.graph(graph):
+            captured(x, copied)
+        torch.cuda.synchronize()
+        with hazards() as found:
+            graph.replay()
+            with torch.cuda.stream(side):
+                x * 2
+            copied.numpy()
+    assert kinds(found) == ["read before the write is done", "host read before the copy is done"]
+    assert [each.first.place for each in found] == [f"{HERE}:{line + n}" for n in (1, 2)]
+
+
 def test_everything_is_put_back() -> None:
     """After the block, also after an error in it, torch is as it was."""
     world = Fake()

@@ -1,11 +1,14 @@
 """The warm Python behaves like the Python command, and has imported torch already."""
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.warm_server import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -81,3 +84,20 @@ def test_torch_is_there_and_unused(warm_python: list[str]) -> None:
     )
     done = subprocess.run([*warm_python, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\nFalse 134217728.0\n"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user"
+)
+def test_other_users_get_no_process(warm_python: list[str]) -> None:
+    """The address has no permissions, so the server looks at who connects."""
+    ask = (
+        "import json, os, sys; from tests.support import warm_python; os.setuid(int(sys.argv[2]));"
+        "sys.exit(warm_python.main(sys.argv[1], '-c', 'print(\"served\")'))"
+    )
+    found = []
+    for user in (0, 65534):
+        command = [sys.executable, "-c", ask, warm_python[-1], str(user)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        found.append((done.returncode == 0, done.stdout))
+    assert found == [(True, "served\n"), (False, "")]

@@ -1,6 +1,6 @@
 """A replacement for the Python command that starts in milliseconds, as a fork of a warm process.
 
-``python -I -S warm_python.py SOCKET -m module ...`` does what ``python -m module ...`` does, with
+``python -I -S warm_python.py NAME -m module ...`` does what ``python -m module ...`` does, with
 the caller's environment, folder and streams. ``warm_server`` forks the process; it has imported
 the heavy packages and used none. Signals are passed on, and the exit status comes back.
 """
@@ -15,14 +15,14 @@ from types import FrameType
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def main(address: str, *arguments: str) -> int:
-    """Run a program in a fork, and return its exit status as ``subprocess`` does."""
+def main(name: str, *arguments: str) -> int:
+    """Run a program in a fork of the server, and return its exit status as ``subprocess`` does."""
     with socket.socket(socket.AF_UNIX) as server:
 
         def forward(number: int, _frame: FrameType | None) -> None:
             server.sendall(bytes([number]))
 
-        server.connect(address)
+        server.connect(f"\0{name}")
         request = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd()}  # noqa: PTH109 # pathlib takes longer to import than all of this
         text = json.dumps(request).encode()
         socket.send_fds(server, [len(text).to_bytes(4, "big")], [0, 1, 2])

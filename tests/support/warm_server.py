@@ -10,13 +10,13 @@ import runpy
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +25,7 @@ from tests.support import loopback
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).with_name("warm_python.py")
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>: the signal for a process whose parent has ended
+CREDENTIALS = struct.Struct("3i")  # ucred in <sys/socket.h>: process, user and group
 HEAVY = (
     *("torch", "pandas", "ipykernel.kernelapp", "ipywidgets", "anywidget"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib_inline.backend_inline"),
@@ -37,12 +38,10 @@ def warm_python() -> Iterator[list[str]]:
     if sys.platform != "linux":  # only there are forks of a process with torch safe
         yield [sys.executable]
         return
-    with (
-        TemporaryDirectory(prefix="gpulab-") as folder,
-        socket.socket(socket.AF_UNIX) as listener,
-    ):
-        address = f"{folder}/warm"
-        listener.bind(address)
+    with socket.socket(socket.AF_UNIX) as listener:
+        # An abstract address, chosen by the kernel: no file is left if this process is killed.
+        listener.bind("")
+        address = listener.getsockname().decode().removeprefix("\0")
         listener.listen(64)
         with subprocess.Popen(
             [sys.executable, "-m", "tests.support.warm_server", str(listener.fileno())],
@@ -78,11 +77,21 @@ def serve(listener: socket.socket) -> None:
         if 0 in ready:
             return
         connection, _ = listener.accept()
+        if not is_of_this_user(connection):  # an abstract address has no permissions
+            connection.close()
+            continue
         if not os.fork():
             listener.close()
             keep(connection)
             return
         connection.close()
+
+
+def is_of_this_user(connection: socket.socket) -> bool:
+    """Return whether a process of the same user is at the other end."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    _, user, _ = CREDENTIALS.unpack(credentials)
+    return bool(user == os.getuid())
 
 
 def keep(connection: socket.socket) -> None:

@@ -161,6 +161,23 @@ def test_samples_that_drift(last_s: float, told: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"samples_s": (1.0,) * 30, "least_s": (1.05, "these bytes")},
+        {"clocks_mhz": (1940, 2000)},
+        {"clocks_mhz": (None, 2000)},
+        {"clocks_mhz": (1940, None)},
+    ],
+)
+def test_the_tolerance_itself_is_no_doubt(seen: dict[str, Any]) -> None:
+    """A result 5 % above what is possible, or a clock that moved by 3 %, gives no finding.
+
+    Nor does a clock of which only one end could be read.
+    """
+    assert examine(observed(**seen)) == ()
+
+
 def test_a_drift_of_exactly_five_percent_counts() -> None:
     """The limit itself is a drift."""
     assert found(samples_s=(20.0,) * 12 + (21.0,) * 6).code == "drifting"
@@ -172,6 +189,8 @@ def test_a_drift_of_exactly_five_percent_counts() -> None:
         (1e-3,) * 12 + (1.04e-3,) * 6,
         (1e-3,) * 12 + (1.15e-3,) * 5,
         (1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1.2e-3) + (1.1e-3,) * 12,
+        (1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1.2e-3) + (1.2e-3,) * 12,
+        (1.2e-3, 1.2e-3, 1.2e-3, 1.2e-3, 1.2e-3, 1e-3) + (1e-3,) * 12,
     ],
 )
 def test_noise_is_not_drift(samples_s: tuple[float, ...]) -> None:
@@ -234,6 +253,8 @@ def test_gpu_that_is_done_before_the_host_has_launched() -> None:
         run = observed(**seen, method=method)
         assert examine(run) == ()
         assert host_pace_s(run) == pace_s
+    run = observed(samples_s=(1.2,) * 10, host_s=1.0, method="calibrated")
+    assert host_pace_s(run) == 1.0
     for sample_s in (12.1e-6, 0.0):
         run = observed(samples_s=(sample_s,) * 10, host_s=10e-6, method="calibrated")
         assert host_pace_s(run) == 0

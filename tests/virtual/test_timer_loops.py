@@ -1,5 +1,6 @@
 """Timers that choose their number of loops end early, with the same readings."""
 
+import math
 import timeit
 
 import pytest
@@ -8,6 +9,7 @@ from IPython.core.magics.execution import Timer
 from torch.utils.benchmark import Timer as TorchTimer
 
 import gpulab
+from gpulab.virtual import _timer_loops
 
 
 @pytest.mark.slow
@@ -78,6 +80,41 @@ def test_pytorchs_timer_is_cut_too() -> None:
         x = torch.empty(4, device="cuda")
         found = TorchTimer("x.add(1)", globals={"x": x}).blocked_autorange(min_run_time=0.05)
         assert 1e-6 < found.median < 2e-5
+
+
+@pytest.mark.slow
+def test_pytorchs_timer_takes_few_readings_of_a_long_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When a call takes long to simulate, readings that are alike are not taken again."""
+    read, lengths, medians, n_calls = _timer_loops._reading, [], [], 0
+
+    def reading(timer: timeit.Timer, number: int, *args: object) -> float:
+        lengths.append(number)
+        return read(timer, number, *args)
+
+    monkeypatch.setattr(_timer_loops, "_reading", reading)
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        x = torch.empty(4, device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            for _ in range(50):
+                x.add(1)
+
+        for enough_s, n_taken in ((math.inf, 13), (0.0, 5)):
+            monkeypatch.setattr(_timer_loops, "_ENOUGH_S", enough_s)
+            lengths.clear()
+            timer = TorchTimer("work()", globals={"work": work})
+            found = timer.blocked_autorange(min_run_time=3)
+            assert len(found.raw_times) == 12
+            assert lengths.count(found.number_per_run) == n_taken  # one to find the number
+            medians.append(found.median)
+        n_calls = 0
+        timer.timeit(40)  # chosen by the program
+        assert n_calls >= 40
+    assert medians[0] == pytest.approx(medians[1], rel=1e-3)
 
 
 def test_outside_the_context_timers_run_all_loops() -> None:

@@ -160,16 +160,15 @@ def plot_staircase(
     >>> from gpulab.exercises import lesson_06 as lab
     >>> rows = pd.DataFrame({"size_mib": [15, 60], "value": [1.0, 2.0], "series": "hot"})
     >>> rows = rows.assign(source="virtual", device_name="NVIDIA H200")
-    >>> lab.plot_staircase(rows, title="Steps", value_label="time per MB (µs)").caption
-    'hot: 1 on the left, 2 on the right.'
+    >>> figure = lab.plot_staircase(rows, title="Steps", value_label="time per MB (µs)")
+    >>> figure.caption.splitlines()
+    ['time per MB (µs), at the smallest and the largest working set (MiB):', 'hot: 1 and 2.']
     """
     need(record, ("size_mib", "value", "series"))
-    ends = []
+    ends = [f"{value_label}, at the smallest and the largest {size_label}:"]
     for name, part in record.groupby("series", sort=False):
         ordered = part.sort_values("size_mib")["value"]
-        ends.append(
-            f"{name}: {ordered.iloc[0]:.3g} on the left, {ordered.iloc[-1]:.3g} on the right."
-        )
+        ends.append(f"{name}: {ordered.iloc[0]:.3g} and {ordered.iloc[-1]:.3g}.")
     return draw(
         staircase,
         record,

@@ -99,7 +99,8 @@ def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
 
     columns = ["hidden_s", "possible_s", "n_wrong"]
     rows = [(name, *(getattr(run, column) for column in columns)) for name, run in runs.items()]
-    said = (f"{name}: {run}." for name, run in runs.items())
+    # Without the place, which is in the title.
+    said = (f"{name}: {run.words}." for name, run in runs.items())
     return plots.draw(
         overlap,
         pd.DataFrame(rows, columns=["program", *columns]),

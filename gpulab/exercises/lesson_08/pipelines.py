@@ -116,10 +116,15 @@ class PipelineRun:
         """Share of the possible saving that the pipeline reached, from 0 to 1."""
         return self.hidden_s / self.possible_s
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """How many steps were wrong, the time and the overlap, without the place."""
         wrong = f"{self.n_wrong} of {counted(self.n_steps, 'step')} computed on wrong data"
         shares = f"overlap {100 * self.overlap:.0f} % of what is possible"
-        return f"{wrong}; {format_time(self.duration_s)}, {shares} ({self.place})"
+        return f"{wrong}; {format_time(self.duration_s)}, {shares}"
+
+    def __str__(self) -> str:
+        return f"{self.words} ({self.place})"
 
     __repr__ = __str__
 

@@ -146,7 +146,7 @@ def copy_in(
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
-    accesses = [device_access(target, is_write=True)] if _is_watched() else []
+    accesses = [device_access(target, is_write=True)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(source, is_write=False))
     _launch(task, accesses, waits=waits)
@@ -180,7 +180,7 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
     if pinned and non_blocking:
         _note_use(target, source.storage_block.gpu)
-    accesses = [device_access(source, is_write=False)] if _is_watched() else []
+    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))
     _launch(task, accesses, waits=not (pinned and non_blocking))
@@ -209,7 +209,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     cost_ns = machine.host.costs.stream_wait_ns
     machine.order(there, here, cost_ns)
     accesses = []
-    if _is_watched():
+    if active().lists_accesses:
         accesses = device_accesses([source], [target])
     _launch(task, accesses, waits=False)
     machine.order(here, there, cost_ns)
@@ -218,7 +218,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
 def read_item(source: VirtualTensor) -> Any:
     """Wait for a tensor of one element and return its value, as ``Tensor.item`` does."""
     on_device = reference(source)
-    accesses = [device_access(source, is_write=False)] if _is_watched() else []
+    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
     # Nothing is moved: the value is read below, after the wait. PyTorch copies a single element
     # through pinned memory, so this counts as pinned.
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
@@ -280,10 +280,6 @@ def _stand_in(tensor: VirtualTensor, dtype: torch.dtype) -> float:
         # With the program's line: a depth of the stack would name a file of PyTorch or gpulab.
         warnings.warn_explicit(message, MissingValuesWarning, *user_site())
     return math.nan
-
-
-def _is_watched() -> bool:
-    return active().hazards is not None
 
 
 def _host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:

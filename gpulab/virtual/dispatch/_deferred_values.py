@@ -5,6 +5,7 @@ A program that reads too early therefore reads the old values, as it does on a C
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
 from gpulab.virtual.dispatch._references import Reference, reference
 from gpulab.virtual.dispatch._repetitions import Repetition, repetition_of
-from gpulab.virtual.tensors import VirtualTensor
+from gpulab.virtual.tensors import ComputedResult, VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
@@ -77,7 +78,7 @@ class DeferredValues:
         ]
         self._changed = [reference(item) for item in changed]
         self._is_large = plan.host_s >= _LARGE_S
-        self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S and not operator.is_random
+        self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S
         self._repetition: Repetition | None = None
 
     def __call__(self, seed: int) -> None:
@@ -92,9 +93,20 @@ class DeferredValues:
         if self._repetition is None:
             self._may_repeat = False
             self._run(seed)
-        elif not self._repetition.is_there():
+            return
+        result = self._repetition.result()
+        # Random numbers are put off until somebody uses them, which in a benchmark nobody does.
+        if result is None or (self._operator.is_random and not self._is_put_off(result, seed)):
             self._run(seed)
             self._repetition.keep()
+
+    def _is_put_off(self, result: ComputedResult, seed: int) -> bool:
+        # Not with complex numbers, because inside such an operator others must not be computed.
+        return (
+            not self._is_complex
+            and self._repetition is not None
+            and self._repetition.put_off(result, partial(self._run, seed))
+        )
 
     def _run(self, seed: int) -> None:
         if self._operator.name in _ZEROING:
@@ -132,7 +144,7 @@ class DeferredValues:
         for target, value in zip(self._targets, outs, strict=False):
             # Some results are empty on the CPU but not on the GPU, or the other way round.
             if target is not None and value is not None and value.numel():
-                target.to_write().copy_(value)
+                target.write(value)
 
     def _call(self) -> Any:
         """Run the operator on the CPU; some half-precision operators run in float32."""

@@ -116,7 +116,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     missing: MissingValues | None,
 ) -> None:
     tensors = call.tensors
-    machine.host.estimated_real_s += plan.host_s + _SIMULATED_S
+    machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
     read = [tensors[i] for i in plan.reads]
     changed = [tensors[i] for i in plan.writes]
     written = changed + [results[i] for i in plan.new_results]
@@ -147,8 +147,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         # A replay draws its numbers anew, from where the generator is at that time.
         is_captured = machine.capture is not None and machine.capture.includes(task)
         task.draw = _drawing(call, is_captured=is_captured)
-    # Only the race detector needs the accesses. Computing them takes a few µs for each launch.
-    memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
+    memory_accesses = device_accesses(read, written) if machine.lists_accesses else ()
     launch_ns = work.launch_ns if work.before else plan.launch_ns
     machine.launch(task, launch_ns, memory_accesses)
 

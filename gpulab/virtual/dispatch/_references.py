@@ -27,6 +27,10 @@ class Reference(NamedTuple):
         """Return the same CPU tensor for writing."""
         return self.values.to_write(self.layout, self.offset)
 
+    def write(self, values: torch.Tensor) -> None:
+        """Copy ``values`` to these."""
+        self.values.write(self.layout, self.offset, values)
+
     def set_to_zero(self) -> None:
         """Write zeros to all elements."""
         self.values.set_to_zero(self.layout, self.offset)

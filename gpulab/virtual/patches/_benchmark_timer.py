@@ -1,7 +1,12 @@
-"""Let ``torch.utils.benchmark.Timer`` wait for the virtual GPU before it reads the clock."""
+"""Let ``torch.utils.benchmark.Timer`` wait for the virtual GPU before it reads the clock.
+
+Its methods that choose their number of readings say so to the timer that they call.
+"""
 
 import time
 import timeit
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
@@ -26,3 +31,20 @@ def install(_machine: Machine, undo: Undo) -> None:
     swapped = tuple(waiting if value is timeit.default_timer else value for value in before)
     undo.callback(setattr, make, "__defaults__", make.__defaults__)
     make.__defaults__ = swapped
+    for name in ("blocked_autorange", "adaptive_autorange"):
+        plain = getattr(Timer, name)
+        undo.callback(setattr, Timer, name, plain)
+        setattr(Timer, name, _choosing(plain))
+
+
+def _choosing(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(plain)
+    def choose(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner = self._timer
+        inner.chooses_readings = True
+        try:
+            return plain(self, *args, **kwargs)
+        finally:
+            inner.chooses_readings = False
+
+    return choose

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from gpulab.happens_before import MemoryAccess
+from gpulab.happens_before import Checker, MemoryAccess, Snapshot
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Gaps, Kind, SimulatedStream, StreamTask
 
@@ -202,3 +202,23 @@ class Graph:
         if captured not in self._own:
             self._own[captured] = captured.device.add_stream(GRAPH_GAPS)
         return self._own[captured]
+
+
+def report_launch(
+    checker: Checker, stream: SimulatedStream, launched: Sequence[tuple[GraphNode, StreamTask]]
+) -> None:
+    """Report the launch of a graph on ``stream`` to the race detector, which knows no graphs.
+
+    It gets each edge as a wait for an event: from the launch to every node, between the nodes, and
+    from every node to later work of the stream.
+    """
+    start = checker.record(stream.key)
+    after: dict[StreamTask, Snapshot] = {}
+    for node, task in launched:
+        checker.stream_wait(task.stream.key, start)
+        for other in task.waits_for:
+            checker.stream_wait(task.stream.key, after.get(other))
+        checker.launch(task.stream.key, task.name, node.accesses, node.site)
+        after[task] = checker.record(task.stream.key)
+    for snapshot in after.values():
+        checker.stream_wait(stream.key, snapshot)

@@ -96,6 +96,8 @@ class Host:
         Whether first-use costs are charged.
     n_backward
         How many backward passes are running, one inside the other.
+    n_launched
+        Number of launches so far.
     estimated_real_s
         About how long the simulation has taken in real time, without reading a clock.
     is_free
@@ -130,6 +132,7 @@ class Host:
         self.n_backward = 0
         self.is_free = False
         self.is_updating = False
+        self.n_launched = 0
         self.estimated_real_s = 0.0
         self._loaded: set[object] = set()
         self._fitted_ns = fitted_costs()
@@ -234,6 +237,7 @@ class Host:
         device = task.stream.device
         if device.n_pending >= self.costs.queue_depth:
             self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))
+        self.n_launched += 1
         self.now_ns += host_ns
         self.submit(task)
         return task

@@ -11,7 +11,7 @@ from gpulab.gpus import GpuSpec
 from gpulab.happens_before import NOWHERE, Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
-from gpulab.virtual.simulator._graphs import Capture, Graph
+from gpulab.virtual.simulator._graphs import Capture, Graph, report_launch
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._unrolled import Unrolled
@@ -190,6 +190,15 @@ class Machine:
         return self.gpus[self.current]
 
     @property
+    def lists_accesses(self) -> bool:
+        """Whether launches name the memory that they use, which costs each some microseconds.
+
+        The race detector needs it. So does a graph, because the detector may start before its
+        next replay.
+        """
+        return self.hazards is not None or self.capture is not None
+
+    @property
     def unrolled(self) -> Unrolled | None:
         """Takes over kernels instead of the device, while a layer of a library runs; or None."""
         return self._unrolled
@@ -263,7 +272,7 @@ class Machine:
             self._unrolled.add(task, accesses)
             return task
         # The walk up the stack takes real time, so it is made only for the race detector.
-        site = user_site() if self.hazards is not None and accesses else NOWHERE
+        site = user_site() if self.lists_accesses and accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
             if self.capture.depends_on_outside(task):
@@ -299,22 +308,9 @@ class Machine:
 
     def replay(self, graph: Graph, stream: SimulatedStream) -> None:
         """Launch a graph on ``stream``."""
-        checker = self.hazards
         launched = graph.launch(self.host, stream)
-        if checker is None:
-            return
-        # The checker knows no graphs. It gets each edge as a wait for an event: from the launch to
-        # every node, between the nodes, and from every node to later work of the stream.
-        start = checker.record(stream.key)
-        after: dict[StreamTask, Snapshot] = {}
-        for node, task in launched:
-            checker.stream_wait(task.stream.key, start)
-            for other in task.waits_for:
-                checker.stream_wait(task.stream.key, after.get(other))
-            checker.launch(task.stream.key, task.name, node.accesses, node.site)
-            after[task] = checker.record(task.stream.key)
-        for snapshot in after.values():
-            checker.stream_wait(stream.key, snapshot)
+        if self.hazards is not None:
+            report_launch(self.hazards, stream, launched)
 
     def wait(self, task: StreamTask | None, snapshot: Snapshot | None = None) -> None:
         """Block the host until ``task`` is done.

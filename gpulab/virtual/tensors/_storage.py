@@ -24,6 +24,7 @@ _LARGEST_SHARED_BYTES = 1 << 30
 _CPU = torch.device("cpu")
 _identities = count(1)
 _PAGE_BYTES = mmap.PAGESIZE
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 _WORTH_RETURNING_BYTES = 1 << 20  # below, writing zeros is faster than asking the system
 
 
@@ -168,6 +169,9 @@ class Values:
 
         The tensor may be one that was returned before, so the caller must not reshape it.
         """
+        results = self._buffer.results
+        if results.is_behind:
+            results.settle(*self.bytes_of(layout, offset)[1:])
         # The last view is kept: most memory is only ever seen as one tensor, and as_strided takes
         # longer than the comparison.
         viewed = self._viewed
@@ -185,9 +189,18 @@ class Values:
         results = self._buffer.results
         # Most buffers have no results, and every write of every kernel comes through here.
         if results:
-            first = self._offset_bytes + offset * layout.dtype.itemsize
-            results.forget(first, first + layout.span_bytes)
+            results.forget(*self.bytes_of(layout, offset)[1:])
         return self.view(layout, offset)
+
+    def write(self, layout: TensorLayout, offset: int, values: torch.Tensor) -> None:
+        """Copy ``values`` to a tensor of this layout."""
+        results = self._buffer.results
+        # In a benchmark's loop small tensors are computed each time. If their bytes stay the same,
+        # the large results that use them do, too.
+        is_used = results and results.uses(*self.bytes_of(layout, offset)[1:])
+        if is_used and _is_same(self.view(layout, offset), values):
+            return
+        self.to_write(layout, offset).copy_(values)
 
     def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
         """Write zeros to a tensor of this layout; a large one needs no host memory then."""
@@ -201,6 +214,15 @@ class Values:
         """Return the range of bytes that a tensor of this layout covers, gaps included."""
         first = self._offset_bytes + offset * layout.dtype.itemsize
         return ByteRange(self._buffer, first, first + layout.span_bytes)
+
+
+def _is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors have the same bytes; False if that is hard to say."""
+    kind = _INTEGERS.get(first.dtype.itemsize)
+    if kind is None or first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    # As integers, because 0.0 equals -0.0, and nan does not equal itself.
+    return torch.equal(first.view(kind), second.view(kind))
 
 
 class HostBuffer:
@@ -279,8 +301,21 @@ def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:
     if segment.size_bytes > _LARGEST_SHARED_BYTES:
         return HostBuffer(block.size_bytes), 0
     if segment.payload is None:
-        segment.payload = HostBuffer(segment.size_bytes)
-    return cast("HostBuffer", segment.payload), block.offset_bytes
+        segment.payload = _Payload(HostBuffer(segment.size_bytes))
+    return cast("_Payload", segment.payload).buffer, block.offset_bytes
+
+
+class _Payload:
+    """The buffer of a segment; without it nobody will read the values."""
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: HostBuffer) -> None:
+        self.buffer = buffer
+
+    def __del__(self) -> None:
+        # Results that were put off refer to the buffer, which would not be freed with them.
+        self.buffer.results.clear()
 
 
 class Storage:

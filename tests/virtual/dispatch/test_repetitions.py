@@ -96,19 +96,76 @@ def test_replays_of_a_graph_compute_their_values_once(n_computed: list[int]) -> 
         lambda x: x.add_(1),
         lambda x: torch.add(x, 1, out=x),
         lambda x: torch.add(x[:4], 1, out=x[4:]).add_(1),
-        torch.nn.functional.dropout,
     ],
-    ids=["in place", "out is the input", "a part changes", "random numbers"],
+    ids=["in place", "out is the input", "a part changes"],
 )
 def test_a_call_whose_result_changes_is_computed_each_time(
     work: Callable[[torch.Tensor], object], n_computed: list[int]
 ) -> None:
-    """A call that changes its own input, or draws random numbers, is computed every time."""
+    """A call that changes its own input is computed every time."""
     x = torch.ones(8, device="cuda")
     settle(lambda: work(x), 3)
     before = n_computed[0]
     settle(lambda: work(x))
     assert n_computed[0] - before >= 20
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, _out: functional.dropout(x),
+        lambda _x, out: out.normal_(),
+        lambda x, out: torch.bernoulli(x, out=out),
+        lambda x, _out: torch.rand_like(x),
+    ],
+    ids=["dropout", "normal_", "out=", "rand_like"],
+)
+def test_random_numbers_that_nobody_reads_are_not_drawn(
+    work: Callable[..., torch.Tensor], n_computed: list[int]
+) -> None:
+    """A loop draws nothing, and a read gives the numbers of the last call."""
+    read = {}
+    for worth_s in (math.inf, 0.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deferred, "_WORTH_A_LOOK_S", worth_s)
+            x, out = torch.full((64,), 0.5, device="cuda"), torch.empty(64, device="cuda")
+            torch.manual_seed(1)
+            settle(lambda x=x, out=out: work(x, out), 3)
+            before = n_computed[0]
+            settle(lambda x=x, out=out: work(x, out))
+            assert n_computed[0] - before == (20 if worth_s else 0)
+            last = work(x, out)
+            x.fill_(0.25)  # the numbers of the last call depend on the old values
+            read[worth_s] = [last.tolist(), work(x, out).tolist(), torch.cuda.get_rng_state()]
+    assert read[0.0][:2] == read[math.inf][:2]
+    assert read[0.0][2].equal(read[math.inf][2])
+
+
+@pytest.mark.parametrize(("value", "is_new"), [(1.0, False), (-0.0, True), (math.nan, False)])
+def test_results_hold_while_an_input_is_computed_with_the_same_bytes(
+    value: float, n_computed: list[int], *, is_new: bool
+) -> None:
+    """Results end when the bytes of an input change, also from 0.0 to -0.0, and only then."""
+    x, out = torch.ones(8, device="cuda"), torch.empty(8, device="cuda")
+
+    def work(value: float) -> float:
+        factor = x[:1] * torch.tensor(value)  # computed each time, because of the host tensor
+        torch.mul(x, factor, out=out)
+        return math.copysign(1.0, out[0].item())
+
+    work(0.0 if is_new else value)
+    before = n_computed[0]
+    assert work(value) == math.copysign(1.0, value)
+    assert n_computed[0] - before == 1 + is_new
+
+
+def test_a_call_with_hundreds_of_tensors_is_computed_once(n_computed: list[int]) -> None:
+    """A call on many tensors is recognized although a buffer remembers fewer results."""
+    many = [torch.ones(8, device="cuda") for _ in range(3 * computed._MOST_KEPT)]
+    settle(lambda: torch._foreach_add(many, 1.0), 3)
+    before = n_computed[0]
+    settle(lambda: torch._foreach_add(many, 1.0), 3)
+    assert n_computed[0] == before
 
 
 def test_running_statistics_are_updated_by_every_call(
@@ -218,6 +275,13 @@ ACTIONS: dict[str, Callable[[World, int, int, int], Any]] = {
     "from host": _from_host,
     "graph": _capture,
 }
+RANDOM: dict[str, Callable[[World, int, int, int], Any]] = {
+    "dropout": _assign(lambda w, i, _: functional.dropout(w[i])),
+    "rand_like": _assign(lambda w, i, _: torch.rand_like(w[i])),
+    "normal_": lambda w, _at, i, _j: w[i].normal_(),
+    "a part": lambda w, _at, i, j: w[i][j : j + 9].uniform_(),
+    "every third": lambda w, at, i, _j: torch.bernoulli(w[i][::3].sigmoid(), out=w[at][1::3]),
+}
 programs = st.lists(
     st.tuples(
         st.sampled_from(sorted(ACTIONS)),
@@ -270,7 +334,7 @@ def _race(program: list[Any]) -> list[list[float]]:
             with torch.cuda.stream(streams[is_aside]):
                 for _ in range(n_times):
                     if name != "graph":
-                        ACTIONS[name](world, at, i, j)
+                        (ACTIONS | RANDOM)[name](world, at, i, j)
                 if at == j:
                     read.append(world[i].tolist())
         torch.cuda.synchronize()
@@ -280,7 +344,7 @@ def _race(program: list[Any]) -> list[list[float]]:
 
 racing = st.lists(
     st.tuples(
-        st.sampled_from(sorted(set(ACTIONS) - {"graph", "alias", "from host", "part"})),
+        st.sampled_from(sorted(set(ACTIONS | RANDOM) - {"graph", "alias", "from host", "part"})),
         st.tuples(*(st.integers(0, N_TENSORS - 1) for _ in range(3))),
         st.integers(1, 4),
         st.booleans(),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulab.errors import VirtualGpuError
+from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual import SimulatedStream
@@ -50,11 +50,12 @@ def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
     assert (machine.is_over(task), machine.unfinished(stream)) == (True, None)
 
 
-def test_a_spin_occupies_one_multiprocessor() -> None:
-    """A kernel that wants all the others runs at full speed beside it."""
+@pytest.mark.parametrize("demand", [SpinCycles(1_000_000), FixedDuration(1_000_000)])
+def test_a_plain_kernel_occupies_one_multiprocessor(demand: SpinCycles | FixedDuration) -> None:
+    """A kernel that wants all the others runs at full speed beside a spin, or one of a time."""
     machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
     side, others = machine.gpu.next_stream(), FixedDuration(1_000, machine.spec.n_sms - 1)
-    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=SpinCycles(1_000_000))
+    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=demand)
     machine.launch(spin, 0)
     task = machine.launch(StreamTask(Kind.KERNEL, side, name="add", demand=others), 0)
     machine.wait_for_gpu(machine.gpu)
@@ -351,3 +352,25 @@ def test_the_thread_that_entered_last_is_the_owner() -> None:
         _machine.leave(second)
         _machine.leave(first)
     assert (_machine.is_entered(), _machine.is_owner()) == (False, False)
+
+
+def test_only_the_process_and_the_thread_that_entered_may_use_the_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without an entered GPU, on another thread and in a forked process the use is refused."""
+    monkeypatch.setattr(_machine, "_entered", [])
+    monkeypatch.setattr(_machine, "_lost", [])
+    with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, "):
+        _machine.active()
+    machine = new_machine()
+    thread = threading.Thread(target=lambda: _machine.enter(machine))
+    thread.start()
+    thread.join()
+    with pytest.raises(NotModelledError, match=r" no model of device work from a second thread; "):
+        _machine.active()
+    _machine.enter(machine)
+    assert _machine.active() is machine
+    _machine.disown()
+    assert not _machine.is_owner()
+    with pytest.raises(RuntimeError, match=r"^Cannot re-initialize CUDA in forked subprocess\. "):
+        _machine.active()
