@@ -33,6 +33,14 @@ pytestmark = pytest.mark.slow
 TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _patience() -> Iterator[None]:
+    """Wait for workers as long as they need, because the machine may be busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "_START_S", 3600)
+        yield
+
+
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Executor]:
     """Start two workers, each with a virtual A100 of its own."""

@@ -25,10 +25,10 @@ def test_nothing_is_left_behind(kind: str) -> None:
     """After interrupts, contexts are closed and the GPU computes as an undisturbed one does."""
     campaign = Campaign(kind=kind)
     outcomes = [
-        campaign.boundaries("virtual_gpu", step=401),
-        campaign.boundaries("left_as_found", step=199),
-        campaign.boundaries("hazards", step=307),
-        campaign.boundaries("records", step=307),
+        campaign.boundaries("virtual_gpu", step=809),
+        campaign.boundaries("left_as_found", step=397),
+        campaign.boundaries("hazards", step=613),
+        campaign.boundaries("records", step=613),
         campaign.points("streams", 4, seed=1),
         campaign.points("graphs", 4, seed=1),
     ]

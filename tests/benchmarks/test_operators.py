@@ -27,7 +27,7 @@ DTYPES = ("float32", "float16", "complex64", "bool")
 def test_operators_compute_as_the_cpu_does(tmp_path: Path) -> None:
     """As functions, in place, with out= and backward, the results equal those of the CPU."""
     out = tmp_path / "outcomes.json"
-    arguments = ["--names", *NAMES, "--dtypes", *DTYPES, "--samples", "3", "--out", str(out)]
+    arguments = ["--names", *NAMES, "--dtypes", *DTYPES, "--samples", "2", "--out", str(out)]
     # A process of its own: to import the database changes settings of PyTorch for good.
     command = python_command("benchmarks.operators", "run", *arguments, "--workers", "0")
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

@@ -11,8 +11,9 @@ from gpulab.course._folder import SECRET_VARIABLE, CourseFolder
 from gpulab.course._judging import Grader
 from gpulab.course._sandbox import Sandbox
 
-# A right answer takes a tenth of this, and an endless loop is stopped after it.
-LIMITS = AnswerLimits(cpu_s=2)
+# A right answer takes a tenth of this processor time, and an endless loop is stopped after it. The
+# limit on real time must never be met, however busy the machine is.
+LIMITS = AnswerLimits(cpu_s=2, wall_s=3600)
 SECRET = "a secret for tests alone"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from gpulab.course import _confine
 from gpulab.course._sandbox import Sandbox
+from tests.course.conftest import LIMITS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
@@ -63,7 +64,7 @@ _ANSWER = "import os, socket, ctypes\ndef tail(work, n_calls):\n    {}\n    retu
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """Yield a process for answers, without the check that reads their source first."""
-    with Sandbox(_confine.AnswerLimits(cpu_s=2)) as running:
+    with Sandbox(LIMITS) as running:
         yield running
 
 

@@ -95,7 +95,8 @@ def grade(folder: Path) -> None:
     configuration = folder / "nbgrader_config.py"
     text = configuration.read_text("utf-8")
     assert text.count(".parent)") == 1
-    configuration.write_text(text.replace(".parent)", ".parent, course.AnswerLimits(cpu_s=2))"))
+    limits = "course.AnswerLimits(cpu_s=2, wall_s=3600)"
+    configuration.write_text(text.replace(".parent)", f".parent, {limits})"))
     done = nbgrader(folder, "autograde", "timing")
     assert "torn" in done.stderr
 
