@@ -36,6 +36,8 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
+# pytest would import the stand-ins in search of examples, and they refuse that.
+collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
 SLOW_EXAMPLES = {
     "gpulab.animations._shipped.make",

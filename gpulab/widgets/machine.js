@@ -586,8 +586,8 @@ class Side {
       found.push(tag("label", { for: id }, text), input);
     };
     const { kind } = operation;
-    if (TIMED.includes(kind)) add(kind === "graph" ? "Each kernel, µs" : "Length, µs", tag("input", { type: "number", step: "any" }), "duration_us", numberIn);
-    if (kind === "graph") add("Kernels", tag("input", { type: "number" }), "n_kernels", numberIn);
+    if (TIMED.includes(kind)) add(kind === "graph" ? "Each kernel, µs" : "Length, µs", tag("input", { type: "number", step: "any" }), "duration_us", fieldNumber);
+    if (kind === "graph") add("Kernels", tag("input", { type: "number" }), "n_kernels", fieldNumber);
     if (!ON_HOST.includes(kind)) {
       const streams = Math.min(view.n_streams + 1, view.limits.streams);
       add("Stream", choice([...Array(streams).keys()].map(String)), "stream", input => Number(input.value));
@@ -628,7 +628,7 @@ function nearest(known, value) {
   return known.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
 }
 
-function numberIn(input) { return input.value === "" ? null : Number(input.value); }
+function fieldNumber(input) { return input.value === "" ? null : Number(input.value); }
 
 function choice(options) {
   return tag("select", {}, ...options.map(option => tag("option", { value: option }, option)));

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import torch
 
@@ -71,7 +71,7 @@ class NVMLError(Exception):
 
     value = 999
 
-    def __new__(cls, code: int = 999) -> Self:
+    def __new__(cls, code: int = 999) -> "NVMLError":
         """Make an error of the subclass for ``code``, as the package does."""
         return super().__new__(cls if cls is not NVMLError else _classes[code])
 
