@@ -54,7 +54,7 @@ class OptimizerSteps:
         @wraps(plain_enter)
         def enter(block: record_function) -> Any:
             if is_owner():
-                self._blocks.append((block, []))  # type: ignore[no-untyped-call] # as torch
+                self._blocks.append((block, []))
             return plain_enter(block)
 
         @wraps(plain_exit)
