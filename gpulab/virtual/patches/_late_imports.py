@@ -8,7 +8,7 @@ from types import ModuleType
 
 from gpulab.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
-from gpulab.virtual._stand_ins import is_imported
+from gpulab.virtual._stand_ins import is_imported, submodule_spec
 from gpulab.virtual.patches import _benchmark_timer, _torch_compile
 from gpulab.virtual.simulator import Machine, is_owner
 
@@ -58,6 +58,9 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        of_stand_in = submodule_spec(name)
+        if of_stand_in is not None:
+            return of_stand_in
         # While a module is being loaded, the modules that it imports load in the same way: the
         # names are restored until the outermost one is done.
         if self._is_loading or not name.startswith("torch.") or not is_owner():

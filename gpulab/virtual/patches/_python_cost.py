@@ -6,13 +6,11 @@ instead, because programs would notice a global module hook: compiled modules wa
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
-from torch.optim import optimizer as optimizers
 
-from gpulab.interrupts import Undo
 from gpulab.torch_private import (
     C,
     LoaderIterator,
@@ -21,6 +19,7 @@ from gpulab.torch_private import (
     module_hooks,
     next_sequence_number,
 )
+from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
 from gpulab.virtual.simulator import Host, Machine, is_owner
 
 _WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
@@ -97,26 +96,22 @@ def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:
     return [(torch.nn.Module, {"_named_members": list_members}), *found]
 
 
-def install(machine: Machine, undo: Undo) -> None:
-    """Charge each step of an optimizer, until ``undo`` is closed."""
+def install(machine: Machine, steps: OptimizerSteps) -> None:
+    """Charge each step of an optimizer that ``steps`` follows."""
     host = machine.host
     # Operators that autograd recorded before are not charged.
     host.skip_recorded(next_sequence_number())
 
-    def before_step(optimizer: Any, _args: object, _kwargs: object) -> None:
-        if is_owner():
-            host.charge("optimizer step")
-            for way, n in _parameters_by_way(optimizer).items():
-                host.charge(way, n)
-            host.is_updating = True
+    def charge_step(optimizer: Any, _args: object, _kwargs: object) -> End:
+        host.charge("optimizer step")
+        for way, n in _parameters_by_way(optimizer).items():
+            host.charge(way, n)
+        # A step may run inside another one.
+        end = partial(setattr, host, "is_updating", host.is_updating)
+        host.is_updating = True
+        return end
 
-    def after_step(_optimizer: Any, _args: object, _kwargs: object) -> None:
-        if is_owner():
-            host.is_updating = False
-
-    # Hooks for all optimizers, because each class, also a program's own, has its own ``step``.
-    undo.callback(optimizers.register_optimizer_step_pre_hook(before_step).remove)
-    undo.callback(optimizers.register_optimizer_step_post_hook(after_step).remove)
+    steps.follow(charge_step)
 
 
 def _charge_zero(host: Host, parameters: Iterable[Any]) -> None:

@@ -6,15 +6,12 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from gpulab.interrupts import Undo
 from gpulab.torch_private import current_stance, functions_never_compiled, restore_stance
 from gpulab.virtual._stand_ins import StandIn, is_imported
-from gpulab.virtual.simulator import Machine, is_owner
+from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
+from gpulab.virtual.simulator import Machine
 
 _COMPILER = "torch._dynamo"
 
@@ -48,7 +45,7 @@ def install(_machine: Machine, undo: Undo) -> None:
     torch.compiler.set_stance("force_eager")
 
 
-def keep_unloaded(undo: Undo) -> None:
+def keep_unloaded(steps: OptimizerSteps, undo: Undo) -> None:
     """Prevent meta kernels and optimizers from importing the compiler, until ``undo`` is closed.
 
     They import it only to say that they are never compiled. At the first addition, or the first
@@ -62,8 +59,7 @@ def keep_unloaded(undo: Undo) -> None:
         vars(function)["__dynamo_disable"] = function
     stand_in = StandIn(_COMPILER, {"graph_break": lambda: None})
     undo.callback(_put_away, stand_in)
-    undo.callback(register_optimizer_step_pre_hook(partial(_put_in_place, stand_in)).remove)
-    undo.callback(register_optimizer_step_post_hook(partial(_put_away, stand_in)).remove)
+    steps.follow(partial(_put_in_place, stand_in))
 
 
 def _unmark() -> None:
@@ -73,14 +69,17 @@ def _unmark() -> None:
 
 def _put_in_place(
     stand_in: StandIn, optimizer: object, args: tuple[object, ...], kwargs: dict[str, object]
-) -> None:
+) -> End | None:
     # Every step imports the compiler to call one name of it, which does nothing where nothing is
-    # compiled. A step with a closure runs code of the program, which may import anything.
-    if args == (optimizer,) and not kwargs and is_owner():
-        sys.modules.setdefault(_COMPILER, stand_in)
+    # compiled. A step with a closure runs code of the program, which may import anything. A step
+    # inside another one leaves the stand-in to the outer one.
+    if args != (optimizer,) or kwargs or _COMPILER in sys.modules:
+        return None
+    sys.modules[_COMPILER] = stand_in
+    return partial(_put_away, stand_in)
 
 
-def _put_away(stand_in: StandIn, *_step: object) -> None:
+def _put_away(stand_in: StandIn) -> None:
     # Unless the real one was imported meanwhile.
     if sys.modules.get(_COMPILER) is stand_in:
         del sys.modules[_COMPILER]

@@ -49,6 +49,7 @@ from gpulab.virtual.patches import (
     _unsupported,
 )
 from gpulab.virtual.patches._cuda_graphs import GraphBase
+from gpulab.virtual.patches._optimizer_steps import OptimizerSteps
 from gpulab.virtual.simulator import (
     Kind,
     Machine,
@@ -129,9 +130,11 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
             _replace_class(module, name, base, replaced, undo)
     # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
     # a backward pass is charged once and then changes streams.
-    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
+    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers):
         feature.install(machine, undo)
-    _torch_compile.keep_unloaded(undo)
+    steps = OptimizerSteps(replaced, undo)
+    _python_cost.install(machine, steps)
+    _torch_compile.keep_unloaded(steps, undo)
     _late_imports.install(machine, replaced, undo)
     # Last, so that undo ends a profiler session of the program before anything else is restored.
     _torch_profiler.install(machine, replaced, undo)

@@ -76,7 +76,7 @@ def test_an_unknown_name_comes_from_the_real_module(monkeypatch: pytest.MonkeyPa
     assert stand_in.hls_to_rgb.__code__ == real.hls_to_rgb.__code__
     assert sys.modules["colorsys"] is not stand_in
     with pytest.raises(AttributeError):
-        _ = stand_in.__path__
+        _ = stand_in.__wrapped__
 
 
 @pytest.mark.parametrize(
