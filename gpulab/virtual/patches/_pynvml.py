@@ -71,7 +71,7 @@ class NVMLError(Exception):
 
     value = 999
 
-    def __new__(cls, code: int = 999) -> "NVMLError":
+    def __new__(cls, code: int = 999) -> "NVMLError":  # noqa: PYI034 # Self would be a subclass
         """Make an error of the subclass for ``code``, as the package does."""
         return super().__new__(cls if cls is not NVMLError else _classes[code])
 
