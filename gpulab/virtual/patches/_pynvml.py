@@ -73,7 +73,9 @@ class NVMLError(Exception):
 
     def __new__(cls, code: int = 999) -> "NVMLError":  # noqa: PYI034 # Self would be a subclass
         """Make an error of the subclass for ``code``, as the package does."""
-        return super().__new__(cls if cls is not NVMLError else _classes[code])
+        kind: Any = cls if cls is not NVMLError else _classes[code]
+        made: Self = super().__new__(kind)
+        return made
 
     def __str__(self) -> str:
         if self.value == nvml.NO_PERMISSION:
