@@ -524,7 +524,7 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverStat
     drawn = {line.get_label(): line.get_marker() for line in canvas.axes[0].lines}
     assert drawn["second GPU: virtual Tesla T4, extrapolated"] == "D"
     explorer.choose(beside="")
-    assert len(explorer.scene.words) == 3
+    assert len(explorer.scene.words) == 4
 
 
 @pytest.mark.slow
