@@ -311,13 +311,16 @@ def _plot(
 
 
 def _title(record: Crossover, second: Crossover | None) -> str:
-    """Return the title: what is compared, how the times were taken, and on which devices."""
-    how = f", {record.gpu.how}" if record.gpu.how else ""
-    lines = [f"{record.workload} {record.dtype}: CPU against GPU{how}", f"({record.origin})"]
-    details = [f"CPU: {record.cpu.how}"] if record.cpu.how else []
+    """Return the title: what is compared, and on which devices.
+
+    It does not depend on the sliders, because axes with a new title take long to draw.
+    """
+    copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
+    lines = [f"{record.workload} {record.dtype}: CPU against GPU{copies}", f"({record.origin})"]
     if second is not None:
-        details.append(f"second GPU: {device_label(second.gpu.device_name, second.gpu.source)}")
-    return "\n".join([*lines, *([f"({'; '.join(details)})"] if details else [])])
+        other = device_label(second.gpu.device_name, second.gpu.source)
+        lines.append(f"(second GPU: {other})")
+    return "\n".join(lines)
 
 
 def _name(point: Point) -> str:
@@ -348,8 +351,9 @@ def _words(record: Crossover) -> Iterable[str]:
     yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
     if record.predicted is not None:
         yield f"From the fitted lines alone: {record.predicted}."
-    if record.gpu.how:
-        yield f"Times of the GPU: {record.gpu.how}."
+    for curve in (record.cpu, record.gpu):
+        if curve.how:
+            yield f"Times of the {curve.on.upper()}: {curve.how}."
     if record.is_mixed:
         yield "The two sides come from different sources: read it as an estimate."
 

@@ -513,7 +513,7 @@ def test_other_thread_waits_for_its_turn() -> None:
 @pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverState]) -> None:
     """The second GPU has its own marker, and the words have its crossing and its speed."""
-    assert len(explorer.scene.words) == 3
+    assert len(explorer.scene.words) == 4
     explorer.choose(beside="computed:T4", size=2**20)
     scene = explorer.scene
     assert scene.words[-1].startswith("Second GPU: virtual Tesla T4")
@@ -524,7 +524,7 @@ def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverStat
     drawn = {line.get_label(): line.get_marker() for line in canvas.axes[0].lines}
     assert drawn["second GPU: virtual Tesla T4, extrapolated"] == "D"
     explorer.choose(beside="")
-    assert len(explorer.scene.words) == 3
+    assert len(explorer.scene.words) == 4
 
 
 @pytest.mark.slow
