@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import torch
 
@@ -71,7 +71,7 @@ class NVMLError(Exception):
 
     value = 999
 
-    def __new__(cls, code: int = 999) -> "NVMLError":  # noqa: PYI034 # Self would be a subclass
+    def __new__(cls, code: int = 999) -> Self:
         """Make an error of the subclass for ``code``, as the package does."""
         kind: Any = cls if cls is not NVMLError else _classes[code]
         made: Self = super().__new__(kind)
