@@ -1,6 +1,6 @@
 """What every figure shares: a look that reads without colour, a text alternative, and a source."""
 
-from gpulab.figures._figure import WIDTH_IN, Figure, describe, render
+from gpulab.figures._figure import WIDTH_IN, Figure, PackedCanvas, describe, render
 from gpulab.figures._inputs import (
     SIZE_IN,
     check_axes,
@@ -48,6 +48,7 @@ __all__ = [
     "WIDTH_IN",
     "Figure",
     "Look",
+    "PackedCanvas",
     "as_list",
     "bar_marks",
     "check_axes",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpulab.figures import Figure
+from gpulab.figures import Figure, PackedCanvas
 from gpulab.live import _display, _stop
 from gpulab.live._display import Painter, Screen, screen_for
 from gpulab.live._stop import Stop, StopButton
@@ -23,7 +23,9 @@ def picture(record: object) -> Figure:
 
     if record == "too little":
         raise ValueError(record)
-    return Figure(Canvas(), str(record), f"words for {record}", "seen", pd.DataFrame())
+    return Figure(
+        PackedCanvas(Canvas()), str(record), f"words for {record}", "seen", pd.DataFrame()
+    )
 
 
 def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:
