@@ -16,7 +16,7 @@ PACKAGE = "torch.package_of_test"
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """Put a stand-in in the place of a package with two modules, of which it imports one."""
+    """Replace a package, which imports one of its two modules, by a stand-in."""
     folder = tmp_path / "package_of_test"
     folder.mkdir()
     (folder / "__init__.py").write_text("from .imported import things")
