@@ -1,6 +1,7 @@
 """Interrupt gpulab at many places, use the same GPU again, and count what has changed.
 
     python -m benchmarks.interrupts boundaries
+    python -m benchmarks.interrupts boundaries --processes 32
     python -m benchmarks.interrupts points --n 2000
     python -m benchmarks.interrupts points --n 2000 --device cuda --processes 12 --seconds 420
 
@@ -42,58 +43,62 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(required=True)
     boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
     boundaries.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
-    boundaries.set_defaults(command=_boundaries)
+    boundaries.set_defaults(command=_boundaries, device="virtual")
     points = commands.add_parser("points", help="at random calls of programs")
     points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
     points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
     points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
-    points.add_argument(
-        "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
-    )
-    points.add_argument(
-        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
-    )
     points.set_defaults(command=_points)
     for command in (boundaries, points):
+        command.add_argument(
+            "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
+        )
+        command.add_argument(
+            "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
+        )
         command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
         command.add_argument("--targets", nargs="*", default=None, help="default: all")
     return made
 
 
 def _boundaries(options: argparse.Namespace) -> None:
-    from benchmarks.interrupts.campaign import Campaign
+    import gpulab
     from benchmarks.interrupts.targets import contexts
 
-    outcomes: list[tuple[str, Outcome]] = []
-    ended_early = []
-    try:
-        for kind in _kinds(options):
-            campaign = Campaign(kind=kind)
-            for name in options.targets or [*contexts(campaign.gpu)]:
-                outcomes += [(kind, campaign.boundaries(name, step=options.step))]
-    except KeyboardInterrupt:
-        ended_early.append("Ctrl-C stopped it before the next target")
-    _report(outcomes, ended_early)
+    targets = [*contexts(gpulab.virtual_gpu())]
+    _strike(options, targets, n=0, seed=0, step=options.step)
 
 
 def _points(options: argparse.Namespace) -> None:
-    from benchmarks.interrupts.processes import Plan, strike_in_processes
     from benchmarks.interrupts.targets import notebook_programs, programs
 
     notebook = [] if options.device == "cuda" else [*notebook_programs()]
-    names = options.targets or [*programs(), *notebook]
+    _strike(options, [*programs(), *notebook], n=options.n, seed=options.seed)
+
+
+def _strike(
+    options: argparse.Namespace,
+    targets: Sequence[str],
+    *,
+    n: int,
+    seed: int,
+    step: int | None = None,
+) -> None:
+    from benchmarks.interrupts.processes import Plan, strike_in_processes
+
     kinds = _kinds(options)
     outcomes: list[tuple[str, Outcome]] = []
     ended_early: list[str] = []
     for kind in kinds:
         plan = Plan(
-            names=names,
+            names=options.targets or targets,
             kind=kind,
             device=options.device,
-            n=options.n,
-            seed=options.seed,
+            n=n,
+            seed=seed,
             duration_s=options.seconds / len(kinds),
             n_processes=options.processes,
+            step=step,
         )
         found, ended = strike_in_processes(plan)
         ended_early += ended

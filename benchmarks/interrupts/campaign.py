@@ -70,7 +70,7 @@ class Campaign:
     kind
         The kind of interrupt.
     end_s
-        The moment of ``time.monotonic()`` after which no interrupt of a random call begins.
+        The moment of ``time.monotonic()`` after which no interrupt begins.
     is_beyond_repair
         Whether an interrupt has left a process in which no GPU can be used; then it stops.
     """
@@ -98,7 +98,7 @@ class Campaign:
         self._names = condition.names()
         self._settings = condition.settings()
 
-    def boundaries(self, name: str, *, step: int = 1) -> Outcome:
+    def boundaries(self, name: str, *, step: int = 1, start: int = 0) -> Outcome:
         """Interrupt at every bytecode of a context's beginning and end, in gpulab's modules.
 
         Each instruction is interrupted the first and the last time that it runs.
@@ -107,8 +107,8 @@ class Campaign:
         ----------
         name
             The context.
-        step
-            Interrupt only at every ``step``-th of them.
+        step, start
+            Interrupt only at every ``step``-th of them, from number ``start`` on.
         """
         outcome = Outcome(name)
 
@@ -128,8 +128,8 @@ class Campaign:
         chosen = sorted({*first.values(), *last.values()})
         if self.kind == "memory":
             chosen = [index for index in chosen if can_fail(count.places[index])]
-        for at in chosen[::step]:
-            if self.is_beyond_repair:
+        for at in chosen[start::step]:
+            if self.is_beyond_repair or time.monotonic() >= self.end_s:
                 break
             tracer = {"at": at, "by": "bytecodes", "only_ours": True}
             self._strike(outcome, enter_and_leave, tracer, count.places[at])

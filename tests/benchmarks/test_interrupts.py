@@ -37,6 +37,16 @@ def test_nothing_is_left_behind(kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_bytecodes_are_shared() -> None:
+    """Two processes interrupt each bytecode that one alone would interrupt."""
+    campaign = Campaign(kind="interrupt")
+    alone = campaign.boundaries("outside", step=3000)
+    shares = [campaign.boundaries("outside", start=start, step=6000) for start in (0, 3000)]
+    assert alone.n >= 3
+    assert sum(share.n for share in shares) == alone.n
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_a_strike_has_left_is_put_back_before_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -73,6 +83,8 @@ def test_processes_share_the_interrupts() -> None:
     )
     (outcome,), ended = strike_in_processes(plan)
     assert (outcome.n, outcome.n_failed, ended) == (2, 0, [])
+    (outcome,), ended = strike_in_processes(replace(plan, names=["outside"], step=4000))
+    assert (outcome.n >= 2, outcome.n_failed, ended) == (True, 0, [])
     (outcome,), ended = strike_in_processes(replace(plan, names=["no such target"]))
     assert (outcome.n, ended) == (0, ["the process of seed 1 ended: 1"])
 
