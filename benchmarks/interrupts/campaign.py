@@ -108,7 +108,8 @@ class Campaign:
         name
             The context.
         step, start
-            Interrupt only at every ``step``-th of them, from number ``start`` on.
+            Interrupt only at every ``step``-th of them, from number ``start`` on, in an order that
+            is random but the same each time.
         """
         outcome = Outcome(name)
 
@@ -128,6 +129,9 @@ class Campaign:
         chosen = sorted({*first.values(), *last.values()})
         if self.kind == "memory":
             chosen = [index for index in chosen if can_fail(count.places[index])]
+        # In a random order, the same in each process: a campaign that is stopped early has then
+        # tried a fair sample.
+        random.Random(name).shuffle(chosen)  # noqa: S311 # no secret
         for at in chosen[start::step]:
             if self.is_beyond_repair or time.monotonic() >= self.end_s:
                 break
