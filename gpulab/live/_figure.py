@@ -159,6 +159,7 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
     if not named.any():
         return False
     words = ", ".join(dict.fromkeys(frame["reasons"][named]))
+    values = ax.dataLim.intervaly.copy()
     ax.fill_between(
         frame["time_s"],
         0,
@@ -171,6 +172,7 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
         linewidth=0,
         label=f"the driver names: {words}",
     )
+    ax.dataLim.intervaly = values  # matplotlib 3.10 counts the shade's height among the data
     return True
 
 
