@@ -176,6 +176,8 @@ class MachineExplorer:
 
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Handle a message of the page; an error is shown at the operation that it is about."""
+        if content["do"] == "hurry":  # sent only for its acknowledgement; see the script
+            return
         self._answer = content.get("number", self._answer)
         self._problem = {}
         try:

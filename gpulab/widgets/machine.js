@@ -104,7 +104,7 @@ const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
 const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
 const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
 const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4, TYPE_PX = 14;
-const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000, MOST_STEPS = 4;
+const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000, MOST_STEPS = 4, MOST_HURRIES = 3;
 // The role whose colour a kind of task has, and the colour of the text on it.
 const ROLE = { "copy in": "copy", "copy out": "copy", record: "event" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -812,6 +812,9 @@ class Machine {
     this.hand = new Hand(this);
     this.changed = () => this.take();
     model.on("change:view", this.changed);
+    this.messages = model.widget_manager?.kernel?.iopubMessage; // JupyterLab and Notebook have it
+    this.heard = (_, message) => this.hurry(message);
+    this.messages?.connect(this.heard);
     this.watch = new ResizeObserver(() => this.resize());
     this.watch.observe(this.stage);
     this.take();
@@ -915,7 +918,18 @@ class Machine {
     if (this.isBusy && message.gesture) { this.next = message; return; }
     this.isBusy = true;
     this.number += 1;
+    this.hurries = 0;
     this.model.send({ ...message, number: this.number });
+  }
+
+  // A server on this computer sends the answer only when the browser has acknowledged the messages
+  // before it, which say that the kernel is busy, and idle again (Nagle's algorithm). The browser's
+  // system puts an acknowledgement off by 40 ms or more, unless there is something to send: so we
+  // send something.
+  hurry({ header }) {
+    if (!this.isBusy || header.msg_type !== "status" || this.hurries >= MOST_HURRIES) return;
+    this.hurries += 1;
+    this.model.send({ do: "hurry" });
   }
 
   gesture(owner) {
@@ -1078,6 +1092,7 @@ class Machine {
     this.presentation.close();
     this.watch.disconnect();
     this.model.off("change:view", this.changed);
+    this.messages?.disconnect(this.heard);
     this.root.remove();
   }
 }

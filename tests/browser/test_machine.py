@@ -23,6 +23,14 @@ pytestmark = needs_browser
 
 CELLS = ["import gpulab\nmachine = gpulab.explorers.machine_explorer()\nmachine"]
 
+COUNT_HURRIES = """() => {
+    const { send } = WebSocket.prototype;
+    window.hurries = 0;
+    WebSocket.prototype.send = function (data) {
+        if (new TextDecoder().decode(data).includes('"do":"hurry"')) window.hurries += 1;
+        return send.call(this, data);
+    };
+}"""
 SAVE_AND_OPEN_WITHOUT_A_KERNEL = """async () => {
     const [panel] = [...window.jupyterapp.shell.widgets('main')].filter(each => each.context);
     await panel.context.save();
@@ -176,6 +184,13 @@ def test_challenges_by_keyboard(machine: Hands) -> None:
     told = machine.root.locator(".told")
     assert told.get_attribute("aria-live") == "polite"
     assert told.inner_text() == "3. wait for event a on stream 1"
+
+
+def test_the_page_hurries_the_answer(machine: Hands) -> None:
+    """While it waits for an answer, the page acknowledges the messages of the kernel."""
+    machine.page.evaluate(COUNT_HURRIES)
+    machine.keys("k", "Delete")
+    machine.page.wait_for_function("window.hurries > 0")
 
 
 def test_mistakes_in_the_browser(machine: Hands) -> None:

@@ -40,6 +40,16 @@ def test_a_message_changes_the_program_and_is_answered() -> None:
     assert json.loads(json.dumps(view)) == view  # it is sent as JSON
 
 
+def test_a_message_sent_only_for_its_acknowledgement_is_not_answered() -> None:
+    """The page sends it to get its answer sooner: it changes nothing, and the answer stays."""
+    explorer = machine_explorer("stopwatch")
+    widget = explorer.widget
+    explorer._receive(longer(300.0, number=7))
+    view = widget.view
+    explorer._receive({"do": "hurry"})
+    assert widget.view is view
+
+
 def test_each_message_is_an_edit_of_the_program() -> None:
     """Messages add, move, set, tune and remove; an added operation gets its event and buffer."""
     explorer = machine_explorer("empty")
