@@ -53,9 +53,10 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     # Imported here, because the import changes settings of PyTorch.
     from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.opinfo import core
 
     # It looks through the stack for a test to name, at each list of samples: 0.1 s, and no test.
-    common_utils.extract_test_fn = lambda: None
+    common_utils.extract_test_fn = core.extract_test_fn = lambda: None
     chosen = [info for info in op_db if not names or info.name in names]
     todo = [(info, dtype) for info in chosen for dtype in dtypes]
     found: list[Outcome] = []

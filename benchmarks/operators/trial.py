@@ -53,9 +53,14 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     if dtype not in info.dtypes or dtype not in info.dtypesIfCUDA:
         return []
     found = []
+    made: dict[bool, list[SampleInput]] = {}
     for form, call, needs_gradient in _forms(info, dtype):
-        torch.manual_seed(_SEED)
-        samples = list(_samples(info, dtype, n_samples, requires_grad=needs_gradient))
+        if needs_gradient not in made:  # most forms need none; each call gets copies
+            torch.manual_seed(_SEED)
+            made[needs_gradient] = [
+                *_samples(info, dtype, n_samples, requires_grad=needs_gradient)
+            ]
+        samples = made[needs_gradient]
         outcomes = [_try_sample(info, dtype, form, call, sample) for sample in samples]
         if outcomes:
             chosen = worst(outcomes)

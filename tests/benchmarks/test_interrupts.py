@@ -26,9 +26,9 @@ def test_nothing_is_left_behind(kind: str) -> None:
     campaign = Campaign(kind=kind)
     outcomes = [
         campaign.boundaries("virtual_gpu", step=809),
-        campaign.boundaries("left_as_found", step=397),
-        campaign.boundaries("hazards", step=613),
-        campaign.boundaries("records", step=613),
+        campaign.boundaries("left_as_found", step=809),
+        campaign.boundaries("hazards", step=809),
+        campaign.boundaries("records", step=809),
         campaign.points("streams", 4, seed=1),
         campaign.points("graphs", 4, seed=1),
     ]

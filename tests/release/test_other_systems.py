@@ -12,10 +12,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux has")
 @pytest.mark.parametrize("system", ["win32", "darwin"])
-def test_the_main_paths_work_on_a_system_that_looks_like(system: str) -> None:
+def test_the_main_paths_work_on_a_system_that_looks_like(
+    system: str, warm_python: list[str]
+) -> None:
     """Every module can be imported, and the main uses of gpulab work."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.other_system", system],
+        [*warm_python, "-m", "tests.support.other_system", system],
         cwd=ROOT,
         capture_output=True,
         text=True,
