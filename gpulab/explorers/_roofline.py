@@ -43,7 +43,7 @@ from gpulab.figures import unit_of
 from gpulab.provenance import device_label
 from gpulab.roofline import MODELS, errors
 from gpulab.sweeps import CACHES, Point, Task
-from gpulab.units import format_bytes, format_rate, format_ratio, format_time
+from gpulab.units import counted, format_bytes, format_rate, format_ratio, format_time
 from gpulab.workloads import WORKLOADS, names, workload
 
 if TYPE_CHECKING:
@@ -294,7 +294,8 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
         return
     compared = rows.dropna(subset=["measured_s", f"{state.model}_s"])
     marked = "" if state.span is None else f"Ringed, about {format_bytes(state.span)} moved: "
-    points = f"{marked}{len(rows)} points of {rows['workload'].nunique()} operations"
+    operations = counted(rows["workload"].nunique(), "operation")
+    points = f"{marked}{counted(len(rows), 'point')} of {operations}"
     if compared.empty:
         yield f"{points}; predictions only."
         return

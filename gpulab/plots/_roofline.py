@@ -28,7 +28,7 @@ from gpulab.gpus import MEASURED, Roof
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
-from gpulab.units import format_bytes, format_rate, format_ratio, format_time
+from gpulab.units import counted, format_bytes, format_rate, format_ratio, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,8 @@ def _chart_words(record: Chart, **_: object) -> Words:
     reached = table["flops_per_s"] / _TERA
     return Words(
         "Reached and possible",
-        f"{len(table)} points of {table['workload'].nunique()} operations, from "
+        f"{counted(len(table), 'point')} of "
+        f"{counted(table['workload'].nunique(), 'operation')}, from "
         f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
         f"TFLOP/s. Nearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
         f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.",
