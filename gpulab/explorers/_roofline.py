@@ -41,7 +41,7 @@ from gpulab.explorers._sources import (
 )
 from gpulab.figures import unit_of
 from gpulab.provenance import device_label
-from gpulab.roofline import MODELS, errors
+from gpulab.roofline import MODELS, Chart, errors
 from gpulab.sweeps import CACHES, Point, Task
 from gpulab.units import counted, format_bytes, format_rate, format_ratio, format_time
 from gpulab.workloads import WORKLOADS, names, workload
@@ -250,6 +250,9 @@ def _near(state: RooflineState, sides: Sequence[Side], missing: str) -> dict[str
     places = np.concatenate([side.places[kept] for side, kept in zip(sides, near, strict=True)])
     markers = (Marker(x, y) for x, y in places) if state.span is not None else ()
     words = [*_words(state, rows[0]), *([missing] if missing else [])]
+    if state.view == ROOFLINE:
+        evidence = Chart(sides[0].ceilings, sides[0].rows).evidence
+        words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
     if len(sides) > 1:
         words += _compared(state, sides, rows)
     return {
