@@ -573,7 +573,7 @@ marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in
 marks.append(gpulab.measure(small_layer, cache="cold", label="flushed"))
 
 # %%
-medians_s = pd.Series({mark.label: mark.median_s for mark in marks}, name="median_s")
+medians_s = pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s")
 plots.bars(medians_s, title="Five loops, and the layer after a flush")
 
 # %% [markdown]
