@@ -231,7 +231,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
             # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
             xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
             capsize=4,
-            **marks(look_of(_cache_of(item)), item.source),
+            **marks(next(looks([_cache_of(item)])), item.source),
         )
         text = format_estimate(item.median_s, *item.interval_s)
         ax.annotate(
