@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpulab import palette, widgets
+from gpulab import device, palette, widgets
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.exercises import _html, _kept
 from gpulab.exercises._distance import distance, write_number
@@ -22,7 +22,7 @@ from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predic
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
-from gpulab.units import format_time
+from gpulab.units import format_time, time_unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +46,8 @@ _UNITS = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
 }
 _LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
+_EXACT = 1.005  # times; a smaller distance would be written as "1 times"
 _MOST_TICKS = 9  # labels that fit under the widget's x axis
-# Dashes of the curves in the widget (SVG), and the same dashes in the figure (matplotlib).
-_DASHES = ("none", "8 4", "2 3")
-_ON_PAPER: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2)))
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
 
 
@@ -72,10 +70,8 @@ class Term:
     was: float | None
     unit: str = ""
 
-    def write(self, value: float | None) -> str:
+    def write(self, value: float) -> str:
         """Return a value with its unit as text."""
-        if value is None:
-            return "nothing"
         text = format_time(value) if self.unit == "s" else f"{write_number(value)} {self.unit}"
         return text.strip()
 
@@ -93,7 +89,7 @@ class SketchAxes:
     low, high
         Ends of the y axis, which is logarithmic.
     y_label
-        Label of the y axis, without the unit.
+        Label of the y axis, without the unit. Its ticks have one unit, that of the axis's middle.
     unit
         "s" for times; otherwise the unit of the y values.
     curves
@@ -121,7 +117,8 @@ class SketchAxes:
         step = math.ceil(len(self.x) / _MOST_TICKS)
         first, last = (round(math.log10(end)) for end in (self.low, self.high))
         units = _UNITS.get(self.unit, ((1.0, self.unit),))
-        write = Term("", None, None, self.unit).write
+        middle = math.sqrt(self.low * self.high)
+        exponent, unit = time_unit(middle) if self.unit == "s" else (0, self.unit)
         return {
             "x": list(self.x),
             "x_texts": [_x_text(value, self.x) for value in self.x],
@@ -131,8 +128,10 @@ class SketchAxes:
             "is_log": self.is_log,
             "low": self.low,
             "high": self.high,
-            "y_ticks": [[10.0**i, _short(write(10.0**i))] for i in range(first, last + 1)],
-            "y_label": self.y_label,
+            "y_ticks": [
+                [10.0**i, f"{10.0 ** (i - exponent):,.9g}"] for i in range(first, last + 1)
+            ],
+            "y_label": f"{self.y_label} ({unit})",
             "units": [list(unit) for unit in units],
         }
 
@@ -226,7 +225,9 @@ class DrawnPrediction:
             if name in self._drawn and len(values) == len(self.axes.x):
                 self._drawn[name] = [self._inside(value) for value in values]
 
-    def compare(self, truth: "Curves | Sequence[float]") -> DrawingReview:
+    def compare(
+        self, truth: "Curves | Sequence[float]", *, source: object = None
+    ) -> DrawingReview:
         """Compare the drawing with the measured curve.
 
         Parameters
@@ -234,6 +235,9 @@ class DrawnPrediction:
         truth
             For each curve its x values and its y values. For a single curve the y values are
             enough.
+        source
+            Where these numbers come from: text, or one or more records with ``source`` and
+            ``device_name``. None: the current GPU.
 
         Returns
         -------
@@ -248,13 +252,14 @@ class DrawnPrediction:
                 f"truth={shown(truth)}; it must be a list of numbers, or a dict of the names of "
                 "curves to their places on both axes"
             ) from error
+        origin = device.current() if source is None else source
         if self.is_empty:
             told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
-            review = DrawingReview(_NO_DRAWING, told, self._figure(was))
+            review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
         else:
             # The guess is saved now and not with each stroke: the last drawing counts.
             self.note = _kept.keep(self._guess())
-            review = self._review(was)
+            review = self._review(was, origin)
         self._keep(review)
         return review
 
@@ -268,12 +273,12 @@ class DrawnPrediction:
             }
         return {self.axes.curves[0]: (self.axes.x[: len(truth)], [float(y) for y in truth])}
 
-    def _review(self, was: Curves) -> DrawingReview:
+    def _review(self, was: Curves, origin: object) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
         sentences = [one.sentence for one in judged]
         message = " ".join(filter(None, (*sentences, self._typical(was), self.note)))
         return DrawingReview(
-            judged[0].tone, message, self._figure(was), is_right=judged[0].is_right
+            judged[0].tone, message, self._figure(was, origin), is_right=judged[0].is_right
         )
 
     def _typical(self, was: Curves) -> str:
@@ -285,7 +290,11 @@ class DrawnPrediction:
                 true = np.interp(np.log1p(xs), np.log1p(was[name][0]), np.log(was[name][1]))
                 factors += [math.exp(abs(math.log(y) - t)) for y, t in zip(ys, true, strict=True)]
         middle = statistics.median(factors) if factors else 1.0
-        return f"Half of its points are less than {middle:.3g} times off." if factors else ""
+        if not factors:
+            return ""
+        if middle < _EXACT:
+            return "Half of its points are on the curve."
+        return f"Half of its points are less than {middle:.3g} times off."
 
     def _keep(self, review: DrawingReview) -> None:
         is_told = review.is_right is not None
@@ -316,34 +325,47 @@ class DrawnPrediction:
             return None
         return min(self.axes.high, max(self.axes.low, number))
 
-    def _figure(self, was: Curves | None = None) -> "Figure":
+    def _figure(self, was: Curves | None = None, origin: object = None) -> "Figure":
         from gpulab import plots
+        from gpulab.figures import provenance, source_of
 
+        sources = [] if self.is_empty and was is not None else ["your drawing"]
+        if was is not None:
+            sources.append(provenance(origin, origin if isinstance(origin, str) else None))
         return plots.draw(
             _sketch,
             _frame(self.curves, was or {}),
             title=self.question,
             alt=self._alt(was),
-            source="your drawing" if was is None else "your drawing and what came out",
-            ax_size=(8.6, 3.8),
+            source="; ".join(sources),
             axes=self.axes,
+            came_from=source_of(origin),
         )
 
     def _alt(self, was: Curves | None) -> str:
         write = Term("", None, None, self.axes.unit).write
+
+        def ends(xs: Sequence[float], ys: Sequence[float]) -> str:
+            first = f"{write(ys[0])} at {self.axes.x_name} {_x_text(xs[0], self.axes.x)}"
+            return (
+                first
+                if len(xs) == 1
+                else f"{first}, {write(ys[-1])} at {_x_text(xs[-1], self.axes.x)}"
+            )
+
         texts = [
-            f"{kind} {name}: {write(ys[0])} at {self.axes.x_name} {_x_text(xs[0], self.axes.x)}, "
-            f"{write(ys[-1])} at {_x_text(xs[-1], self.axes.x)}."
+            f"{kind} {name}: {ends(xs, ys)}."
             for kind, curves in (("Drawn", self.curves), ("Came out", was or {}))
             for name, (xs, ys) in curves.items()
             if len(xs)
         ]
-        return " ".join(texts) or "Nothing is drawn yet."
+        return "\n".join(texts) or "Nothing is drawn yet."
 
     def __str__(self) -> str:
         if self.is_empty:
             return visible(f"{self.question} {_TYPED}: {self._form}.")
-        return visible(f"{self.question} {self._alt(None)} Now see what comes out.")
+        drawn = self._alt(None).replace("\n", " ")
+        return visible(f"{self.question} {drawn} Now see what comes out.")
 
     __repr__ = __str__
 
@@ -369,10 +391,8 @@ class DrawnPrediction:
 
     def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
         curves = [
-            {"name": name, "colour": colour, "dashes": dashes, "values": self._drawn[name]}
-            for name, colour, dashes in zip(
-                self.axes.curves, _colours(self.axes.curves), _DASHES, strict=False
-            )
+            {"name": name, "colour": colour, "values": self._drawn[name]}
+            for name, colour in zip(self.axes.curves, _colours(self.axes.curves), strict=True)
         ]
         made = widgets.sketch_class()(
             question=self.question,
@@ -486,12 +506,13 @@ class _Judged(NamedTuple):
 
 def _judged(term: Term) -> _Judged:
     """Return the verdict on one quantity of the drawing."""
-    was = term.write(term.was)
     if term.said is None or term.was is None:
-        said = term.write(term.said)
         is_same = term.said is term.was
-        sentence = f"{term.what}: you drew {said}, it was {was}."
+        said = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
+        was = "not in what came out" if term.was is None else f"it was {term.write(term.was)}"
+        sentence = f"{term.what}: {said}, {was}."
         return _Judged(sentence, _html.RIGHT if is_same else _MISSING, is_same)
+    was = term.write(term.was)
     judged = distance("factor", term.said, term.was, 1.0)
     sentence = f"{term.what}: you drew {term.write(term.said)}, it was {was}{judged.words}"
     return _Judged(sentence, judged.tone, judged.is_right)
@@ -512,40 +533,49 @@ def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["curve", "kind", "x", "y"])
 
 
-def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
-    """Plot drawn curves broad and pale, and the measured ones with markers over them."""
-    from gpulab.figures import MUTED, finish, looks
+def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: str) -> "Axes":
+    """Plot drawn curves broad and pale, and the true ones with markers over them."""
+    from gpulab.figures import finish, looks, marks
 
-    colours = (look.colour for look in looks(axes.curves))
-    known = dict(zip(axes.curves, zip(colours, _ON_PAPER, strict=False), strict=False))
-    for (name, kind), part in record.groupby(["curve", "kind"], sort=False):
-        colour, dashes = known.get(str(name), (MUTED, "-"))
-        is_drawn = kind == "drawn"
-        ax.plot(
-            part["x"],
-            part["y"],
-            color=colour,
-            linestyle=dashes,
-            linewidth=4 if is_drawn else 1.5,
-            alpha=0.4 if is_drawn else 1,
-            marker="" if is_drawn else "o",
-            markersize=4,
-            label=f"{name}, {kind}",
-        )
+    names = [str(name) for name in dict.fromkeys([*axes.curves, *record["curve"]])]
+    known = dict(zip(names, looks(names), strict=False))
+    # The drawn curves first: the true ones must not be hidden by them.
+    for kind in ("drawn", "came out"):
+        rows = record[record["kind"] == kind]
+        for name, part in rows.groupby("curve", sort=False):
+            look = known[str(name)]
+            signs = marks(look, came_from) | {"linewidth": 1.5, "markersize": 5}
+            if kind == "drawn":
+                signs = {"color": look.colour, "linewidth": 5, "alpha": 0.4}
+                # A single point has no line, and would not be seen.
+                signs |= {"marker": look.marker if len(part) == 1 else "", "markersize": 10}
+            ax.plot(
+                part["x"], part["y"], label=kind if len(names) == 1 else f"{name}, {kind}", **signs
+            )
     if axes.is_log:
         ax.set_xscale("log")
     ax.set_yscale("log")
     traits = axes.traits()
+    places = _with_what_came_out(axes, record)
     for axis, ticks in (
-        (ax.xaxis, [(axes.x[i], text) for i, text in traits["x_ticks"]]),
+        (
+            ax.xaxis,
+            [(x, _x_text(x, axes.x)) for x in places[:: math.ceil(len(places) / _MOST_TICKS)]],
+        ),
         (ax.yaxis, traits["y_ticks"]),
     ):
         axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
         # A logarithmic axis labels minor ticks too if it has few decades, and overprints these.
         axis.set_ticks([], minor=True)
     ax.set_ylim(axes.low, axes.high)
-    ax.grid(visible=True, alpha=0.3)
-    return finish(ax, "Line chart", axes.x_label, axes.y_label)
+    ax.grid(visible=True)
+    return finish(ax, "Line chart", axes.x_label, traits["y_label"])
+
+
+def _with_what_came_out(axes: SketchAxes, record: "pd.DataFrame") -> list[float]:
+    """Return the x values of the axes and, beyond them, those of the true curves."""
+    beyond = {float(x) for x in record["x"] if not axes.x[0] <= x <= axes.x[-1]}
+    return sorted({*axes.x, *beyond})
 
 
 def _x_text(value: float, x: Sequence[float]) -> str:
@@ -560,7 +590,3 @@ def _power(value: float) -> int | None:
     """Return n if the value is 2 to the power of n."""
     power = math.log2(value) if value > 0 else 0.5
     return int(power) if power == int(power) else None
-
-
-def _short(text: str) -> str:
-    return text.replace(".00 ", " ").replace(".0 ", " ")

@@ -41,9 +41,9 @@ from gpulab.explorers._sources import (
 )
 from gpulab.figures import unit_of
 from gpulab.provenance import device_label
-from gpulab.roofline import MODELS, errors
+from gpulab.roofline import MODELS, Chart, errors
 from gpulab.sweeps import CACHES, Point, Task
-from gpulab.units import format_bytes, format_rate, format_ratio, format_time
+from gpulab.units import counted, format_bytes, format_rate, format_ratio, format_time
 from gpulab.workloads import WORKLOADS, names, workload
 
 if TYPE_CHECKING:
@@ -250,6 +250,9 @@ def _near(state: RooflineState, sides: Sequence[Side], missing: str) -> dict[str
     places = np.concatenate([side.places[kept] for side, kept in zip(sides, near, strict=True)])
     markers = (Marker(x, y) for x, y in places) if state.span is not None else ()
     words = [*_words(state, rows[0]), *([missing] if missing else [])]
+    if state.view == ROOFLINE:
+        evidence = Chart(sides[0].ceilings, sides[0].rows).evidence
+        words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
     if len(sides) > 1:
         words += _compared(state, sides, rows)
     return {
@@ -294,7 +297,8 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
         return
     compared = rows.dropna(subset=["measured_s", f"{state.model}_s"])
     marked = "" if state.span is None else f"Ringed, about {format_bytes(state.span)} moved: "
-    points = f"{marked}{len(rows)} points of {rows['workload'].nunique()} operations"
+    operations = counted(rows["workload"].nunique(), "operation")
+    points = f"{marked}{counted(len(rows), 'point')} of {operations}"
     if compared.empty:
         yield f"{points}; predictions only."
         return

@@ -24,6 +24,7 @@ _PLACED = "placed-label"  # group id of a name that place_labels() has moved; it
 _Numbers: TypeAlias = NDArray[np.float64]
 _PT_PER_INCH = 72
 _GAP_PT = 7.0  # from a point to its name
+_MARKER_PT = 4.0  # radius of a point with its edge
 _FARTHEST = 3  # gaps; a name farther away would not be seen to belong to its point
 _BETWEEN_PT = 4.0  # free paper left and right of a name: two of them are not read as one
 _LONGEST_PT = 80.0  # from a slope to its name; a longer arrow would cross too many points
@@ -58,6 +59,8 @@ class _Obstacles(NamedTuple):
 def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation":
     """Write a name beside a point, for :func:`place_labels` to move where it covers nothing.
 
+    If the name is moved away from its point, a thin line leads to it.
+
     Parameters
     ----------
     ax
@@ -75,6 +78,7 @@ def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation
     >>> name_point(ax, "add", (1, 3)).get_text()
     'add'
     """
+    leader: Any = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.8}
     return ax.annotate(
         one_line(text),
         place,
@@ -83,6 +87,7 @@ def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation
         fontsize="small",
         color=INK,
         va="center",
+        arrowprops=leader | {"shrinkA": 0.0, "shrinkB": _MARKER_PT},
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
         annotation_clip=True,
         gid=POINT_LABEL,
@@ -181,6 +186,8 @@ def place_labels(ax: "Axes") -> None:
 
 def _place(ax: "Axes", label: "Text", obstacles: _Obstacles) -> None:
     """Give a label the first place where it covers nothing, or the best of all."""
+    from matplotlib.text import Annotation
+
     kind = str(label.get_gid())
     chosen = _here(label)
     best = math.inf
@@ -192,6 +199,9 @@ def _place(ax: "Axes", label: "Text", obstacles: _Obstacles) -> None:
         if cost == 0:
             break
     _move(label, chosen)
+    if kind == POINT_LABEL and isinstance(label, Annotation) and label.arrow_patch is not None:
+        # Beside its point a name needs no line.
+        label.arrow_patch.set_visible(max(map(abs, chosen["position"])) > _GAP_PT)
     label.set_gid(_PLACED)
     # Without a free place a name is left out: it would cover points, or leave the axes.
     label.set_visible(kind == LINE_LABEL or best < _POINT_COST)

@@ -124,12 +124,13 @@ def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
     ax.annotate(
         panel.limit_name,
         (1.0, float(frame[panel.limit].max())),
-        (-2, -2),
+        (4, 0),  # beside the axes: the readings may lie on the limit
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
-        ha="right",
-        va="top",
+        ha="left",
+        va="center",
         fontsize="small",
+        annotation_clip=False,
     )
 
 

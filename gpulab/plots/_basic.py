@@ -205,7 +205,9 @@ def distribution(
 def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw one row per method: its median with the 95 % interval, on a logarithmic axis.
 
-    A narrow interval means that a method repeats well, not that it is right.
+    A narrow interval means that a method repeats well, not that it is right. The colour is that of
+    the cache, hot or cold. If the work empties or fills the cache itself, gpulab cannot know its
+    state: begin the label with it, as in ``"cold, rotated"``.
 
     Examples
     --------
@@ -229,7 +231,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
             # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
             xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
             capsize=4,
-            **marks(next(looks([item.conditions.cache])), item.source),
+            **marks(next(looks([_cache_of(item)])), item.source),
         )
         text = format_estimate(item.median_s, *item.interval_s)
         ax.annotate(
@@ -243,6 +245,12 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     ax.margins(x=0.25)
     log_axis(ax, "x")
     return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
+
+
+def _cache_of(item: Measurement) -> str:
+    """Return the state of the cache that the label begins with, or that gpulab set up."""
+    first = name_of(item).partition(",")[0]
+    return first if first in {"hot", "cold"} else item.conditions.cache
 
 
 @one_call(_scaling_words)

@@ -39,9 +39,11 @@ _CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() ret
 def _words(record: Crossover, *, lines: bool = True) -> Words:
     _CROSSOVER.check(record=record)
     FLAG.check(lines=lines)
-    seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
+    seen = [f"Where the GPU gets ahead of the CPU: {record}."]
+    if lines:
+        seen.append("Dotted lines are the fits of a fixed cost and a slope.")
     doubts = [f"Doubtful: {finding}." for finding in record.findings]
-    return Words(f"{record.workload} {record.dtype}", "\n".join([seen, *doubts]), 4.8)
+    return Words(f"{record.workload} {record.dtype}", "\n".join([*seen, *doubts]), 4.8)
 
 
 @one_call(_words)

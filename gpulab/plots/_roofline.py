@@ -24,11 +24,11 @@ from gpulab.figures import (
     source_of,
 )
 from gpulab.foreign_text import one_line
-from gpulab.gpus import MEASURED, Roof
+from gpulab.gpus import Roof
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
-from gpulab.units import format_bytes, format_rate, format_ratio, format_time
+from gpulab.units import counted, format_bytes, format_rate, format_ratio, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,10 +59,12 @@ def _chart_words(record: Chart, **_: object) -> Words:
     reached = table["flops_per_s"] / _TERA
     return Words(
         "Reached and possible",
-        f"{len(table)} points of {table['workload'].nunique()} operations, from "
+        f"{counted(len(table), 'point')} of "
+        f"{counted(table['workload'].nunique(), 'operation')}, from "
         f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
-        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
-        f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.",
+        f"TFLOP/s.\nNearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
+        f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.\n"
+        f"Roofs: {', '.join(record.evidence) or 'unknown'}.",
         5.6,
     )
 
@@ -159,7 +161,6 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
     """Draw each type's roof once: a line at the highest, and a band over all kinds of evidence."""
     known = _known(record)
     names = sorted({name for _, name in known}, key=lambda name: -_peaks(known, name)[1])
-    bases = list(dict.fromkeys(_basis(roof, record.ceilings.source) for roof, _ in known))
     for place, name in enumerate(names):
         roofs = [roof for roof, other in known if other == name]
         # All types have the same slope, the bandwidth: it is drawn once, for the highest peak.
@@ -170,9 +171,8 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
         )
         heights = np.array([[roof.attainable(at, name) for at in x] for roof in roofs]) / _TERA
         low, high = heights.min(axis=0), heights.max(axis=0)
-        label = f"roofs: {', '.join(bases)}" if place == 0 else None
         ax.fill_between(x, low, high, color=MUTED, alpha=0.3, linewidth=0)
-        (line,) = ax.plot(x, high, color=INK, linewidth=1.8, label=label)
+        (line,) = ax.plot(x, high, color=INK, linewidth=1.8)
         peaks = _peaks(known, name)
         # A roof whose flat part is outside the picture is no limit of these points.
         if math.isclose(high[-1], peaks[1] / _TERA):
@@ -201,12 +201,6 @@ def _bandwidth(low: float, high: float) -> str:
     return most if least == most else f"{number if unit == unit_of_most else least} to {most}"
 
 
-def _basis(roof: Roof, source: str) -> str:
-    """Return the kind of evidence of a roof, with a note if the virtual GPU was measured."""
-    is_model = roof.basis == MEASURED and source == "virtual"
-    return "measured on the virtual GPU" if is_model else roof.basis
-
-
 def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: Numbers) -> None:
     known = [roof.peak(name) for name in roof.peak_flops_per_s if name in set(table["arithmetic"])]
     # A slope ends at the highest peak: nothing can be above it.
@@ -226,7 +220,6 @@ def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: N
 
 def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
     source = source_of(table)
-    word = "virtual" if source == "virtual" else "reached"
     look = look_of("GPU")
     reached = table["flops_per_s"] / _TERA
     predicted = table["flops"] / table["refined_s"] / _TERA
@@ -238,15 +231,14 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
         marker="_",
         markersize=10,
         color=INK,
-        label="refined prediction",
+        label="prediction",
     )
     # One marker for each bound: some readers cannot tell colours apart.
     for bound, marker in _BOUNDS.items():
         part = table["bound"] == bound
         if part.any():
             signs = marks(look._replace(marker=marker), source) | {"linestyle": "none"}
-            label = f"{word}, bound by {bound}"
-            ax.plot(table["intensity"][part], reached[part], label=label, **signs)
+            ax.plot(table["intensity"][part], reached[part], label=f"{bound}-bound", **signs)
 
 
 def _write_names(ax: "Axes", table: "pd.DataFrame") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import check_frame
 from gpulab.foreign_text import visible
+from gpulab.gpus import MEASURED
 from gpulab.requirements import NAME
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._table import table
@@ -51,6 +52,21 @@ class Chart:
     def arithmetics(self) -> tuple[str, ...]:
         """The types in which the points compute; their peaks are drawn."""
         return tuple(dict.fromkeys(self.table["arithmetic"]))
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The kinds of evidence of the roofs that are drawn, such as "data sheet"."""
+        names = set(self.arithmetics)
+        is_model = self.ceilings.source == "virtual"
+        return tuple(
+            dict.fromkeys(
+                "measured on the virtual GPU"
+                if is_model and roof.basis == MEASURED
+                else roof.basis
+                for roof in self.ceilings.roofs
+                if names & set(roof.peak_flops_per_s)
+            )
+        )
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the table of points, with the predictions of both models."""

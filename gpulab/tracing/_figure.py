@@ -43,7 +43,7 @@ _BAR, _SERIES = 0.7, 0.8  # of the height of a row
 # minutes and leaves no space for the picture.
 _MOST_NAME, _MOST_PLACE = 60, 120
 # A bar below the first width has no white edge; the second is about the width of a character.
-_THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
+_THIN, _CHARACTER = 0.01, 0.0125  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; a narrower bar shows no name, because hardly any would fit
 _LEAST_SHORTENED = 7  # a name cut to "lau…" says less than the colour of the bar does
 _SCALE = 1e6  # seconds to microseconds

@@ -23,7 +23,7 @@ def sketch_class() -> "type[AnyWidget]":
     """Return the class of the widget.
 
     Its traits are ``question``, ``axes`` (places and ticks of both axes, with their labels), and
-    ``curves``: for each curve its ``name``, ``colour``, ``dashes`` and ``values``, a number or
+    ``curves``: for each curve its ``name``, ``colour`` and ``values``, a number or
     None for each place. The browser sends what you draw as ``{"drawn": [[name, values], ...]}``.
     While it shows the widget it hides elements of the class ``still``, which have the same picture
     for a page without a kernel.

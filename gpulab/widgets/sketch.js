@@ -2,10 +2,10 @@
 // curve has one point at each place of the x axis. The y axis is logarithmic.
 
 const STYLE = `
-.gpulab-sketch { max-width: 900px; }
-.gpulab-sketch svg { display: block; width: 100%; height: auto; max-height: 90vh; touch-action: none; user-select: none;
+.gpulab-sketch svg { display: block; width: 100%; height: auto; max-width: max(900px, 170vh); touch-action: none; user-select: none;
   cursor: crosshair; border: 1px solid var(--gpulab-faint); box-sizing: border-box; }
 .gpulab-sketch text { fill: currentColor; font-size: 14px; }
+.gpulab-sketch .name { paint-order: stroke; stroke: var(--gpulab-paper); stroke-width: 4px; }
 .gpulab-sketch .grid { stroke: var(--gpulab-faint); stroke-width: 1; }
 .gpulab-sketch [role=slider] { outline: none; }
 .gpulab-sketch [role=slider]:focus .focus { stroke: currentColor; stroke-width: 2; }
@@ -18,7 +18,7 @@ const STYLE = `
 .gpulab-sketch .told { min-height: 1.4em; }
 `;
 const WIDTH = 860, HEIGHT = 380;
-const LEFT = 78, RIGHT = 110, TOP = 14, BOTTOM = 48;
+const LEFT = 94, RIGHT = 110, TOP = 14, BOTTOM = 48;
 const FINE = 0.1, COARSE = 1; // decades that a key moves a point
 const SETTLE_MS = 300; // without a key, before the drawing is sent to the kernel
 const KEYS = "Draw with the mouse, or go to a point by Tab: ← → choose a point, ↑ ↓ move it (Page Up, Page Down: tenfold), Delete takes it away.";
@@ -258,9 +258,13 @@ class Sketch {
     const there = curve.values.map((value, i) => [i, value]).filter(([, value]) => value !== null);
     if (!there.length) return group;
     const path = there.map(([i, value], k) => `${k ? "L" : "M"}${this.x(i)} ${this.y(value)}`).join("");
-    group.append(drawn("path", { d: path, fill: "none", style: `stroke: ${curve.colour}`, "stroke-width": number === this.active ? 3 : 2, "stroke-dasharray": curve.dashes }));
+    group.append(drawn("path", { d: path, fill: "none", style: `stroke: ${curve.colour}`, "stroke-width": number === this.active ? 3 : 2 }));
+    // The active curve has its handles; without marks a single point of another one would not be seen.
+    if (number !== this.active) {
+      for (const [i, value] of there) group.append(drawn("circle", { cx: this.x(i), cy: this.y(value), r: 3, style: `fill: ${curve.colour}` }));
+    }
     const [end, value] = there[there.length - 1];
-    group.append(drawn("text", { x: this.x(end) + 10, y: this.y(value) + 4 }, curve.name));
+    group.append(drawn("text", { class: "name", x: this.x(end) + 14, y: this.y(value) + 4 }, curve.name));
     return group;
   }
 

@@ -498,7 +498,7 @@ def write_and_pause():
     torch.cuda._sleep(2_000_000)  # cycles
 
 
-paused = gpulab.measure(lambda: layer(x), setup=write_and_pause, cache="hot", label="paused")
+paused = gpulab.measure(lambda: layer(x), setup=write_and_pause, cache="hot", label="cold, paused")
 plots.compare_methods([clean, dirty, paused], title="A pause after the flush")
 
 # %%
@@ -571,7 +571,10 @@ loops = {
 }
 marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in loops.items()]
 marks.append(gpulab.measure(small_layer, cache="cold", label="flushed"))
-plots.compare_methods(marks, title="Five loops, and the layer after a flush")
+
+# %%
+medians_s = pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s")
+plots.bars(medians_s, title="Five loops, and the layer after a flush")
 
 # %% [markdown]
 # What counts is how many other bytes pass between two uses of the same memory. Fresh rows are too
@@ -601,7 +604,7 @@ def softmax(source, result):
 
 first = partial(softmax, *sets[0])
 states = [gpulab.measure(first, flush=kind, label=f"{kind} flush") for kind in ("read", "write")]
-states.append(gpulab.measure(softmax, inputs=sets, cache="hot", label="rotation"))
+states.append(gpulab.measure(softmax, inputs=sets, cache="hot", label="cold, rotation"))
 plots.compare_methods(states, title="A softmax")
 
 # %%

@@ -51,7 +51,7 @@ explorer
 
 # %%
 recorded = gpulab.crossover("matmul", source=H200)
-near.compare(lab.curves_of(recorded))
+near.compare(lab.curves_of(recorded), source=(recorded.cpu, recorded.gpu))
 
 # %% [markdown]
 # Read the figure from the left. Both axes are logarithmic. The GPU's curve is flat at first: a

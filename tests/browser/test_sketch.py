@@ -97,6 +97,10 @@ def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
     assert numbers == sorted(numbers)
     assert numbers[-1] - numbers[0] > 3
     assert told(shown).startswith("CPU, n 2,048: ")
+    # As wide as its cell.
+    output = shown.locator(".jp-OutputArea-output").first.bounding_box()
+    assert output is not None
+    assert box["width"] > 0.95 * (output["width"] - 20)
 
 
 def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
@@ -105,6 +109,8 @@ def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
     button.focus()
     page.keyboard.press("Enter")
     assert button.get_attribute("aria-pressed") == "true"
+    # The other curve keeps a mark at each point, or a single point would vanish.
+    assert shown.locator(".gpulab-sketch svg > g[aria-hidden] circle").count() == 10
     page.keyboard.press("Tab")  # to "Clear"
     page.keyboard.press("Tab")  # to the points: one stop for all of them
     page.keyboard.press("ArrowUp")
@@ -137,7 +143,7 @@ def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
     box.wait_for()
     assert "The GPU gets ahead at n: you drew " in box.inner_text()
     # The page may send the last point while the next cell starts; it must arrive all the same.
-    assert "you drew nothing" not in box.inner_text()
+    assert "not in your drawing" not in box.inner_text()
     still = shown.locator('[class^="gpulab-still-"]')
     assert still.locator("figure").count() == 1
     assert not still.is_visible()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpulab import exercises, widgets
+from gpulab import exercises, palette, scaling, virtual_gpu, widgets
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import _drawings, _kept, lesson_04, lesson_09, lesson_10
 from gpulab.exercises.journal import LearnerJournal, predictions_of
@@ -46,10 +46,10 @@ def test_the_first_call_is_compared_with_the_last() -> None:
     assert str(review) == (
         "Far off. The first call over the last: you drew 5 times, it was 2,300 times: 460 times "
         "more. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
-        "1.00 ms: exactly. Half of its points are less than 1 times off."
+        "1.00 ms: exactly. Half of its points are on the curve."
     )
     assert review.is_right is False
-    assert "matmul and sum, drawn, matmul and sum, came out" in review.figure.description
+    assert "Series: drawn, came out." in review.figure.description
     page = review._repr_html_()
     assert page.index("Far off.") < page.index("<figure")
 
@@ -63,10 +63,42 @@ def test_the_crossing_is_compared() -> None:
     assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,013, it was 202: ")
     never = matmuls(CPU=cpu, GPU=[0.5] * 10).compare(truth)
     assert str(never).startswith(
-        "Different. The GPU gets ahead at n: you drew nothing, it was 202."
+        "Different. The GPU gets ahead at n: not in your drawing, it was 202."
     )
     half = matmuls(CPU=cpu).compare(truth)
     assert half.is_right is False
+
+
+def test_the_true_curve_has_the_signs_and_the_name_of_its_source() -> None:
+    """Dashes mean virtual, outlines mean recorded, and the title says which GPU it was."""
+    crossing = scaling.crossover("matmul", source="h200-sxm-2026-11")
+    sides = (crossing.cpu, crossing.gpu)
+    recorded = matmuls().compare(lesson_09.curves_of(crossing), source=sides).figure
+    assert recorded.title.endswith("and recorded on NVIDIA H200)")
+    assert "your drawing" not in recorded.title
+    (ax,) = recorded.canvas.axes
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "-"]
+    assert {line.get_markerfacecolor() for line in ax.lines} == {palette.PAPER.light}
+    # The GPU was measured at larger sizes than those to draw at.
+    assert ax.get_xticklabels()[-1].get_text() == "4,096"
+    with virtual_gpu("H200"):
+        virtual = ten_calls([1e-3] * 10).compare(CALLS_S).figure
+    assert virtual.title == "How long? (your drawing; virtual NVIDIA H200)"
+    drawn, true = virtual.canvas.axes[0].lines
+    assert (drawn.get_linestyle(), true.get_linestyle()) == ("-", "--")
+
+
+def test_a_single_drawn_point_is_seen() -> None:
+    """One point makes no line, so it has a marker, and the caption names it once per line."""
+    review = matmuls(CPU=[1e-6, *[None] * 9], GPU=[1e-5] * 10).compare(
+        {"CPU": ([4], [1e-6]), "GPU": ([4, 8], [1e-5, 1e-5])}
+    )
+    first, *_ = review.figure.canvas.axes[0].lines
+    assert first.get_marker() == "o"
+    assert review.figure.caption.splitlines()[:2] == [
+        "Drawn CPU: 1.00 µs at n 4.",
+        "Drawn GPU: 10.0 µs at n 4, 10.0 µs at 2,048.",
+    ]
 
 
 def test_the_floor_is_compared() -> None:
@@ -164,12 +196,13 @@ def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
 
 
 def test_axes_have_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ticks are powers of ten with a readable unit, and sizes are written as powers of two."""
+    """The ticks have one unit, which the label names; sizes are written as powers of two."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
     traits: dict[str, Any] = lesson_10.ADDITIONS.traits()
     assert [text for _, text in traits["y_ticks"]] == [
-        *("1 ns", "10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms")
+        *("0.001", "0.01", "0.1", "1", "10", "100", "1,000", "10,000")
     ]
+    assert traits["y_label"] == "time per addition (µs)"
     assert traits["x_texts"] == ["2^10", "2^12", "2^14", "2^16", "2^18", "2^20", "2^22", "2^24"]
 
 

@@ -69,7 +69,7 @@ def test_a_learners_own_recording_is_chosen_first(tmp_path: Path) -> None:
     explorer = roofline_explorer(recordings=path, view=ROOFLINE)
     assert explorer.state.gpu == f"recorded:{path}"
     assert "(NVIDIA H200, recorded)" in explorer.scene.title
-    assert "Series: roofs: data sheet, " in explorer.figure().description
+    assert explorer.scene.words[-1].startswith("Roofs: data sheet")
 
 
 def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
@@ -97,10 +97,9 @@ def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # 
     explorer.choose(operations="add")
     roofs = []
     for _ in range(2):
-        labels = [entry["label"] for entry in explorer._panel.picture.legend]
-        roofs.append([name for name in labels if name.startswith("roofs: ")])
+        roofs.append(explorer.scene.words[-1])
         explorer.measure()
-    assert roofs == [["roofs: data sheet"], ["roofs: measured"]]
+    assert roofs == ["Roofs: data sheet.", "Roofs: measured."]
     explorer.close()
 
 

@@ -107,3 +107,19 @@ def test_names_of_lines_that_end_together_are_moved_apart() -> None:
         name_line(ax, line, text)
     place_labels(ax)
     assert ax.texts[1].xyann[1] - ax.texts[0].xyann[1] > 0.03  # type: ignore[attr-defined]  # annotations have it
+
+
+def test_a_line_leads_to_a_point_whose_name_is_away_from_it() -> None:
+    """A name beside its point has no line; one that had to move is joined to its point."""
+    ax = Canvas(layout="constrained").add_subplot()
+    ax.plot([1, 2], [1, 2], "o")
+    beside = name_point(ax, "add", (1, 1))
+    # A square of points leaves no room beside the one in its middle.
+    square = [(1.7 + 0.024 * x, 1.3 + 0.033 * y) for x in (-1, 0, 1) for y in (-1, 0, 1)]
+    ax.plot(*np.transpose(square), "s")
+    moved = name_point(ax, "exp", square[4])
+    place_labels(ax)
+    assert beside.arrow_patch is not None
+    assert moved.arrow_patch is not None
+    assert moved.get_visible()
+    assert [each.arrow_patch.get_visible() for each in (beside, moved)] == [False, True]

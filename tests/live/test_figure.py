@@ -56,6 +56,8 @@ def test_limits_and_reasons() -> None:
     clock, power, temperature, _ = panels(TRACE)
     assert [set(ax.lines[1].get_ydata()) for ax in (clock, power)] == [{1980.0}, {700.0}]
     assert len(temperature.lines) == 1
+    # Beside the axes, where no reading is.
+    assert [text.xyann[0] > 0 for text in (*clock.texts, *power.texts)] == [True, True]
     assert [text.get_text() for text in (*clock.texts, *power.texts)] == ["highest", "limit"]
     (shade,) = clock.collections
     assert shade.get_label() == "the driver names: power cap"

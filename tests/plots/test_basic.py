@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
 
-from gpulab import plots
+from gpulab import palette, plots
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of, place_labels, provenance
 from gpulab.figures._figure import MAX_TABLE_ROWS
@@ -189,6 +190,17 @@ def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:
         assert ends == pytest.approx(np.array(item.interval_s) * 1e6)
     assert texts(ax) == ["22.0 µs [21.3, 22.7]", "5.50 µs [5.33, 5.67]"]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first row must be at the top"
+
+
+def test_the_label_says_the_state_of_a_cache_that_the_work_set_up(ax: Axes) -> None:
+    """A row has the colour of the cache that its label begins with, or that gpulab set up."""
+    hot, cold = (
+        replace(NAIVE, label=label, conditions=replace(NAIVE.conditions, cache="hot"))
+        for label in ("pause, cold", "cold, paused")
+    )
+    plots.compare_methods([hot, cold], ax)
+    colours = [bars.lines[0].get_color() for bars in ax.containers]
+    assert colours == [palette.ROLES[name].colour.light for name in ("hot", "cold")]
 
 
 @pytest.mark.parametrize(
@@ -464,4 +476,5 @@ def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:
     assert [text.get_text() for text in ax.texts] == ["add", "exp"]
     one, other = ax.texts
     place_labels(ax)
-    assert not one.get_window_extent().overlaps(other.get_window_extent())
+    # Without the lines that lead from names to points.
+    assert not Text.get_window_extent(one).overlaps(Text.get_window_extent(other))

@@ -98,7 +98,8 @@ def test_the_figure_reads_as_text() -> None:
     shown = draw_crossover(crossover("add", source=ALL))
     assert shown.title == "add float32 (CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
     assert shown.caption == (
-        "Time of a call on the CPU and on the GPU over the size. n = 16,700 [16,700, 16,700]."
+        "Where the GPU gets ahead of the CPU: n = 16,700 [16,700, 16,700].\n"
+        "Dotted lines are the fits of a fixed cost and a slope."
     )
     assert len(shown.frame) == 16
 
@@ -108,7 +109,8 @@ def test_the_caption_contains_doubts() -> None:
     record = crossover("add", source=ALL)
     waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
     assert draw_crossover(waited).caption == (
-        "Time of a call on the CPU and on the GPU over the size. n = 16,700 [16,700, 16,700].\n"
+        "Where the GPU gets ahead of the CPU: n = 16,700 [16,700, 16,700].\n"
+        "Dotted lines are the fits of a fixed cost and a slope.\n"
         "Doubtful: the host had too few free cores: waits for a core are part of 1 of 8 CPU times "
         "(n = 2^10; up to 8.10 ms per wait), which are too long; close other programs or ask for "
         "fewer threads (n_threads=1), then run again."

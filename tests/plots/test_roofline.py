@@ -70,7 +70,7 @@ def slope(ax: Axes, name: str) -> Any:  # noqa: ANN401 # an artist
 def test_one_roof_is_drawn_with_a_band_for_all_evidence(ax: Axes) -> None:
     """The line is the highest roof with its ridge, and the band reaches to the lowest."""
     figure(chart(SHEET, LIVE, MEASURED), ax)
-    x, y = line(ax, "roofs: data sheet, live clocks, measured on the virtual GPU").get_data()
+    x, y = slope(ax, "memory, 4.00 to 4.80 TB/s").get_data()
     assert {roof.ridge("tf32") for roof in (SHEET, LIVE, MEASURED)} <= set(x)
     assert y[0] == pytest.approx(x[0] * SHEET.bandwidth_bytes_per_s / 1e12, rel=1e-12)
     assert y[-1] == SHEET.peak("tf32") / 1e12
@@ -106,23 +106,31 @@ def test_a_floor_shorter_than_the_bytes_take_is_left_out(ax: Axes) -> None:
 
 
 def test_the_shape_of_a_point_shows_its_limit(ax: Axes) -> None:
-    """A point is at its intensity and rate, and work without FLOPs is left out."""
+    """A point is at its intensity and rate, and the legend fits into one row."""
     figure(chart(SHEET), ax)
-    x, y = line(ax, "virtual, bound by memory").get_data()
+    x, y = line(ax, "memory-bound").get_data()
     assert list(x) == [1 / 12]
     assert list(y) == pytest.approx([2**26 / 2e-4 / 1e12], rel=1e-12)
-    assert list(line(ax, "virtual, bound by launch").get_xdata()) == [1 / 12]
-    assert len(line(ax, "virtual, bound by compute").get_xdata()) == 2
-    assert len(line(ax, "refined prediction").get_xdata()) == 4
+    assert list(line(ax, "launch-bound").get_xdata()) == [1 / 12]
+    assert len(line(ax, "compute-bound").get_xdata()) == 2
+    assert len(line(ax, "prediction").get_xdata()) == 4
+    legend = ax.get_legend()
+    assert legend is not None
+    assert legend._ncols == len(legend.get_texts()) == 4  # type: ignore[attr-defined]  # no other way
 
 
-def test_recorded_points_are_not_called_virtual(ax: Axes) -> None:
-    """Labels say "virtual" only for points and roofs of the virtual GPU."""
-    points = [replace(each, source="recorded") for each in POINTS]
-    figure(roofline.chart(points, roofline.Ceilings(H200, "recorded", (SHEET, MEASURED))), ax)
-    assert line(ax, "reached, bound by memory")
-    assert line(ax, "roofs: data sheet, measured")
-    assert not [item for item in ax.get_lines() if "virtual" in str(item.get_label())]
+def test_recorded_roofs_are_not_called_virtual() -> None:
+    """The caption says "virtual" only for roofs of the virtual GPU, and has one line a thought."""
+    said = []
+    for source in ("recorded", "virtual"):
+        points = [replace(each, source=source) for each in POINTS]
+        roofs = roofline.Ceilings(H200, source, (SHEET, LIVE, MEASURED))
+        said.append(figure(roofline.chart(points, roofs)).caption)
+    assert [text.splitlines()[-1] for text in said] == [
+        "Roofs: data sheet, live clocks, measured.",
+        "Roofs: data sheet, live clocks, measured on the virtual GPU.",
+    ]
+    assert len(said[0].splitlines()) == 3
 
 
 def names(ax: Axes) -> dict[str, float]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
@@ -86,9 +87,22 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
 def test_names_are_cut_to_the_room(ax: Axes) -> None:
     """A short bar has the start of its name, and a very short one has none."""
     name = "vectorized_elementwise_kernel"
-    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 117, name=name))
+    spans = (work(0, 100, name=name), work(100, 111, name=name), work(111, 118, name=name))
     timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
     assert [text.get_text() for text in ax.texts] == [name, "vector…"]
+
+
+def test_a_name_stays_inside_its_bar() -> None:
+    """A shortened name is not wider than its bar, and not over the name of its lane."""
+    spans = (host("launch", 0, 540, 1, name="cudaMemcpyAsync"), host("host", 540, 4330, 2))
+    shown = draw_timeline(Timeline(spans, "recorded", "NVIDIA H200"))
+    (ax,) = shown.canvas.axes
+    FigureCanvasAgg(shown.canvas).draw()
+    text = next(text for text in ax.texts if text.get_text().startswith("cuda"))
+    left, right = (ax.transData.transform((at_us, 0))[0] for at_us in (0, 540))
+    extent = text.get_window_extent()
+    assert left < extent.x0
+    assert extent.x1 < right
 
 
 def test_arrows(ax: Axes) -> None:

@@ -35,8 +35,8 @@ def _grows_from(curve: Points) -> float | None:
 
 ADDITIONS = SketchAxes(
     x=tuple(2.0**power for power in range(10, 25, 2)),
-    x_label="elements",
-    x_name="elements",
+    x_label="n (elements)",
+    x_name="n",
     low=1e-9,
     high=1e-2,
     y_label="time per addition",
