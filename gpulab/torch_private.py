@@ -44,6 +44,11 @@ exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 # With these keys PyTorch marks a tensor as conjugated or negated, and computes it later.
 lazy_keys: Any = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative"))
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
+is_key_excluded: Any = torch._C._dispatch_tls_is_dispatch_key_excluded
+# An operator's kernel runs with these keys excluded, so autograd records nothing inside it.
+autograd_keys: Any = tuple(
+    getattr(torch._C.DispatchKey, name) for name in ("AutogradCPU", "ADInplaceOrView")
+)
 has_backend_fallback: Any = torch._C._dispatch_has_backend_fallback
 # For pickle, torch.save and copy.deepcopy: the functions that torch itself names in its files.
 untyped_dtypes: Any = torch.storage._new_dtypes

@@ -18,6 +18,8 @@ from gpulab.virtual.simulator.costs import KernelWork
 # At this number of layers the older half is dropped, so that a long program does not grow. The
 # backward pass of a dropped layer is charged operator by operator.
 _N_KEPT = 1_000
+# About how long it takes to simulate a call of a layer, and each of its kernels.
+_CALL_S, _KERNEL_S = 1e-3, 25e-6
 
 
 @dataclass(slots=True, eq=False)
@@ -129,6 +131,7 @@ class WholeLayers:
         machine = self._machine
         unrolled, machine.unrolled = machine.unrolled, None
         if unrolled is not None:
+            machine.host.estimated_real_s += _CALL_S + len(works) * _KERNEL_S
             tasks = unrolled.kernels(works, machine.gpu.stream)
             for task, work in zip(tasks, works, strict=True):
                 is_last = task is tasks[-1]

@@ -401,7 +401,7 @@ def test_too_large_a_tensor_runs_out_of_memory_as_on_hardware() -> None:
 def test_an_operation_without_a_model_is_named() -> None:
     """An operation without a model raises an error that names it, with advice."""
     with pytest.raises(NotModelledError) as error:
-        torch.ones(3, 3, device="cuda").to_sparse()
+        torch.ones(3, 3, device="cuda").to_mkldnn()
     assert "the virtual GPU has no model of aten." in str(error.value)
     assert str(error.value).endswith("; run this part on the CPU, or on a CUDA GPU")
 

@@ -78,7 +78,9 @@ class DeferredValues:
         ]
         self._changed = [reference(item) for item in changed]
         self._is_large = plan.host_s >= _LARGE_S
-        self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S
+        # The estimate counts the bytes of a whole layer, but not its time steps.
+        is_layer = operator.func.namespace == "gpulab"
+        self._may_repeat = is_layer or plan.host_s >= _WORTH_A_LOOK_S
         self._repetition: Repetition | None = None
 
     def __call__(self, seed: int) -> None:

@@ -23,6 +23,22 @@ _BETWEEN_PROCESSES = {"c10d", "_c10d_functional"}
 # Larger inputs are not worth allocating on the CPU only for a shape.
 _MAX_CPU_ELEMENTS = 1 << 20
 
+_DENSE = "use a dense tensor, or a sparse one on the CPU"
+_SPARSE_GRADIENTS = (
+    "sparse gradients, as of nn.Embedding(sparse=True)",
+    "use sparse=False (in gather sparse_grad=False), which gives dense gradients",
+)
+# Operators that programs call by another name: that name, and what to use instead.
+_KNOWN = {
+    "_to_sparse": ("torch.Tensor.to_sparse", _DENSE),
+    **{
+        f"_to_sparse_{kind}": (f"torch.Tensor.to_sparse_{kind}", _DENSE)
+        for kind in ("bsc", "bsr", "csc", "csr")
+    },
+    "_sparse_coo_tensor_with_dims_and_tensors": _SPARSE_GRADIENTS,
+    "_embedding_bag_backward": _SPARSE_GRADIENTS,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class MetaExecution:
@@ -68,6 +84,9 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     except NotImplementedError:
         pass
     except RuntimeError as error:
+        # Our own operators run PyTorch's layers, and raise the errors of these.
+        if func.namespace == "gpulab":
+            raise
         if func.namespace != "aten":
             raise not_modelled(func) from error
         return _execute_or_refuse(func, args, kwargs, error)
@@ -197,6 +216,15 @@ def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device
 
 def not_modelled(func: Any) -> NotModelledError:
     """Return the error for an operator that the virtual GPU has no model of."""
+    name = operator_name(func)
+    what, instead = _KNOWN.get(name, (str(func), "run this part on the CPU, or on a CUDA GPU"))
+    return NotModelledError(f"the virtual GPU has no model of {what}; {instead}")
+
+
+def not_dense(func: Any, layout: torch.layout) -> NotModelledError:
+    """Return the error for an operator that returns a tensor of another layout than dense."""
+    if operator_name(func) in _KNOWN or not str(layout).startswith("torch.sparse"):
+        return not_modelled(func)
     return NotModelledError(
-        f"the virtual GPU has no model of {func}; run this part on the CPU, or on a CUDA GPU"
+        f"the virtual GPU has no model of {func} with layout={layout}; {_DENSE}"
     )

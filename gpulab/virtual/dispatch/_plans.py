@@ -13,7 +13,7 @@ import torch
 
 from gpulab.torch_private import arguments_of, overload_name, results_of, unsafe_view
 from gpulab.virtual.dispatch._argument_checks import check_written
-from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_modelled
+from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_dense
 from gpulab.virtual.dispatch._operators import OVERWRITING
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
 from gpulab.virtual.kernels import is_random, lower, operator_name
@@ -253,7 +253,7 @@ def _result(
         return ArgumentResult(index_of[id(item)])
     # A sparse result has no memory layout that the model could use.
     if item.layout is not torch.strided:
-        raise not_modelled(func)
+        raise not_dense(func, item.layout)
     if is_view:
         return ViewResult(layout_of(item), int(item.storage_offset()))
     return NewResult(layout_of(item))

@@ -5,7 +5,7 @@ CUDA. So virtual tensors have a dispatch key that no other tensor has, and this 
 autocast kernels for it. Outside autocast the key is excluded, so that operators are no slower.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -112,6 +112,18 @@ def install(_machine: Machine, undo: Undo) -> None:
     undo.callback(_casts.clear)
     undo.callback(exclude_key_from_here, autocast_key, True)  # noqa: FBT003 # torch's signature
     _follow()
+
+
+def cast_for_recurrence(tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Return the tensors of a recurrent layer in the type that autocast gives them.
+
+    For a layer that is computed as a whole, which PyTorch does not pass through autocast.
+    """
+    if not torch.is_autocast_enabled("cuda"):
+        return tensors
+    with exclude_keys(autocast_keys):
+        cast: Sequence[torch.Tensor] = _cast(tensors, torch.float16, use_cache=False)
+        return cast
 
 
 def _follow() -> None:

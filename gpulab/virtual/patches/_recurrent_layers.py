@@ -14,6 +14,7 @@ import torch
 
 from gpulab.torch_private import variable_functions
 from gpulab.virtual._whole_layers import WholeLayers
+from gpulab.virtual.patches._whole_recurrence import recurrent_call
 from gpulab.virtual.simulator import fitted_costs, is_owner
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import VirtualTensor
@@ -57,7 +58,9 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
         if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
             return plain(*args, **kwargs)
         forward, backward = _kernels(_N_GATES[name], args)
-        return layers.run(lambda: plain(*args), forward, backward)
+        whole = recurrent_call(name, args)
+        call = whole.run if whole.is_whole else lambda: plain(*args)
+        return layers.run(call, forward, backward)
 
     return recurrent
 

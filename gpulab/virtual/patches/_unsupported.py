@@ -21,6 +21,7 @@ _PARALLEL = "use one device, or CUDA GPUs"
 _PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
 _PROCESSES = "send a copy on the CPU, made with tensor.cpu()"
+_LIBRARIES = "other libraries can read a copy on the CPU, made with tensor.cpu()"
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _ONE_PROCESS = 'use all devices from one process, or choose the backend "gloo" for the CPU'
 
@@ -68,13 +69,15 @@ UNSUPPORTED: dict[str, str] = {
     "torch.quantize_per_channel": "use integer tensors and a scale of your own",
     "torch.quantize_per_tensor_dynamic": "use integer tensors and a scale of your own",
     "torch.Tensor.share_memory_": _PROCESSES,
+    "torch.to_dlpack": _LIBRARIES,
+    "torch.utils.dlpack.to_dlpack": _LIBRARIES,
 }
 
 # Functions with these prefixes still work for tensors on the host.
 _ON_DEVICE_ONLY = (
     *("torch.sparse_", "torch.nested.", "torch.export."),
     *("torch.quantize_", "torch.Tensor."),
-    "torch.jit.",
+    *("torch.jit.", "torch.to_dlpack", "torch.utils.dlpack."),
 )
 
 
@@ -204,9 +207,7 @@ def _refuse_sending(_tensor: VirtualTensor) -> Any:
 
 def _refuse_foreign(name: str) -> Callable[..., Any]:
     def refused(_self: VirtualTensor, *_args: object, **_kwargs: object) -> Any:
-        raise unsupported_error(
-            name, "other libraries can read a copy on the CPU, made with tensor.cpu()"
-        )
+        raise unsupported_error(name, _LIBRARIES)
 
     return refused
 

@@ -204,6 +204,13 @@ class Values:
 
     def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
         """Write zeros to a tensor of this layout; a large one needs no host memory then."""
+        results = self._buffer.results
+        # As in write(): zeros that are there already end no result that uses them. Not checked
+        # for a large tensor, because a look at its pages would bring them into host memory.
+        is_small = layout.span_bytes <= _WORTH_RETURNING_BYTES
+        is_used = is_small and results and results.uses(*self.bytes_of(layout, offset)[1:])
+        if is_used and _is_zero(self.view(layout, offset)):
+            return
         values = self.to_write(layout, offset)
         if values.is_contiguous():
             self._buffer.set_to_zero(*self.bytes_of(layout, offset)[1:])
@@ -223,6 +230,13 @@ def _is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
         return False
     # As integers, because 0.0 equals -0.0, and nan does not equal itself.
     return torch.equal(first.view(kind), second.view(kind))
+
+
+def _is_zero(values: torch.Tensor) -> bool:
+    """Return whether all bytes of a tensor are 0; False if that is hard to say."""
+    kind = _INTEGERS.get(values.dtype.itemsize)
+    # As integers, because -0.0 equals 0.0 but has other bytes.
+    return kind is not None and not bool(values.view(kind).any())
 
 
 class HostBuffer:

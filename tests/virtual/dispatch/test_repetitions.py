@@ -159,6 +159,28 @@ def test_results_hold_while_an_input_is_computed_with_the_same_bytes(
     assert n_computed[0] - before == 1 + is_new
 
 
+@pytest.mark.parametrize(("before", "n_products"), [(0.0, 1), (-0.0, 2), (1.0, 2)])
+def test_zeros_over_zeros_end_no_result(
+    before: float, n_products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros that are written over zeros change nothing, so results that use them hold."""
+    products: list[str] = []
+    run = deferred.DeferredValues._run
+
+    def noted(self: deferred.DeferredValues, seed: int) -> None:
+        products.append(self._operator.name)
+        run(self, seed)
+
+    monkeypatch.setattr(deferred.DeferredValues, "_run", noted)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x, out = torch.full((1 << 18,), before, device="cuda"), torch.empty(1 << 18, device="cuda")
+        torch.mul(x, -1.0, out=out)
+        x.zero_()  # too cheap to be recognised as a repeated call
+        torch.mul(x, -1.0, out=out)
+        assert math.copysign(1.0, out[0].item()) == -1.0
+    assert products.count("mul") == n_products
+
+
 def test_a_call_with_hundreds_of_tensors_is_computed_once(n_computed: list[int]) -> None:
     """A call on many tensors is recognized although a buffer remembers fewer results."""
     many = [torch.ones(8, device="cuda") for _ in range(3 * computed._MOST_KEPT)]

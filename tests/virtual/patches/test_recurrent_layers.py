@@ -10,6 +10,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gpulab
 from benchmarks.common.device_records import profiled
+from gpulab.virtual.dispatch import dispatch, observing
+from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
@@ -45,6 +47,64 @@ def test_values_and_gradients_are_the_cpus(
     for one, other in zip(given, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert not found
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_layer_is_one_operator_however_long_the_sequence(kind: type[nn.RNNBase]) -> None:
+    """A timer's loop is quick, because a layer is simulated as one operator in each pass."""
+    seen: list[str] = []
+
+    def note(func: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 # an operator's
+        seen.append(func.name())
+        return dispatch(func, args, kwargs)
+
+    with gpulab.virtual_gpu("H200", first_use=False):
+        layer, x = kind(4, 4, num_layers=2).cuda(), torch.ones(50, 2, 4, device="cuda")
+        with observing(note):
+            out = layer(x)[0]
+            torch.autograd.backward(out, torch.ones_like(out))
+    assert len(seen) < 20
+    assert {"gpulab::recurrence", "gpulab::recurrence_backward"} <= set(seen)
+
+
+def test_a_repeated_layer_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer's loop computes a small layer once, although each call makes new states of zeros."""
+    computed: list[str] = []
+    run = DeferredValues._run
+
+    def noted(self: DeferredValues, seed: int) -> None:
+        computed.append(self._operator.name)
+        run(self, seed)
+
+    monkeypatch.setattr(DeferredValues, "_run", noted)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        layer, x = nn.LSTM(4, 4).cuda(), torch.ones(3, 2, 4, device="cuda")
+        for _ in range(3):
+            layer(x)
+        torch.cuda.synchronize()
+        computed.clear()
+        layer(x)
+        torch.cuda.synchronize()
+    assert "recurrence" not in computed
+
+
+def test_gradients_of_gradients_are_refused_as_with_cudnn() -> None:
+    """A layer of cuDNN has no gradients of its gradients; without cuDNN they are the CPU's."""
+    here = nn.LSTM(3, 2)
+    there: Any = copy.deepcopy(here)
+    x = torch.ones(3, 1, 3, requires_grad=True)
+
+    def second(layer: nn.Module, given: torch.Tensor) -> torch.Tensor:
+        (first,) = torch.autograd.grad(layer(given)[0].sum(), given, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), given)[0]
+
+    with gpulab.virtual_gpu("H200", first_use=False):
+        on_device = x.detach().cuda().requires_grad_()
+        with pytest.raises(NotImplementedError, match=r"'_cudnn_rnn_backward' is not"):
+            second(there.cuda(), on_device)
+        with torch.backends.cudnn.flags(enabled=False):
+            found = second(there, on_device).cpu()
+    torch.testing.assert_close(found, second(here, x))
 
 
 def host_us(n_steps: int, n_hidden: int) -> float:

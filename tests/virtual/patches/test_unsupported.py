@@ -46,7 +46,7 @@ def named(name: str) -> Callable[..., object]:
 ALWAYS = [
     name
     for name in UNSUPPORTED
-    if not re.match(r"torch\.(sparse_|nested|quantize|Tensor|export|utils|jit|nn)", name)
+    if not re.match(r"torch\.(sparse_|nested|quantize|Tensor|export|utils|jit|nn|to_dlpack)", name)
 ]
 
 
@@ -86,6 +86,14 @@ ON_DEVICE: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         lambda: torch.ones(2, device="cuda").share_memory_(),
         lambda: torch.ones(2).share_memory_(),
     ),
+    "torch.to_dlpack": (
+        lambda: torch.to_dlpack(torch.ones(2, device="cuda")),
+        lambda: torch.to_dlpack(torch.ones(2)),
+    ),
+    "torch.utils.dlpack.to_dlpack": (
+        lambda: torch.utils.dlpack.to_dlpack(torch.ones(2, device="cuda")),
+        lambda: torch.utils.dlpack.to_dlpack(torch.ones(2)),
+    ),
 }
 
 
@@ -97,6 +105,50 @@ def test_features_of_the_host_are_refused_only_on_the_device(name: str) -> None:
     on_device, on_host = ON_DEVICE[name]
     assert refusal_of(on_device) == of_name(name)
     assert on_host() is not None
+
+
+DENSE = "use a dense tensor, or a sparse one on the CPU"
+
+
+def learn_sparsely(make: Callable[..., torch.nn.Module]) -> None:
+    """Run a backward pass of an embedding with sparse gradients."""
+    layer = make(4, 2, sparse=True).cuda()
+    torch.autograd.backward(layer(torch.ones(1, 2, dtype=torch.long, device="cuda")).sum())
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda: torch.ones(2, 2, device="cuda").to_sparse(),
+            f"torch.Tensor.to_sparse; {DENSE}",
+        ),
+        (
+            lambda: torch.ones(2, 2, device="cuda").to_sparse_csr(),
+            f"torch.Tensor.to_sparse_csr; {DENSE}",
+        ),
+        (
+            lambda: torch.zeros(2, 2, layout=torch.sparse_coo, device="cuda"),
+            f"aten.zeros.default with layout=torch.sparse_coo; {DENSE}",
+        ),
+        *(
+            (
+                lambda make=make: learn_sparsely(make),
+                (
+                    "sparse gradients, as of nn.Embedding(sparse=True); use sparse=False "
+                    "(in gather sparse_grad=False), which gives dense gradients"
+                ),
+            )
+            for make in (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        ),
+    ],
+    ids=["to_sparse", "to_sparse_csr", "factory", "Embedding", "EmbeddingBag"],
+)
+def test_sparse_results_are_refused_by_the_call(use: Callable[[], object], message: str) -> None:
+    """A call with a sparse result is refused by the name that the program knows, with advice."""
+    assert refusal_of(use) == f"the virtual GPU has no model of {message}"
 
 
 @pytest.mark.usefixtures("gpu")
