@@ -156,8 +156,10 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     output.locator(".empty", has_text="Nothing of float32").wait_for()
     output.get_by_role("button", name="Measure here").click()
     output.get_by_text("3 points measured.").wait_for()
-    for name in ("data sheet", "live clocks", "measured"):
-        output.locator(".legend", has_text=name).wait_for()
+    output.locator(".legend", has_text="prediction").wait_for()
+    roofs = output.locator(".words p", has_text="Roofs: ")
+    for evidence in ("data sheet", "live clocks", "measured"):
+        roofs.filter(has_text=evidence).wait_for()
     ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
     for _ in range(RUN_TIMEOUT_MS // 100):  # the last picture may still arrive and move the rings
         ring.hover(force=True)  # rings ignore the pointer, which meets the picture below
