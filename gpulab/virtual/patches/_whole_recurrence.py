@@ -28,13 +28,6 @@ _NO_SECOND_GRADIENT = (
 # The position of the states among the arguments of a layer; those of a packed one come one later.
 _STATES = 1
 
-_Library: Any = torch.library.Library  # torch's is untyped
-_library = _Library("gpulab", "FRAGMENT")
-_library.define(f"recurrence({_FORM}, Tensor[] tensors) -> Tensor[]")
-_library.define(
-    f"recurrence_backward({_FORM}, Tensor[] tensors, Tensor?[] grads, int[] wanted) -> Tensor[]"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RecurrentCall:
@@ -183,7 +176,14 @@ def _recording() -> Iterator[None]:
             exclude_key_from_here(key, True)  # noqa: FBT003 # as above
 
 
-_library.impl("recurrence", _forward_on_host, "CPU")
-_library.impl("recurrence", _forward, "Meta")
-_library.impl("recurrence_backward", _backward_on_host, "CPU")
-_library.impl("recurrence_backward", _backward_on_meta, "Meta")
+def _define(name: str, inputs: str, on_host: Any, on_meta: Any) -> None:
+    # If gpulab is imported anew, a custom_op replaces the operator of the import before.
+    custom_op: Any = torch.library.custom_op
+    schema = f"({_FORM}, {inputs}) -> Tensor[]"
+    options = {"mutates_args": (), "device_types": "cpu", "schema": schema}
+    custom_op(f"gpulab::{name}", on_host, **options).register_fake(on_meta)
+
+
+_define("recurrence", "Tensor[] tensors", _forward_on_host, _forward)
+_BACKWARD_INPUTS = "Tensor[] tensors, Tensor?[] grads, int[] wanted"
+_define("recurrence_backward", _BACKWARD_INPUTS, _backward_on_host, _backward_on_meta)
