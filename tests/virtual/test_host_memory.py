@@ -102,6 +102,22 @@ def test_leaving_frees_the_values_that_no_tensor_uses() -> None:
         assert kept.sum().item() == 2.0 * N
 
 
+@needs_linux
+def test_abandoned_kernels_that_wait_take_no_memory() -> None:
+    """A notebook's history of outputs may hold a GPU whose last kernels nobody waited for."""
+    gpu = gpulab.virtual_gpu("H200", first_use=False)
+    with gpu:
+        dropped = [torch.full((N // 4,), 2.0, device="cuda") for _ in range(4)]
+        torch.cuda.synchronize()
+        torch.cuda._sleep(1_000_000_000)
+        for each in dropped:
+            each.mul_(3)
+        del dropped, each
+    before = resident_bytes()
+    gpu.abandon()
+    assert before - resident_bytes() > 48 * MIB
+
+
 def test_leaving_keeps_the_memory_of_a_kernel_that_waits() -> None:
     """It still writes to the next owner of memory that the program dropped too early."""
     gpu = gpulab.virtual_gpu("H200", first_use=False)

@@ -283,6 +283,13 @@ class HostBuffer:
             self._storage = torch.from_numpy(zeros).untyped_storage()
         return self._storage
 
+    def drop_values(self) -> None:
+        """Give the host memory back to the system, because nobody will read these bytes."""
+        self.results.clear()
+        # The pages and not the mapping, which pending kernels may still refer to.
+        if sys.platform == "linux" and self._pages is not None:
+            self._pages.madvise(mmap.MADV_DONTNEED)
+
     def set_to_zero(self, first: int, end: int) -> None:
         """Write zeros to the bytes from ``first`` to ``end - 1``.
 
@@ -328,8 +335,9 @@ class _Payload:
         self.buffer = buffer
 
     def __del__(self) -> None:
-        # Results that were put off refer to the buffer, which would not be freed with them.
-        self.buffer.results.clear()
+        # Results that were put off and pending kernels refer to the buffer, which would not be
+        # freed with them.
+        self.buffer.drop_values()
 
 
 class Storage:
