@@ -391,3 +391,8 @@ class ExitStack(contextlib.ExitStack):
             return super().__exit__(kind, error, traceback)
         finally:
             let_go(self)
+
+    def __del__(self) -> None:
+        # If there is no memory for the call, Python skips the end of a block.
+        if id(self) in _open:
+            let_go(self)

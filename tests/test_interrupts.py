@@ -215,6 +215,21 @@ def test_handlers_are_given_back_whatever_line_of_the_end_fails() -> None:
     assert n_struck > 5
 
 
+def test_handlers_are_given_back_if_python_cannot_call_the_end() -> None:
+    """Without memory for the call, Python skips the end of a ``with`` block."""
+    before = signal.getsignal(signal.SIGINT)
+
+    @interrupts.contextmanager
+    def opened() -> Iterator[None]:
+        yield
+
+    context = opened()
+    context.__enter__()
+    assert signal.getsignal(signal.SIGINT) is not before
+    del context
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
     """The code of a step is never freed, so that no new function gets its id."""
     gone = weakref.ref(interrupts.step(lambda: None).__code__)
