@@ -47,6 +47,7 @@ _LABEL_IN = 0.62  # height of ticks and label under the axes
 _LEAST_SHORT = 10_000  # smaller sizes are written out, as in programs
 _KI = 1_024
 _MOST_TICKS = 11
+_THOUSAND = 1_000
 _THOUSANDS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T"}
 
 
@@ -371,6 +372,22 @@ def _short_tick(value: float, _place: int | None) -> str:
     return short_number(value)
 
 
+def _group_digits(ax: "Axes") -> None:
+    """Write 1,000 instead of 1000 at the ticks of linear axes, as everywhere else."""
+    from matplotlib.ticker import FuncFormatter, ScalarFormatter
+
+    for axis in (ax.xaxis, ax.yaxis):
+        # Another formatter was chosen on purpose. Below 1,000 matplotlib's own knows how many
+        # digits the ticks need.
+        is_default = type(axis.get_major_formatter()) is ScalarFormatter
+        if is_default and max(map(abs, axis.get_view_interval())) >= _THOUSAND:
+            axis.set_major_formatter(FuncFormatter(_grouped))
+
+
+def _grouped(value: float, _place: int | None) -> str:
+    return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")
+
+
 def short_number(value: float) -> str:
     """Return a number as a short tick label, so that neighbours do not overlap: 512, 10 k, 4.2 M.
 
@@ -480,6 +497,7 @@ def finish(  # noqa: PLR0913  # two are keyword-only
         legend_below(ax)
     spread_names(ax)
     _show_as_it_is(ax)
+    _group_digits(ax)
     return ax
 
 

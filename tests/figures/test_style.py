@@ -4,7 +4,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from gpulab import palette
-from gpulab.figures import INK, log_axis, name_line, on_dark, style
+from gpulab.figures import INK, finish, log_axis, name_line, on_dark, style
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:
@@ -21,6 +21,17 @@ def test_a_short_logarithmic_axis_has_ticks() -> None:
         12,
         12.5,
     ]
+
+
+def test_ticks_of_a_linear_axis_have_grouped_digits() -> None:
+    """They are 1,000 as in captions and tables, and small ticks stay as matplotlib writes them."""
+    ax = Figure().add_subplot()
+    ax.plot([0, 2000], [-0.5, 1.5])
+    ax.set_xticks([0, 1000, 2000])
+    finish(ax, "Line chart", "n", "time (µs)")
+    shown = [text.get_text() for text in ax.get_xticklabels()]
+    assert shown == ["0", "1,000", "2,000"]
+    assert "0.50" in [text.get_text() for text in ax.get_yticklabels()]
 
 
 def test_names_and_the_lines_to_them_become_light() -> None:
