@@ -130,8 +130,17 @@ def forget_flushes() -> None:
 
 def _buffer() -> _Buffer:
     owner = virtual.entered() or _real_gpus
+    if owner not in _buffers:
+        _forget_replaced()
     buffers = _buffers.setdefault(owner, {})
     device = torch.cuda.current_device()
     if device not in buffers:
         buffers[device] = _Buffer(device)
     return buffers[device]
+
+
+def _forget_replaced() -> None:
+    # A notebook's history of outputs may hold the GPUs that it used before.
+    for owner in [*_buffers]:
+        if isinstance(owner, virtual.VirtualGpu) and owner.is_abandoned:
+            del _buffers[owner]

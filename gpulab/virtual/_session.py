@@ -85,6 +85,7 @@ class VirtualGpu:
             cuda_error=torch.AcceleratorError,
         )
         self._undo = Undo()
+        self._is_abandoned = False
         self._depth = 0
         self._thread = 0
         self._default_device = _settings.DefaultDevice()
@@ -105,8 +106,14 @@ class VirtualGpu:
         ``gpulab.use`` calls it when you choose another GPU: a notebook's history of outputs may
         hold this object for the rest of the process.
         """
+        self._is_abandoned = True
         for gpu in self.machine.gpus:
             gpu.memory.abandon()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether a notebook has chosen another GPU instead of this one."""
+        return self._is_abandoned
 
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # The machine is part of reference cycles, so without this call its values would take real

@@ -160,6 +160,20 @@ def test_forgotten_buffers_are_freed() -> None:
 
 
 @pytest.mark.slow
+def test_the_buffers_of_a_gpu_that_was_replaced_are_freed() -> None:
+    """A notebook's history of outputs may hold the GPU for the rest of the process."""
+    first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("H200")
+    with first:
+        flusher()
+        assert torch.cuda.memory_allocated() > BUFFER_BYTES
+    first.abandon()
+    with second:
+        flusher()
+    with first:
+        assert torch.cuda.memory_allocated() == 0
+
+
+@pytest.mark.slow
 def test_each_virtual_gpu_has_its_own_buffer() -> None:
     """Each virtual GPU gets its own buffer, which is freed together with that GPU."""
     for name in ("H200", "A100"):
