@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
 from signal import valid_signals
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 Arguments = ParamSpec("Arguments")
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
@@ -374,6 +374,11 @@ class ExitStack(contextlib.ExitStack):
     """
 
     @step
+    def __enter__(self) -> Self:
+        hold(self)
+        return self
+
+    @step
     def enter_context(self, cm: AbstractContextManager[Value]) -> Value:
         """Enter a context, and leave it at the end of the stack."""
         hold(self)
@@ -395,4 +400,4 @@ class ExitStack(contextlib.ExitStack):
     def __del__(self) -> None:
         # If there is no memory for the call, Python skips the end of a block.
         if id(self) in _open:
-            let_go(self)
+            self.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpulab.clocks import _nvml as driver
 from gpulab.clocks import _watchdog as watchdog
 from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
-from gpulab.interrupts import contextmanager, ending
+from gpulab.interrupts import ExitStack, contextmanager, ending
 from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
 # A dismissed watchdog only has to exit. It may take longer if it unlocks the clock itself, and
@@ -106,11 +106,10 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     COUNT_OR_ZERO.or_none.check(device=device)
     place = driver.torch_index(device)
     entry = _prepare(sm_mhz, place)
-    try:
+    with ExitStack() as stack:
+        stack.callback(_release, entry)
         _take(entry)
         yield Lock(sm_mhz, place, _undo(entry))
-    finally:
-        _release(entry)
 
 
 @dataclass(eq=False, slots=True)

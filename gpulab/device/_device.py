@@ -116,8 +116,8 @@ def as_device(virtual: "VirtualGpu", reason: str, *, stands_in: bool = False) ->
     return Device(virtual.spec.driver_name, "virtual", reason, virtual, stands_in)
 
 
-def _enter_again(left: "list[VirtualGpu]") -> None:
-    for virtual in left:
+def _enter_again(virtual: "VirtualGpu", depth: int) -> None:
+    while virtual.depth < depth:
         virtual.__enter__()
 
 
@@ -135,12 +135,15 @@ def outside() -> Iterator[None]:
     ...         gpulab.virtual.entered() is None
     True
     """
-    left: list[VirtualGpu] = []
+    inner = entered()
+    if inner is None:
+        yield
+        return
+    depth = inner.depth
     try:
         # Each `with` counts on its own, so leaving must happen as often as entering did.
-        while (inner := entered()) is not None:  # it may be entered more than once
-            left.append(inner)
+        while entered() is not None:
             inner.__exit__(None, None, None)
         yield
     finally:
-        _enter_again(left)
+        _enter_again(inner, depth)

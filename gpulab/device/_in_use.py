@@ -4,7 +4,6 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import __version__, gpus
@@ -12,7 +11,7 @@ from gpulab.device import _diagnostics, _probe
 from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session
 from gpulab.device._report import Report
-from gpulab.interrupts import contextmanager
+from gpulab.interrupts import ExitStack, contextmanager
 from gpulab.measurement import Conditions
 from gpulab.virtual import entered
 
@@ -112,8 +111,10 @@ def active() -> Iterator[Device]:
     'NVIDIA H200'
     """
     device = current()
-    # Entering a virtual GPU again is free and only counts, so no test for that is needed.
-    with device.virtual or nullcontext():
+    with ExitStack() as stack:
+        # Entering a virtual GPU again is free and only counts, so no test for that is needed.
+        if device.virtual is not None:
+            stack.enter_context(device.virtual)
         yield device
 
 

@@ -96,6 +96,11 @@ class VirtualGpu:
         return self._depth > 0
 
     @property
+    def depth(self) -> int:
+        """How often it was entered and not left yet."""
+        return self._depth
+
+    @property
     def now_s(self) -> float:
         """The virtual host's time in seconds; reading it costs no virtual time."""
         return self.machine.host.now_ns / 1e9
