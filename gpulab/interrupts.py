@@ -373,6 +373,16 @@ class ExitStack(contextlib.ExitStack):
     7
     """
 
+    @classmethod
+    def entering(cls, cm: AbstractContextManager[Any]) -> Self:
+        """Return a stack in which a context is entered, for a ``with`` that gives it no name.
+
+        Such a stack is left even if Python has no memory to call its end.
+        """
+        stack = cls()
+        stack.enter_context(cm)
+        return stack
+
     @step
     def __enter__(self) -> Self:
         hold(self)

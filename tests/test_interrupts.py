@@ -230,6 +230,21 @@ def test_handlers_are_given_back_if_python_cannot_call_the_end() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_stack_is_left_if_python_cannot_call_its_end() -> None:
+    """The context inside ends, too, as soon as nothing refers to the stack."""
+    ended: list[str] = []
+
+    @interrupts.contextmanager
+    def opened() -> Iterator[None]:
+        yield
+        ended.append("left")
+
+    stack = interrupts.ExitStack.entering(opened())
+    assert not ended
+    del stack
+    assert ended == ["left"]
+
+
 def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
     """The code of a step is never freed, so that no new function gets its id."""
     gone = weakref.ref(interrupts.step(lambda: None).__code__)

@@ -4,6 +4,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import __version__, gpus
@@ -111,10 +112,8 @@ def active() -> Iterator[Device]:
     'NVIDIA H200'
     """
     device = current()
-    with ExitStack() as stack:
-        # Entering a virtual GPU again is free and only counts, so no test for that is needed.
-        if device.virtual is not None:
-            stack.enter_context(device.virtual)
+    # Entering a virtual GPU again is free and only counts, so no test for that is needed.
+    with ExitStack.entering(device.virtual or nullcontext()):
         yield device
 
 
