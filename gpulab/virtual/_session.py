@@ -17,7 +17,7 @@ from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
-from gpulab.virtual.dispatch import VirtualMode
+from gpulab.virtual.dispatch import VirtualMode, known_results
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
@@ -218,6 +218,7 @@ class VirtualGpu:
         for gpu in self.machine.gpus:
             if not gpu.device.n_pending:
                 gpu.memory.drop_unused_values()
+        known_results.clear()
         return_freed_memory()
 
 

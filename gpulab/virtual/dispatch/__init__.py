@@ -2,6 +2,7 @@
 
 from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
+from gpulab.virtual.dispatch._known_results import known_results
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 from gpulab.virtual.dispatch._value_limits import missing_by_size
@@ -14,6 +15,7 @@ __all__ = [
     "dispatch",
     "fill",
     "is_pinned",
+    "known_results",
     "missing_by_size",
     "observing",
     "pin",

@@ -13,6 +13,7 @@ import torch
 from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
+from gpulab.virtual.dispatch._known_results import KnownCall, known_call
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
 from gpulab.virtual.dispatch._references import Reference, reference
@@ -33,8 +34,11 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backwar
 # Operators whose result is zeros, in a new tensor or in their first argument.
 _ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
 
+# Writing fewer zeros, of up to a megabyte, looks itself whether there are zeros already.
+_LARGE_ZEROS_S = 110e-6
 # Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
+_LAYER_S = 0.1  # at least, for a whole recurrent layer that is worth a benchmark
 # A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
 # the C library until the end of the cell, a notebook would need hundreds of megabytes more.
 _LARGE_S = 1e-3
@@ -52,8 +56,8 @@ class DeferredValues:
     """
 
     __slots__ = (
-        *("_args", "_changed", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
-        *("_operator", "_repetition", "_targets"),
+        *("_args", "_changed", "_host_s", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
+        *("_operator", "_recognized", "_targets"),
     )
 
     def __init__(
@@ -80,8 +84,10 @@ class DeferredValues:
         self._is_large = plan.host_s >= _LARGE_S
         # The estimate counts the bytes of a whole layer, but not its time steps.
         is_layer = operator.func.namespace == "gpulab"
-        self._may_repeat = is_layer or plan.host_s >= _WORTH_A_LOOK_S
-        self._repetition: Repetition | None = None
+        self._host_s = _LAYER_S if is_layer else plan.host_s
+        is_seen = operator.name in _ZEROING and self._host_s < _LARGE_ZEROS_S
+        self._may_repeat = self._host_s >= _WORTH_A_LOOK_S and not is_seen
+        self._recognized: Repetition | KnownCall | None = None
 
     def __call__(self, seed: int) -> None:
         """Compute the values and write them to the outputs, unless they are there already."""
@@ -89,26 +95,25 @@ class DeferredValues:
             self._run(seed)
             return
         # Made once, because a graph launches the same call many times.
-        if self._repetition is None:
+        if self._recognized is None:
             written = [*self._changed, *(item for item in self._targets if item is not None)]
-            self._repetition = repetition_of(self._operator, self._args, self._kwargs, written)
-        if self._repetition is None:
+            recognize = repetition_of if self._operator.is_random else known_call
+            self._recognized = recognize(self._operator, self._args, self._kwargs, written)
+        if self._recognized is None:
             self._may_repeat = False
             self._run(seed)
-            return
-        result = self._repetition.result()
-        # Random numbers are put off until somebody uses them, which in a benchmark nobody does.
-        if result is None or (self._operator.is_random and not self._is_put_off(result, seed)):
-            self._run(seed)
-            self._repetition.keep()
+        elif isinstance(self._recognized, KnownCall):
+            self._recognized.run(partial(self._run, seed), self._host_s)
+        else:
+            result = self._recognized.result()
+            # Put off until somebody uses the numbers, which in a benchmark nobody does.
+            if result is None or not self._is_put_off(self._recognized, result, seed):
+                self._run(seed)
+                self._recognized.keep()
 
-    def _is_put_off(self, result: ComputedResult, seed: int) -> bool:
+    def _is_put_off(self, repetition: Repetition, result: ComputedResult, seed: int) -> bool:
         # Not with complex numbers, because inside such an operator others must not be computed.
-        return (
-            not self._is_complex
-            and self._repetition is not None
-            and self._repetition.put_off(result, partial(self._run, seed))
-        )
+        return not self._is_complex and repetition.put_off(result, partial(self._run, seed))
 
     def _run(self, seed: int) -> None:
         if self._operator.name in _ZEROING:

@@ -1,5 +1,6 @@
 """Refer to the values of a tensor without keeping its device memory allocated."""
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import torch
@@ -34,6 +35,22 @@ class Reference(NamedTuple):
     def set_to_zero(self) -> None:
         """Write zeros to all elements."""
         self.values.set_to_zero(self.layout, self.offset)
+
+    def content(self, longest_digest_bytes: int) -> Hashable:
+        """Return a name for the values as they are now; see :meth:`Values.content`."""
+        return self.values.content(self.layout, self.offset, longest_digest_bytes)
+
+    def has_content(self, name: Hashable) -> bool:
+        """Return whether the values have this name."""
+        return self.values.has_content(self.layout, self.offset, name)
+
+    def name_content(self, name: Hashable) -> None:
+        """Name the values, which have been written."""
+        self.values.name_content(self.layout, self.offset, name)
+
+    def forget_content(self) -> None:
+        """Forget the name of the values, which will be written."""
+        self.values.forget_content(self.layout, self.offset)
 
     def bytes(self) -> ByteRange:
         """Return the range of bytes that the values cover."""

@@ -1,26 +1,20 @@
-"""Recognize a repeated call whose result is already in memory.
+"""Put off random numbers that nobody uses, in a loop that draws them again and again.
 
 The earlier call had the same operator and arguments, and the same bytes as inputs and outputs, and
-since then nobody has written to any of those bytes. So the values in a benchmark's loop are
-computed once, and random numbers are drawn when they are used. In-place operators, which change
-their own input, are computed each time.
+since then nobody has written to any of those bytes. The numbers of the last call are drawn when
+somebody uses the bytes.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import torch
-
+from gpulab.virtual.dispatch._known_results import known_call
 from gpulab.virtual.dispatch._operators import Operator
 from gpulab.virtual.dispatch._references import Reference
 from gpulab.virtual.simulator.memory import BLOCK_BYTES
 from gpulab.virtual.tensors import ByteRange, ComputedResult
-
-_SCALARS = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout)
-_PLAIN = frozenset({*_SCALARS, torch.memory_format})
-_INEXACT = (float, complex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,52 +79,17 @@ def _joined(places: Iterable[ByteRange]) -> list[ByteRange]:
 
 
 def repetition_of(
-    operator: Operator, args: list[Any], kwargs: dict[str, Any], written: Iterable[Reference]
+    operator: Operator, args: list[Any], kwargs: dict[str, Any], written: Sequence[Reference]
 ) -> Repetition | None:
     """Return the repetition that a call belongs to, or None if it must be computed each time."""
-    reads: list[ByteRange] = []
-    overwritten: list[ByteRange] = []
-    try:
-        key = (
-            operator,
-            tuple(
-                _key(arg, overwritten if operator.overwrites and not i else reads)
-                for i, arg in enumerate(args)
-            ),
-            tuple(
-                (name, _key(arg, overwritten if name in operator.out_names else reads))
-                for name, arg in kwargs.items()
-            ),
-        )
-    except _NoKeyError:
+    call = known_call(operator, args, kwargs, written)
+    if call is None:
         return None
-    writes: list[ByteRange] = []
-    # The outputs are part of the key: the same call into other memory has not been computed there.
-    places = _key(list(written), writes)
+    # The places are part of the key: the same call into other memory has not been computed there.
+    reads, writes = ([item.bytes() for item in each] for each in (call.reads, call.writes))
+    places = tuple((place.buffer.number, place.first) for place in (*reads, *writes))
     read, written_to = _joined(reads), _joined(writes)
     # A call that changes its own input gives another result each time.
-    if not writes or any(a.overlaps(b) for a, b in product(read, written_to)):
+    if any(a.overlaps(b) for a, b in product(read, written_to)):
         return None
-    return Repetition((*key, places), tuple(read), tuple(written_to))
-
-
-class _NoKeyError(Exception):
-    """An argument has no key because its value may change unnoticed, as that of a host tensor."""
-
-
-def _key(value: Any, places: list[ByteRange]) -> Hashable:
-    """Return the key of an argument, and append the bytes that it covers to ``places``."""
-    # The type is part of a number's key, because 1, 1.0 and True are equal and hash alike.
-    kind = type(value)
-    if kind is Reference:
-        place = value.bytes()
-        places.append(place)
-        return place.buffer.number, place.first, value.layout
-    if kind is list:
-        return tuple(_key(item, places) for item in value)
-    if kind in _INEXACT:
-        # By its text, because 0.0 and -0.0 are equal but give different results.
-        return kind, repr(value)
-    if kind in _PLAIN:
-        return kind, value
-    raise _NoKeyError
+    return Repetition((call.key, places), tuple(read), tuple(written_to))

@@ -5,6 +5,7 @@ from gpulab.virtual.tensors._accesses import (
     device_accesses,
 )
 from gpulab.virtual.tensors._computed_results import ComputedResult
+from gpulab.virtual.tensors._contents import new_name
 from gpulab.virtual.tensors._storage import (
     ByteRange,
     MissingValues,
@@ -29,6 +30,7 @@ __all__ = [
     "device_accesses",
     "layout",
     "layout_of",
+    "new_name",
     "set_dispatch",
     "wrap",
 ]

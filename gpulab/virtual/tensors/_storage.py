@@ -3,8 +3,9 @@
 import math
 import mmap
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
+from hashlib import blake2b
 from itertools import count
 from typing import NamedTuple, cast
 
@@ -15,6 +16,7 @@ from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 from gpulab.virtual.tensors._computed_results import ComputedResults
+from gpulab.virtual.tensors._contents import Contents, new_name
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
@@ -83,6 +85,8 @@ class TensorLayout:
         is less than the size of its elements.
     span_bytes
         Number of bytes from its first to its last element, gaps included.
+    is_dense
+        Whether there are as many elements as places in the span.
 
     Examples
     --------
@@ -92,7 +96,7 @@ class TensorLayout:
     (8, 32, 128)
     """
 
-    __slots__ = ("dtype", "n_elements", "size_bytes", "sizes", "span_bytes", "strides")
+    __slots__ = ("dtype", "is_dense", "n_elements", "size_bytes", "sizes", "span_bytes", "strides")
 
     def __init__(
         self, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype
@@ -104,6 +108,7 @@ class TensorLayout:
         reach = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
         span = reach + 1 if self.n_elements else 0
         self.span_bytes = span * dtype.itemsize
+        self.is_dense = span == self.n_elements
         # An expanded tensor repeats its elements, and one with gaps skips bytes of its span.
         self.size_bytes = min(self.n_elements, span) * dtype.itemsize
 
@@ -186,36 +191,82 @@ class Values:
 
     def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
         """Return the same tensor for writing; computed results that use these bytes end."""
-        results = self._buffer.results
-        # Most buffers have no results, and every write of every kernel comes through here.
+        results, contents = self._buffer.results, self._buffer.contents
+        # Most buffers have neither, and every write of every kernel comes through here.
         if results:
             results.forget(*self.bytes_of(layout, offset)[1:])
+        if contents:
+            contents.forget(*self.bytes_of(layout, offset)[1:])
         return self.view(layout, offset)
 
     def write(self, layout: TensorLayout, offset: int, values: torch.Tensor) -> None:
         """Copy ``values`` to a tensor of this layout."""
-        results = self._buffer.results
         # In a benchmark's loop small tensors are computed each time. If their bytes stay the same,
         # the large results that use them do, too.
-        is_used = results and results.uses(*self.bytes_of(layout, offset)[1:])
-        if is_used and _is_same(self.view(layout, offset), values):
+        if self._is_small_and_used(layout, offset) and _is_same(self.view(layout, offset), values):
             return
         self.to_write(layout, offset).copy_(values)
 
     def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
         """Write zeros to a tensor of this layout; a large one needs no host memory then."""
-        results = self._buffer.results
-        # As in write(): zeros that are there already end no result that uses them. Not checked
-        # for a large tensor, because a look at its pages would bring them into host memory.
-        is_small = layout.span_bytes <= _WORTH_RETURNING_BYTES
-        is_used = is_small and results and results.uses(*self.bytes_of(layout, offset)[1:])
-        if is_used and _is_zero(self.view(layout, offset)):
+        # As in write(): zeros that are there already end no result that uses them.
+        if self._is_small_and_used(layout, offset) and _is_zero(self.view(layout, offset)):
             return
         values = self.to_write(layout, offset)
         if values.is_contiguous():
             self._buffer.set_to_zero(*self.bytes_of(layout, offset)[1:])
         else:
             values.zero_()
+
+    def _is_small_and_used(self, layout: TensorLayout, offset: int) -> bool:
+        """Return whether it is worth a look if a write changes these bytes at all."""
+        # Not for a large tensor: the look takes as long as the write, and would bring the pages of
+        # zeros into host memory.
+        if layout.span_bytes > _WORTH_RETURNING_BYTES:
+            return False
+        results, contents = self._buffer.results, self._buffer.contents
+        place = self.bytes_of(layout, offset)[1:]
+        return bool(results and results.uses(*place)) or bool(
+            contents and contents.is_named(*place)
+        )
+
+    def content(self, layout: TensorLayout, offset: int, longest_digest_bytes: int) -> Hashable:
+        """Return a name for the bytes of a tensor as they are now.
+
+        Bytes that have no name yet are named by a digest if they are few, otherwise by a number
+        that no other content has.
+        """
+        results = self._buffer.results
+        place = self.bytes_of(layout, offset)
+        if results.is_behind:
+            results.settle(place.first, place.end)
+        name = self._buffer.contents.find(place.first, place.end)
+        if name is None:
+            if place.end - place.first <= longest_digest_bytes:
+                inside = self._buffer.as_type(torch.uint8)[place.first : place.end]
+                name = blake2b(inside.numpy().data, digest_size=16).digest()
+            else:
+                name = new_name()
+            self._buffer.contents.name(name, place.first, place.end)
+        return name
+
+    def has_content(self, layout: TensorLayout, offset: int, name: Hashable) -> bool:
+        """Return whether the bytes of a tensor have this name."""
+        place = self.bytes_of(layout, offset)
+        return self._buffer.contents.find(place.first, place.end) == name
+
+    def forget_content(self, layout: TensorLayout, offset: int) -> None:
+        """Forget the names of a tensor's bytes, which will be written."""
+        place = self.bytes_of(layout, offset)
+        self._buffer.contents.forget(place.first, place.end)
+
+    def name_content(self, layout: TensorLayout, offset: int, name: Hashable) -> None:
+        """Name the bytes that were written to a tensor."""
+        place = self.bytes_of(layout, offset)
+        contents = self._buffer.contents
+        # Nobody has written to the bytes between the elements, so the name does not hold for them.
+        if layout.is_dense:
+            contents.name(name, place.first, place.end)
 
     def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
         """Return the range of bytes that a tensor of this layout covers, gaps included."""
@@ -248,13 +299,16 @@ class HostBuffer:
         A number that no other buffer has.
     results
         The computed results whose inputs or outputs are in this buffer.
+    contents
+        Names for the content of its bytes.
     """
 
-    __slots__ = ("_by_type", "_pages", "_size_bytes", "_storage", "number", "results")
+    __slots__ = ("_by_type", "_pages", "_size_bytes", "_storage", "contents", "number", "results")
 
     def __init__(self, size_bytes: int) -> None:
         self.number = next(_identities)
         self.results = ComputedResults()
+        self.contents = Contents()
         self._size_bytes = size_bytes
         self._pages: mmap.mmap | None = None
         self._storage: torch.UntypedStorage | None = None
@@ -286,6 +340,7 @@ class HostBuffer:
     def drop_values(self) -> None:
         """Give the host memory back to the system, because nobody will read these bytes."""
         self.results.clear()
+        self.contents.clear()
         # The pages and not the mapping, which pending kernels may still refer to.
         if sys.platform == "linux" and self._pages is not None:
             self._pages.madvise(mmap.MADV_DONTNEED)

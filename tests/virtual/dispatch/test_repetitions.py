@@ -33,6 +33,7 @@ def n_computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(deferred.DeferredValues, "_run", counted)
     monkeypatch.setattr(deferred, "_WORTH_A_LOOK_S", 0.0)
+    monkeypatch.setattr(deferred, "_LARGE_ZEROS_S", 0.0)
     with gpulab.virtual_gpu("H200", first_use=False):
         yield computed_by_now
 
