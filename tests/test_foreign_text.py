@@ -73,6 +73,17 @@ def texts(*quick: str) -> list[Any]:
     ]
 
 
+def drawn_texts() -> list[Any]:
+    """Return the texts in few parameters, because each drawing takes a quarter of a second."""
+    names = [name for name in NASTY if name != "mathtext"]
+    thirds = [names[:3], names[3:6], names[6:]]
+    together = [(", ".join(part), " ".join(NASTY[name] for name in part)) for part in thirds]
+    return [
+        pytest.param(NASTY["mathtext"], id="mathtext"),
+        *(pytest.param(text, id=name, marks=pytest.mark.slow) for name, text in together),
+    ]
+
+
 # Characters that a terminal or a page obeys, or that no file can contain. A newline is left out:
 # it may be from us.
 OBEYED = re.compile(
@@ -310,7 +321,10 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
 
 
 # They draw a figure of several panels for each text.
-DRAWN_LARGE = ("Explorer", "crossover Figure", "live Figure")
+DRAWN = {
+    *("Explorer", "Figure", "crossover Figure", "ladder Figure", "live Figure", "timeline Figure"),
+    *("DrawingReview", "Progress", "Timeline"),
+}
 # They show only files that come with the package.
 OUR_OWN_WORDS = ("Animation", "Glossary")
 
@@ -333,18 +347,25 @@ def test_whatever_shows_itself_is_tried() -> None:
     assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
+def require_harmless_renderings(name: str, text: str, folder: Path) -> None:
+    """Expect that no terminal obeys what a record shows, and that files can contain it."""
+    for rendering in renderings(SUBJECTS[name](text), folder):
+        require_harmless(rendering)
+
+
 @pytest.mark.parametrize("text", texts("ANSI", "high surrogate", "markup"))
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in DRAWN_LARGE else ())
-        for name in SUBJECTS
-    ],
-)
+@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - DRAWN))
 def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
     """Every text that a record shows can be written to a file, and no terminal obeys it."""
-    for rendering in renderings(SUBJECTS[name](text), tmp_path):
-        require_harmless(rendering)
+    require_harmless_renderings(name, text, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", drawn_texts())
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_nothing_obeys_a_drawn_text(name: str, text: str, tmp_path: Path) -> None:
+    """The same for records that show a picture."""
+    require_harmless_renderings(name, text, tmp_path)
 
 
 PLOTTED: dict[str, Callable[[str], object]] = {
@@ -387,7 +408,7 @@ def test_every_plot_is_tried() -> None:
     assert drawn <= set(PLOTTED)
 
 
-@pytest.mark.parametrize("text", texts("mathtext"))
+@pytest.mark.parametrize("text", drawn_texts())
 @pytest.mark.parametrize("name", PLOTTED)
 def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
     """A name is drawn as text and not as a formula, and the SVG is well-formed and harmless."""

@@ -32,7 +32,7 @@ _FREE_DIGEST_BYTES = 256
 
 
 @dataclass(slots=True)
-class Result:
+class KnownResult:
     """The result of a call with inputs of known content.
 
     Attributes
@@ -51,25 +51,25 @@ class Result:
 class KnownResults:
     """Results by call and content of the inputs, the latest last."""
 
-    by_key: OrderedDict[Hashable, Result] = field(default_factory=OrderedDict)
+    by_key: OrderedDict[Hashable, KnownResult] = field(default_factory=OrderedDict)
     kept_bytes: int = 0
 
-    def find(self, key: Hashable) -> Result | None:
+    def find(self, key: Hashable) -> KnownResult | None:
         """Return the result with this key."""
         found = self.by_key.get(key)
         if found is not None:
             self.by_key.move_to_end(key)
         return found
 
-    def add(self, key: Hashable, n_outputs: int) -> Result:
+    def add(self, key: Hashable, n_outputs: int) -> KnownResult:
         """Note a result that is computed for the first time."""
         if len(self.by_key) >= _MOST_RESULTS:
             _, oldest = self.by_key.popitem(last=False)
             self.kept_bytes -= sum(item.nbytes for item in oldest.kept or ())
-        result = self.by_key[key] = Result(tuple(new_name() for _ in range(n_outputs)))
+        result = self.by_key[key] = KnownResult(tuple(new_name() for _ in range(n_outputs)))
         return result
 
-    def keep(self, result: Result, outputs: list[torch.Tensor]) -> None:
+    def keep(self, result: KnownResult, outputs: list[torch.Tensor]) -> None:
         """Keep copies of the outputs of a result, if there is room."""
         size_bytes = sum(item.nbytes for item in outputs)
         if self.kept_bytes + size_bytes <= _MOST_KEPT_BYTES:

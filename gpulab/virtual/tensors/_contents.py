@@ -25,12 +25,12 @@ def new_name() -> Hashable:
     return next(_numbers)
 
 
-class Contents:
+class ContentNames:
     """The names of the bytes of one buffer.
 
     Examples
     --------
-    >>> contents = Contents()
+    >>> contents = ContentNames()
     >>> contents.name("weights", 0, 4096)
     >>> contents.find(0, 4096)
     'weights'

@@ -16,7 +16,7 @@ from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 from gpulab.virtual.tensors._computed_results import ComputedResults
-from gpulab.virtual.tensors._contents import Contents, new_name
+from gpulab.virtual.tensors._contents import ContentNames, new_name
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
@@ -308,7 +308,7 @@ class HostBuffer:
     def __init__(self, size_bytes: int) -> None:
         self.number = next(_identities)
         self.results = ComputedResults()
-        self.contents = Contents()
+        self.contents = ContentNames()
         self._size_bytes = size_bytes
         self._pages: mmap.mmap | None = None
         self._storage: torch.UntypedStorage | None = None
