@@ -323,10 +323,14 @@ def test_the_proposed_waits_are_right() -> None:
 def test_wide_waits_are_counted_and_the_methods_restored() -> None:
     """Waits for the device and for a queue are counted separately, without the stopwatch's."""
     before = torch.cuda.synchronize
+    stream_type = type(torch.cuda.Stream())
+    own = dict(vars(stream_type))
     seen = pipelines.run(as_proposed, n_steps=4)
     assert (seen.n_device_waits, seen.n_queue_waits) == (0, 8)
     assert pipelines.run(buffered(device_sync=True), n_steps=4).n_device_waits == 4
     assert torch.cuda.synchronize is before
+    # A method that stayed would hide waits of streams from hazards().
+    assert dict(vars(stream_type)) == own
 
 
 @pytest.mark.usefixtures("_gpu")

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -314,14 +315,12 @@ def _wide_waits(stream_type: Any) -> Iterator[Counter[str]]:  # noqa: ANN401  # 
         (stream_type, "synchronize", "queue"),
         (stream_type, "wait_stream", "queue"),
     )
-    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
-    for (owner, name, kind), (*_, original) in zip(places, originals, strict=True):
-        setattr(owner, name, _counting(original, counted, kind))
-    try:
+    with ExitStack() as stack:
+        for owner, name, kind in places:
+            counting = _counting(getattr(owner, name), counted, kind)
+            # A method that the class inherits is inherited again after the block.
+            stack.enter_context(patch.object(owner, name, counting))
         yield counted
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
 
 
 def _counting(
