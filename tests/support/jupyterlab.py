@@ -78,13 +78,16 @@ needs_browser = [
 
 
 @contextmanager
-def jupyter(folder: Path, **environment: str) -> Iterator[str]:
-    """Start `gpulab lab` in a folder, and yield its address with the token."""
+def jupyter(folder: Path, *, without: Sequence[str] = (), **environment: str) -> Iterator[str]:
+    """Start `gpulab lab` in a folder, without some extensions, and yield its address."""
     settings, configuration = folder / "settings", folder / "configuration"
     (settings / SETTINGS).parent.mkdir(parents=True)
     (settings / SETTINGS).write_text(json.dumps(ALL_CELLS))
     configuration.mkdir()
     (configuration / "jupyter_lab_config.json").write_text(json.dumps(APP_IN_PAGE))
+    (configuration / "labconfig").mkdir()
+    page = {"disabledExtensions": dict.fromkeys(without, True)}
+    (configuration / "labconfig" / "page_config.json").write_text(json.dumps(page))
     environment |= {
         "CUDA_VISIBLE_DEVICES": "",
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
