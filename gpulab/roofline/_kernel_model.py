@@ -4,7 +4,8 @@ This module has no model of its own. The virtual GPU says which kernels a call l
 cache serves, and how long each kernel takes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import RLock
@@ -83,8 +84,7 @@ def _trace_kernels(
 
     The switches for TF32 are in the key of the cache, because they change which kernels run.
     """
-    # Another virtual GPU may be in use, and torch.cuda can use only one at a time.
-    with _tracing, outside(), _private_gpu(gpu) as virtual:
+    with private_gpu_entered(gpu) as virtual:
         try:
             work = workload(name).make(size, dtype)
             work()  # the first call of an optimizer also creates its state
@@ -96,6 +96,19 @@ def _trace_kernels(
                 f"{virtual.spec.memory_bytes / 1e9:.0f} GB of the {virtual.spec.driver_name}; "
                 "take a smaller size"
             ) from None
+
+
+@contextmanager
+def private_gpu_entered(gpu: str) -> Iterator[VirtualGpu]:
+    """Enter the virtual GPU that predicts, and yield it; around many predictions it saves time."""
+    with _tracing:
+        virtual = _private_gpu(gpu)
+        if virtual.entered:
+            yield virtual
+            return
+        # Another virtual GPU may be in use, and torch.cuda can use only one at a time.
+        with outside(), virtual:
+            yield virtual
 
 
 @lru_cache(maxsize=4)

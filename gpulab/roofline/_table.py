@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Iterable
+from contextlib import nullcontext
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
@@ -11,6 +14,7 @@ from gpulab.foreign_text import visible_row
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.requirements import TEXT
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
+from gpulab.roofline._kernel_model import private_gpu_entered
 from gpulab.roofline._predict import PredictedTime, predict
 from gpulab.sweeps import HasPoints, Point, points_of
 
@@ -73,7 +77,9 @@ def table(
     kept = [point for point in found if _is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
     rows = [
-        visible_row(_row(point, gpus.by_driver_name(point.device_name), roof)) for point in kept
+        visible_row(row)
+        for driver_name, group in groupby(kept, key=attrgetter("device_name"))
+        for row in _rows(group, gpus.by_driver_name(driver_name), roof)
     ]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
@@ -135,6 +141,15 @@ def _is_comparable(point: Point) -> bool:
     is_alone = task.transfers == "none" and task.method in _METHODS
     # The median is 0 for a point with an error, and for work not longer than its floor.
     return is_alone and point.median_s > 0
+
+
+def _rows(
+    points: Iterable[Point], spec: GpuSpec | None, measured: Roof | None
+) -> list[dict[str, Any]]:
+    """Return the rows of points of one GPU, whose data sheet may be unknown."""
+    # Entering takes as long as a prediction, so all predictions share one entry.
+    with nullcontext() if spec is None else private_gpu_entered(spec.name):
+        return [_row(point, spec, measured) for point in points]
 
 
 def _row(point: Point, spec: GpuSpec | None, measured: Roof | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
 from gpulab.torch_private import next_sequence_number
 from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
+from gpulab.virtual.dispatch._known_results import copy_in as known_copy_in
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
@@ -129,19 +130,19 @@ def copy_in(
 ) -> None:
     """Copy host memory into a virtual tensor."""
     on_device = reference(target)
-    # The driver reads pageable memory before the call returns, but pinned memory only when the
-    # copy runs. So a program that changes pinned memory too early copies the new bytes.
-    held = source if pinned else source.detach().clone()
-
-    def move(_seed: int) -> None:
-        if on_device.values.missing is None:
-            on_device.to_write().copy_(held)
-
     # Without non_blocking PyTorch waits for the stream after every copy. Otherwise the driver
     # copies a small pageable source into a buffer of its own and returns at once; a larger one
     # makes the host wait.
     is_staged = target.layout_key.size_bytes <= STAGED_BYTES
     waits = not (non_blocking and (pinned or is_staged))
+    # The driver reads pageable memory before the call returns, but pinned memory only when the
+    # copy runs. So a program that changes pinned memory too early copies the new bytes.
+    held = source if pinned or waits else source.detach().clone()
+
+    def move(_seed: int) -> None:
+        if on_device.values.missing is None:
+            known_copy_in(on_device, held)
+
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:

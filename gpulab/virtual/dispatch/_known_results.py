@@ -4,6 +4,9 @@ A benchmark's loop or a training step calls the same operators again and again, 
 or in memory that other tensors use in between. The first time a result is computed, and its
 content gets a name. The second time it is computed again and kept, if that takes much longer than
 to copy it. From then on it is copied, or left alone if it is in its place.
+
+What a loop copies from the host has the same name each time, as long as the host does not change
+it.
 """
 
 from collections import OrderedDict
@@ -16,7 +19,7 @@ import torch
 
 from gpulab.virtual.dispatch._operators import Operator
 from gpulab.virtual.dispatch._references import Reference
-from gpulab.virtual.tensors import TensorLayout, new_name
+from gpulab.virtual.tensors import TensorLayout, is_same, new_name
 
 _SCALARS = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout)
 _PLAIN = frozenset({*_SCALARS, torch.memory_format})
@@ -29,6 +32,9 @@ _COPY_S, _COPY_S_PER_BYTE = 15e-6, 0.15e-9
 # A digest takes about 1 ns for each byte; a tenth of the call's own time is little.
 _DIGEST_BYTES_PER_S = 0.1e9
 _FREE_DIGEST_BYTES = 256
+# To compare a smaller copy with the last one takes about as long as what follows from it; a larger
+# one leaves no room for results.
+_COMPARED_BYTES = range(16 << 10, 16 << 20)
 
 
 @dataclass(slots=True)
@@ -38,9 +44,10 @@ class KnownResult:
     Attributes
     ----------
     names
-        Names of the contents of its outputs.
+        Names of the contents of its outputs; empty if they are given up.
     kept
-        Copies of the outputs; None until the call is repeated.
+        Copies of the outputs, or of what was copied from the host; None until the call is
+        repeated.
     """
 
     names: tuple[Hashable, ...]
@@ -76,6 +83,11 @@ class KnownResults:
             self.kept_bytes += size_bytes
             result.kept = [item.clone() for item in outputs]
 
+    def drop(self, result: KnownResult) -> None:
+        """Give up a result whose content changes from time to time."""
+        self.kept_bytes -= sum(item.nbytes for item in result.kept or ())
+        result.names, result.kept = (), None
+
     def clear(self) -> None:
         """Forget all results."""
         self.by_key.clear()
@@ -83,6 +95,30 @@ class KnownResults:
 
 
 known_results = KnownResults()
+
+
+def copy_in(target: Reference, source: torch.Tensor) -> None:
+    """Write values of the host, with the same name for their content while they stay the same."""
+    if source.nbytes not in _COMPARED_BYTES or source.is_neg() or source.is_conj():
+        target.to_write().copy_(source)
+        return
+    place = source.data_ptr(), source.dtype, source.shape, source.stride()
+    key = "copy in", place, target.layout
+    result = known_results.find(key)
+    if result is None:
+        # No name yet: most copies do not come again, and their source is not kept.
+        known_results.add(key, 1)
+    elif result.kept is None:
+        if result.names:
+            known_results.keep(result, [source])
+    elif not is_same(result.kept[0], source):
+        # The host writes new values to this memory, as for the next batch, and will do so again.
+        known_results.drop(result)
+    if result is None or result.kept is None:
+        target.to_write().copy_(source)
+    elif not target.has_content(result.names[0]):
+        target.to_write().copy_(source)
+        target.name_content(result.names[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """``Tensor.to``, ``cuda``, ``pin_memory`` and related methods on the virtual GPU."""
 
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from gpulab.virtual.dispatch import META, is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered
 from gpulab.virtual.patches._factories import default_device
 from gpulab.virtual.patches._unsupported import require_dense
-from gpulab.virtual.simulator import Machine, is_owner
+from gpulab.virtual.simulator import Machine, active, is_owner
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
@@ -51,8 +51,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
     def factories(owner: Any, names: Iterable[str], *, follows_default: bool) -> dict[str, Any]:
         return {
-            name: _factory(machine, getattr(owner, name), follows_default=follows_default)
-            for name in names
+            name: _factory(getattr(owner, name), follows_default=follows_default) for name in names
         }
 
     methods = factories(torch.Tensor, _METHODS, follows_default=False)
@@ -255,15 +254,16 @@ def _host_access(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _factory(machine: Machine, original: Any, *, follows_default: bool) -> Any:
+@cache  # the same function each time a virtual GPU is entered
+def _factory(original: Any, *, follows_default: bool) -> Any:
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = kwargs.get("device")
         if device is not None and isinstance(kwargs.get("out"), VirtualTensor):
-            _drop_device_of_out(machine, kwargs)
+            _drop_device_of_out(active(), kwargs)
             device = None
         if type(device) is int:
-            kwargs["device"] = numbered(machine, device)
+            kwargs["device"] = numbered(active(), device)
         elif device is None and follows_default:
             device = default_device()
         # A real meta tensor, as for a model whose weights are loaded later.

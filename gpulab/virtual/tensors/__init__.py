@@ -12,6 +12,7 @@ from gpulab.virtual.tensors._storage import (
     Storage,
     TensorLayout,
     Values,
+    is_same,
     layout,
     layout_of,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "cuda_device",
     "device_access",
     "device_accesses",
+    "is_same",
     "layout",
     "layout_of",
     "new_name",

@@ -203,7 +203,7 @@ class Values:
         """Copy ``values`` to a tensor of this layout."""
         # In a benchmark's loop small tensors are computed each time. If their bytes stay the same,
         # the large results that use them do, too.
-        if self._is_small_and_used(layout, offset) and _is_same(self.view(layout, offset), values):
+        if self._is_small_and_used(layout, offset) and is_same(self.view(layout, offset), values):
             return
         self.to_write(layout, offset).copy_(values)
 
@@ -274,8 +274,15 @@ class Values:
         return ByteRange(self._buffer, first, first + layout.span_bytes)
 
 
-def _is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Return whether two tensors have the same bytes; False if that is hard to say."""
+def is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors have the same bytes; False if that is hard to say.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_same(torch.zeros(2), torch.zeros(2)), is_same(torch.zeros(2), -torch.zeros(2))
+    (True, False)
+    """
     kind = _INTEGERS.get(first.dtype.itemsize)
     if kind is None or first.dtype != second.dtype or first.shape != second.shape:
         return False

@@ -47,9 +47,29 @@ def _random(a: torch.Tensor, _b: torch.Tensor) -> torch.Tensor:
     return torch.rand_like(a)
 
 
+HOST, CALLS = torch.arange(64.0).view(8, 8), torch.zeros(1)
+
+
+def _copy_in(_a: torch.Tensor, _b: torch.Tensor) -> torch.Tensor:
+    return torch.sin(HOST.cuda())
+
+
+def _copy_in_changed(_a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    # In every fourth call, so that the copy is recognized before.
+    CALLS.add_(1)
+    HOST[0] += CALLS % 4 == 0
+    return b.copy_(HOST, non_blocking=True)
+
+
+def _copy_in_a_part(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    b[:, 2:6] = HOST[:, ::2]
+    return torch.maximum(a, b)
+
+
 OPERATIONS: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = [
     *(torch.add, torch.mm, torch.minimum, _random, _other_stream),
     *(_clear_first, _change_part, _copy_part, _write_columns),
+    *(_copy_in, _copy_in, _copy_in_changed, _copy_in_a_part),
     lambda a, b: torch.cat([a[:4], b[4:]]),
     lambda a, b: b.add_(a, alpha=0.5),
     lambda a, b: torch.mul(a, b, out=torch.empty_like(a)),
@@ -62,6 +82,8 @@ def _run(seed: int) -> Tensors:
     found: Tensors = []
     with gpulab.virtual_gpu("H200", first_use=False):
         torch.manual_seed(seed)
+        HOST.copy_(torch.arange(64.0).view(8, 8))
+        CALLS.zero_()
         xs = [(torch.arange(64.0, device="cuda") * n % 7 - 3).view(8, 8) for n in (1, 2, 3)]
         body = [
             (generator.choice(OPERATIONS), generator.randrange(3), generator.randrange(3))
@@ -80,6 +102,7 @@ def test_values_are_those_of_a_program_without_recognition(
     *, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loops with views, changes in place, streams and random numbers; the same to the bit."""
+    monkeypatch.setattr(known, "_COMPARED_BYTES", range(1 << 20))
     if keeps:
         monkeypatch.setattr(known, "_COPY_S", 0.0)
         monkeypatch.setattr(known, "_COPY_S_PER_BYTE", 0.0)
@@ -119,6 +142,34 @@ def test_a_training_step_that_is_repeated_is_computed_twice(
         assert n_products[1] == n_products[-1]
         assert known_results.kept_bytes
     assert not known_results.kept_bytes
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_batch_that_comes_again_is_recognized(
+    *, pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work on it is computed twice; after the host has changed the batch, each time."""
+    computed: list[str] = []
+    run = deferred.DeferredValues._run
+
+    def noted(self: deferred.DeferredValues, seed: int) -> None:
+        computed.append(self._operator.name)
+        run(self, seed)
+
+    monkeypatch.setattr(deferred.DeferredValues, "_run", noted)
+    batch = torch.linspace(-1, 1, 1 << 18)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        batch = batch.pin_memory() if pinned else batch
+        found, counts = [], []
+        for step in range(8):
+            if step == 6:
+                batch[7] = -0.0
+            x = batch.to("cuda", non_blocking=True)
+            found.append((torch.sin(x), torch.equal(torch.sin(x).cpu(), torch.sin(batch)))[1])
+            counts.append(computed.count("sin"))
+    assert found == [True] * 8
+    # Two sines in each step; the name comes with the second copy, and results are kept then.
+    assert counts[3] == counts[5] < counts[6] < counts[7]
 
 
 def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
