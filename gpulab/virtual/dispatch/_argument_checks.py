@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import arguments_of, overload_name
-from gpulab.virtual.kernels import operator_name
+from gpulab.virtual.kernels import check_out_dtype, operator_name, place_of_out_dtype
 from gpulab.virtual.tensors import TensorLayout
 
 # Positions of the two factors of a matmul among the arguments.
@@ -80,6 +80,9 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
         raise RuntimeError(
             "expected mat1 and mat2 to have the same dtype, but got: {} != {}".format(*names)
         )
+    place = place_of_out_dtype(func)
+    if place is not None:
+        check_out_dtype(args[place], second.dtype)
     fits = first.dim() != second.dim() or first.shape[-1] == second.shape[-2]
     if name in _OF_MATRICES and not fits:
         shapes = ("x".join(map(str, item.shape)) for item in (first, second))

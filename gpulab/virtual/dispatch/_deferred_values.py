@@ -33,6 +33,10 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backwar
 
 # Operators whose result is zeros, in a new tensor or in their first argument.
 _ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
+_ONES = {"ones", "ones_like", "new_ones"}
+# A larger result is computed in its place: a new tensor of this size comes from the operating
+# system page by page, and would be copied.
+_COMPUTED_IN_PLACE_BYTES = 1 << 18
 
 # Writing fewer zeros, of up to a megabyte, looks itself whether there are zeros already.
 _LARGE_ZEROS_S = 110e-6
@@ -142,6 +146,14 @@ class DeferredValues:
             return_freed_memory()
 
     def _compute(self, seed: int) -> None:
+        target = self._targets[0] if len(self._targets) == 1 else None
+        if target is not None and target.layout.span_bytes >= _COMPUTED_IN_PLACE_BYTES:
+            if self._operator.name in _ONES:
+                target.to_write().fill_(1)
+                return
+            if self._operator.into is not None and not self._is_complex:
+                self._compute_into(target, *self._operator.into)
+                return
         if self._operator.is_random:
             with _seeded(seed):
                 out = self._call()
@@ -153,6 +165,11 @@ class DeferredValues:
             if target is not None and value is not None and value.numel():
                 target.write(value)
 
+    def _compute_into(self, target: Reference, function: Any, out: str) -> None:
+        args = [_to_views(arg) for arg in self._args]
+        kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
+        function(*args, **kwargs, **{out: target.to_write()})
+
     def _call(self) -> Any:
         """Run the operator on the CPU; some half-precision operators run in float32."""
         args = [_to_views(arg) for arg in self._args]
@@ -162,9 +179,9 @@ class DeferredValues:
         if self._operator.out_names:
             return self._call_with_out(args, kwargs)
         if self._operator.name not in _WIDENED:
-            return self._operator.func(*args, **kwargs)
+            return self._operator.compute(*args, **kwargs)
         wide = [_widen(arg) for arg in args]
-        out = self._operator.func(*wide, **kwargs)
+        out = self._operator.compute(*wide, **kwargs)
         for arg, widened in zip(args, wide, strict=True):
             # An in-place operator such as addmm_() has changed the float32 copy.
             if widened is out and widened is not arg:
@@ -187,7 +204,7 @@ class DeferredValues:
         if self._operator.name in _WIDENED:
             args = [_widen(arg) for arg in args]
             fresh = {name: _widen(item) for name, item in fresh.items()}
-        out = self._operator.func(*args, **{**kwargs, **fresh})
+        out = self._operator.compute(*args, **{**kwargs, **fresh})
         for name, written in fresh.items():
             _copy(kwargs[name], written)
         return out

@@ -11,7 +11,7 @@ from gpulab.errors import NotModelledError
 from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
 from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.kernels import operator_name
+from gpulab.virtual.kernels import computable, operator_name
 from gpulab.virtual.tensors import VirtualTensor
 
 META = torch.device("meta")
@@ -123,7 +123,7 @@ def _execute_on(
     if "device" in new_kwargs:
         new_kwargs["device"] = device
     with _ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
-        out = func(*new_args, **new_kwargs)
+        out = computable(func)(*new_args, **new_kwargs)
         return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
 
 

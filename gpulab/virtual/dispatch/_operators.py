@@ -1,5 +1,6 @@
 """Look up the properties of a PyTorch operator that do not depend on its arguments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 
 from gpulab.torch_private import arguments_of
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
-from gpulab.virtual.kernels import MATMULS, is_composite, is_random, operator_name
+from gpulab.virtual.kernels import MATMULS, computable, is_composite, is_random, operator_name
 from gpulab.virtual.simulator import SimulatedGpu
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -36,6 +37,8 @@ class Operator:
     ----------
     func
         The overload, such as ``aten.add.Tensor``.
+    compute
+        A function that computes it on the CPU: ``func`` itself, if the CPU has it.
     name
         The name without namespace and overload, such as ``"add"``.
     out_names
@@ -44,9 +47,13 @@ class Operator:
         Whether it replaces all values of its first argument without reading them.
     n_inside
         How many operators PyTorch calls inside it, which are not dispatched one by one.
+    into
+        The overload that computes element by element into a given result, such as
+        ``aten.add.out``, and the name of that argument; None for other operators.
     """
 
     func: Any
+    compute: Callable[..., Any]
     name: str
     is_composite: bool
     is_random: bool
@@ -58,6 +65,7 @@ class Operator:
     out_names: tuple[str, ...]
     overwrites: bool
     n_inside: int
+    into: tuple[Any, str] | None
 
 
 @dataclass(slots=True)
@@ -103,6 +111,7 @@ def operator_of(func: Any) -> Operator:
         name = operator_name(func)
         found = _known[id(func)] = Operator(
             func,
+            computable(func),
             name,
             is_composite=is_composite(func),
             is_random=is_random(func),
@@ -114,8 +123,26 @@ def operator_of(func: Any) -> Operator:
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
             n_inside=_N_INSIDE.get(name, 0),
+            into=_into_result(func),
         )
     return found
+
+
+def _into_result(func: Any) -> tuple[Any, str] | None:
+    """Return the overload of a pointwise operator that writes to ``out=``, and its last name."""
+    arguments = arguments_of(func)
+    if torch.Tag.pointwise not in func.tags or any(item.alias_info for item in arguments):
+        return None
+    packet = func.overloadpacket
+    for other in (getattr(packet, name) for name in packet.overloads()):
+        *same, out = arguments_of(other)
+        if out.is_out and [_named(item) for item in same] == [_named(item) for item in arguments]:
+            return other, out.name
+    return None
+
+
+def _named(argument: Any) -> tuple[str, str]:
+    return argument.name, str(argument.type)
 
 
 def _has_data_dependent_shape(func: Any, name: str) -> bool:

@@ -13,13 +13,17 @@ from gpulab.virtual.kernels._lowering import (
     operator_name,
     tf32_allowed,
 )
+from gpulab.virtual.kernels._out_dtype import check_out_dtype, computable, place_of_out_dtype
 
 __all__ = [
     "MATMULS",
+    "check_out_dtype",
+    "computable",
     "is_composite",
     "is_random",
     "libraries_used",
     "lower",
     "operator_name",
+    "place_of_out_dtype",
     "tf32_allowed",
 ]

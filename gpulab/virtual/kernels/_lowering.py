@@ -16,6 +16,7 @@ from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, ele
 from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
 from gpulab.virtual.kernels._lower_matmul import MATMUL_LOWERINGS
 from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._out_dtype import place_of_out_dtype
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -70,6 +71,10 @@ def lower(
     # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
     # are indices or masks.
     found = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
+    place = place_of_out_dtype(func)
+    if place is not None:
+        # What is added to the product may be float32; the factors come last.
+        args, found = args[:place] + args[place + 1 :], reads[-1:]
     dtype = found[0].dtype if found else torch.float32
     arithmetic = _arithmetic(name, dtype)
     flops = _flops(func, args, kwargs, out)

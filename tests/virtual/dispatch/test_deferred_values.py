@@ -8,6 +8,8 @@ from torch import nn
 
 import gpulab
 from gpulab.virtual import ValueLimits
+from gpulab.virtual.dispatch import _deferred_values as deferred
+from gpulab.virtual.dispatch._references import Reference
 
 
 def test_a_late_error_names_the_operator_that_caused_it() -> None:
@@ -58,3 +60,49 @@ def test_a_copy_without_values_leaves_host_memory_unchanged() -> None:
         target.copy_(torch.zeros(8, device="cuda"))
         torch.cuda.synchronize()
     assert target.tolist() == [1.0] * 8
+
+
+ELEMENTWISE: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = [
+    *(torch.add, torch.sub, torch.mul, torch.div, torch.pow, torch.atan2, torch.maximum),
+    *(torch.lt, torch.eq, torch.logical_and, torch.ldexp),
+    lambda a, b: torch.where(a > b, a, 0),
+    lambda a, b: torch.lerp(a.float(), b.float(), 0.25),
+    lambda a, b: torch.addcmul(a, a, b, value=2),
+    lambda a, b: a.t() + b[:, :1],
+    lambda a, _b: torch.exp(a[:, ::2]),
+    lambda a, _b: nn.functional.gelu(a.float(), approximate="tanh"),
+    lambda a, _b: a.t().clone(memory_format=torch.contiguous_format),
+    lambda a, _b: a.clamp(min=1) % 3,
+    lambda a, _b: torch.ones_like(a, dtype=torch.int16) * a.new_ones(64, dtype=torch.bool),
+    lambda a, _b: 2 - a,
+]
+
+
+@pytest.mark.parametrize("types", [("float32", "float32"), ("float16", "float32"), ("int32",) * 2])
+def test_a_large_result_is_computed_in_its_place(
+    types: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its type, strides and values are those of the CPU."""
+    monkeypatch.setattr(deferred, "_COMPUTED_IN_PLACE_BYTES", 1)
+    in_place: set[str] = set()
+    compute_into = deferred.DeferredValues._compute_into
+
+    def noted(
+        self: deferred.DeferredValues, target: Reference, function: object, out: str
+    ) -> None:
+        in_place.add(self._operator.name)
+        compute_into(self, target, function, out)
+
+    monkeypatch.setattr(deferred.DeferredValues, "_compute_into", noted)
+    numbers = (torch.arange(4096.0) * n % 13 for n in (3, 5))
+    x, y = (
+        item.reshape(64, 64).to(getattr(torch, name))
+        for item, name in zip(numbers, types, strict=True)
+    )
+    with gpulab.virtual_gpu("H200", first_use=False):
+        a, b = x.cuda(), y.cuda()
+        for work in ELEMENTWISE:
+            found, expected = work(a, b), work(x, y)
+            assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
+            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=0, equal_nan=True)
+    assert in_place >= {"add", "mul", "pow", "lt", "where", "lerp", "exp", "gelu", "clone", "rsub"}
