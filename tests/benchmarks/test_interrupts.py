@@ -72,20 +72,19 @@ def test_what_a_strike_has_left_is_put_back_before_the_next_one(
 def test_processes_share_the_interrupts() -> None:
     """One more process counts as the first one does, and a process that fails is named."""
     plan = Plan(
-        names=["streams"],
+        names=["streams", "no such target"],
         kind="interrupt",
         device="virtual",
-        n=2,
+        n=4,
         seed=1,
         duration_s=1e6,
         n_processes=1,
     )
-    (outcome,), ended = strike_in_processes(plan)
-    assert (outcome.n, outcome.n_failed, ended) == (2, 0, [])
+    outcomes, ended = strike_in_processes(plan)
+    assert [(outcome.n, outcome.n_failed) for outcome in outcomes] == [(2, 0), (0, 0)]
+    assert ended == ["the process of seed 1 ended: 1"]
     (outcome,), ended = strike_in_processes(replace(plan, names=["outside"], step=4000))
     assert (outcome.n >= 2, outcome.n_failed, ended) == (True, 0, [])
-    (outcome,), ended = strike_in_processes(replace(plan, names=["no such target"]))
-    assert (outcome.n, ended) == (0, ["the process of seed 1 ended: 1"])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
