@@ -1,8 +1,8 @@
 """The machine as a still SVG picture, for pages without a kernel."""
 
-import base64
 from collections.abc import Iterator
 
+from gpulab.figures import picture_address
 from gpulab.machine import MethodReading, Playback, time_words
 from gpulab.markup import clean
 from gpulab.palette import FAINT, INK, MUTED, PAPER, ROLES
@@ -26,13 +26,12 @@ def still_html(
 ) -> str:
     """Return the picture as HTML, with its description."""
     # In the light theme's colours, because style sheets of the page do not reach into an image.
-    svg = _svg(playback, readings)
-    source = base64.b64encode(svg.encode()).decode("ascii")
+    source = picture_address(_svg(playback, readings))
     alt = clean(" ".join(words))
     lines = "".join(f"<li>{clean(line)}</li>" for line in words)
     return (
         f'<figure id="{mark}" style="margin:0">'
-        f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}" width="{_WIDTH}" '
+        f'<img src="{source}" alt="{alt}" width="{_WIDTH}" '
         'style="max-width:100%;height:auto"></figure>'
         f"<details><summary>The machine in words</summary><ul>{lines}</ul></details>"
     )

@@ -1,18 +1,28 @@
 """The points and the roofs of a GPU in the roofline explorer: recorded, measured or predicted."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from gpulab import gpus
+from gpulab import gpus, recordings
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.explorers._scene import Measured
-from gpulab.explorers._sources import COMPUTED, HERE, here_of, points_among, recording_of
+from gpulab.explorers._sources import (
+    COMPUTED,
+    HERE,
+    RECORDED,
+    here_of,
+    points_among,
+    recording_of,
+)
 from gpulab.roofline import Ceilings, ceilings, ceilings_of, predict, table
 from gpulab.sweeps import Point
 from gpulab.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_N_TABLES_KEPT = 20  # by GPU, type and state of the cache; a large one takes 300 kB
 
 
 def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
@@ -31,15 +41,25 @@ def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataF
     """
     if gpu.startswith(COMPUTED):
         return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
-    known = recording_of(gpu).points if gpu != HERE else here
-    points = [
-        point
-        for point in (here_of(known, "gpu") if gpu == HERE else known)
-        if (point.task.dtype, point.task.cache) == (dtype, cache)
-    ]
-    return table(points)
+    if gpu == HERE:
+        return _table(here_of(here, "gpu"), dtype, cache)
+    if gpu.removeprefix(RECORDED) in recordings.list():
+        return _recorded(gpu, dtype, cache)
+    return _table(recording_of(gpu).points, dtype, cache)
 
 
+@lru_cache(maxsize=_N_TABLES_KEPT)
+def _recorded(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
+    """Return the table of a recording of the package, which all explorers share."""
+    return _table(recording_of(gpu).points, dtype, cache)
+
+
+def _table(known: Sequence[Point], dtype: str, cache: str) -> "pd.DataFrame":
+    chosen = (dtype, cache)
+    return table([point for point in known if (point.task.dtype, point.task.cache) == chosen])
+
+
+@lru_cache(maxsize=_N_TABLES_KEPT)
 def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
     import pandas as pd
 

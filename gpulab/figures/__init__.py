@@ -39,6 +39,7 @@ from gpulab.figures._style import (
     style,
     unit_of,
 )
+from gpulab.figures._svg import picture_address
 
 __all__ = [
     "INK",
@@ -70,6 +71,7 @@ __all__ = [
     "name_slope",
     "need",
     "on_dark",
+    "picture_address",
     "place_labels",
     "provenance",
     "render",

@@ -1,9 +1,8 @@
 """A figure with its text alternative: picture, description and data in one display object."""
 
-import base64
 import io
 import pickle
-import re
+import sys
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ from weakref import ref
 
 import numpy as np
 
-from gpulab import palette
 from gpulab.figures._labels import place_labels
+from gpulab.figures._svg import picture_address, shortened, themed
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 
@@ -168,7 +167,7 @@ class Figure:
         with rc_context(_SVG):
             FigureCanvasSVG(self.picture.peek()).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
         self._keep_layout()
-        return themed(file.getvalue())
+        return shortened(themed(file.getvalue()))
 
     def _place_labels(self) -> None:
         """Place the names at points and lines; here, because it needs the layout of all texts."""
@@ -193,20 +192,21 @@ class Figure:
 
     def _repr_html_(self) -> str:
         text = clean(self.description)
-        source = base64.b64encode(self.svg.encode()).decode("ascii")
         caption = "".join(f"<p>{clean(line)}</p>" for line in self.caption.splitlines())
         if caption.count("<p>") > _MOST_LINES:
             caption = f"<details><summary>In words</summary>{caption}</details>"
         return (
             '<figure class="gpulab-figure" style="margin:0">'
-            f'<img src="data:image/svg+xml;base64,{source}" alt="{text}" '
+            f'<img src="{picture_address(self.svg)}" alt="{text}" '
             f'style="display:block;width:100%;max-width:{self._most_width};height:auto">'
             f"<figcaption>{caption}</figcaption><style>{_THEME}</style></figure>"
             f"<details><summary>Data</summary>{_table(self.frame)}</details>"
         )
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        html = self._repr_html_()
+        # A kernel keeps all that it has shown. A cell that runs again on a virtual GPU shows the
+        # same picture, which is then kept once.
+        html = sys.intern(self._repr_html_())
         self.picture.pack()
         return {"text/html": html, "text/plain": self.description}
 
@@ -242,30 +242,6 @@ def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
     # root=True: the axes may be in a subfigure, which cannot be drawn alone.
     canvas: Any = ax.get_figure(root=True)
     return Figure(PackedCanvas(canvas), title, describe(ax, alt), caption, frame)
-
-
-def themed(svg: str) -> str:
-    """Return an SVG of matplotlib with both shades, light and dark, of each palette colour."""
-
-    def variable(found: re.Match[str]) -> str:
-        return f"var(--c{found[1]})" if found[0] in palette.ON_DARK else found[0]
-
-    start = re.search(r"<svg[^>]*>", svg)
-    if start is None:
-        return svg
-    # matplotlib writes every colour in this form, with lower-case letters.
-    drawn = re.sub(r"#([0-9a-f]{6})\b", variable, svg[start.end() :])
-    used = [light for light in palette.ON_DARK if f"--c{light[1:]})" in drawn]
-    shades = (
-        ":root{" + ";".join(f"--c{light[1:]}:{shade}" for light, shade in pairs) + "}"
-        for pairs in (
-            [(light, light) for light in used],
-            [(light, palette.ON_DARK[light]) for light in used],
-        )
-    )
-    light, dark = shades
-    style = f"<style>{light}@media (prefers-color-scheme: dark){{{dark}}}</style>"
-    return f"{svg[: start.end()]}{style}{drawn}"
 
 
 def _many_marks(canvas: "Canvas") -> "list[Artist]":

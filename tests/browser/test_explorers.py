@@ -69,8 +69,7 @@ def press(output: "Locator", slider: str, key: str) -> None:
     """Focus a slider and press a key."""
     handle = output.locator(".widget-hslider", has_text=slider).locator(".noUi-handle")
     handle.scroll_into_view_if_needed()
-    handle.focus()
-    handle.page.keyboard.press(key)
+    handle.press(key)
 
 
 def words(output: "Locator") -> "Locator":

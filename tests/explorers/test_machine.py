@@ -183,5 +183,5 @@ def test_without_a_front_end_a_still_picture_is_shown(monkeypatch: pytest.Monkey
     explorer._ipython_display_()
     (data,) = shown
     assert data["text/plain"] == str(explorer) == "\n".join(explorer.words)
-    assert data["text/html"].count('<img src="data:image/svg+xml;base64,') == 1
+    assert data["text/html"].count('<img src="data:image/svg+xml,') == 1
     assert 'alt="1. copy in of y, pageable on stream 0, 60.0' in data["text/html"]

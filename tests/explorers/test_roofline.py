@@ -10,6 +10,7 @@ import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.explorers import _open, roofline_explorer
 from gpulab.explorers._roofline import FAMILIES, PREDICTION, ROOFLINE
+from gpulab.explorers._roofline_points import listed
 from gpulab.explorers._scene import CeilingsStep
 from gpulab.roofline import Ceilings, predict
 from gpulab.sweeps import Point, Task
@@ -172,8 +173,8 @@ def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as abo
 
 def test_families_have_every_operation_once() -> None:
     """Each operation is in exactly one family, so that all can be chosen."""
-    listed = [name for _, family in FAMILIES for name in family]
-    assert sorted(listed) == sorted(names())
+    members = [name for _, family in FAMILIES for name in family]
+    assert sorted(members) == sorted(names())
 
 
 @pytest.mark.slow
@@ -286,3 +287,14 @@ def test_a_second_gpu_without_points_is_not_drawn(explorer: Any) -> None:  # noq
     assert explorer.scene.words == (*before.words, why)
     with pytest.raises(InvalidOptionError, match=r"beside='abacus'; choose one of '', "):
         explorer.choose(beside="abacus")
+
+
+@pytest.mark.parametrize("gpu", ["recorded:h200-sxm-2026-11", "computed:L4"])
+def test_explorers_share_the_tables_of_the_package(
+    gpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording's table is made once, however many explorers show it."""
+    monkeypatch.setattr("gpulab.recordings.list", lambda: ["h200-sxm-2026-11"])
+    first, second = (listed(gpu, "float32", "cold", ()) for _ in range(2))
+    assert first is second
+    assert listed("here", "float32", "cold", ()).empty

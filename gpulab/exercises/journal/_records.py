@@ -3,12 +3,14 @@
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from gpulab.errors import DamagedDataError, SchemaVersionError
 from gpulab.serialization import Saved, parse_json
 
 # The three degrees of confidence, and how often predictions with each of them should be right.
 CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}
+_N_LINES_KEPT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +194,13 @@ def to_line(record: Record) -> str:
     return json.dumps(record.to_dict()) + "\n"
 
 
+@lru_cache(maxsize=_N_LINES_KEPT)
 def from_line(line: bytes) -> Record | None:
-    """Return the record of a line, or None if it cannot be read."""
+    """Return the record of a line, or None if it cannot be read.
+
+    A line that was read before gives the same object: a file is read again for each prediction,
+    and a notebook keeps every progress that it has shown.
+    """
     try:
         data = parse_json(line)
         kind = _KINDS.get(str(data.get("schema"))) if isinstance(data, dict) else None

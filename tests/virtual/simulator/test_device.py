@@ -277,8 +277,8 @@ def test_three_copies_of_one_direction_run_in_the_order_of_their_arrival() -> No
     assert run(device, *copies) == [(0, 3_000), (3_000, 7_000), (7_000, 12_000)]
 
 
-def test_the_last_thousand_records_are_stored_and_a_keeper_stores_all() -> None:
-    """``records`` shows the last 1,000 tasks; a keeper shows those that ended in its block."""
+def test_the_last_hundred_records_are_stored_and_a_keeper_stores_all() -> None:
+    """``records`` shows the last 100 tasks; a keeper shows those that ended in its block."""
     device = SimulatedDevice(H200)
 
     def names(n: int) -> list[str]:
@@ -288,7 +288,7 @@ def test_the_last_thousand_records_are_stored_and_a_keeper_stores_all() -> None:
 
     early = names(3)
     with device.keeping_records() as outer, device.keeping_records() as inner:
-        late = names(1_000 - 2)
+        late = names(100 - 2)
         kept = [record.name for record in inner()]
     with device.keeping_records():
         names(1)
