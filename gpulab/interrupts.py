@@ -385,7 +385,11 @@ class ExitStack(contextlib.ExitStack):
 
     @step
     def __enter__(self) -> Self:
-        hold(self)
+        try:
+            hold(self)
+        except BaseException:
+            self.close()  # a stack from ``entering`` has entered its context already
+            raise
         return self
 
     @step

@@ -245,6 +245,25 @@ def test_a_stack_is_left_if_python_cannot_call_its_end() -> None:
     assert ended == ["left"]
 
 
+def test_a_stack_is_left_if_its_block_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without memory at the beginning of the block, the context inside ends all the same."""
+    ended: list[str] = []
+
+    @interrupts.contextmanager
+    def opened() -> Iterator[None]:
+        yield
+        ended.append("left")
+
+    def fail(_context: object) -> None:
+        raise MemoryError
+
+    stack = interrupts.ExitStack.entering(opened())
+    monkeypatch.setattr(interrupts, "_wrap_handlers", fail)
+    with pytest.raises(MemoryError), stack:
+        pass
+    assert ended == ["left"]
+
+
 def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
     """The code of a step is never freed, so that no new function gets its id."""
     gone = weakref.ref(interrupts.step(lambda: None).__code__)

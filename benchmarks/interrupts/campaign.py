@@ -119,24 +119,24 @@ class Campaign:
                 pass
 
         for _ in range(3):  # until lazy imports are done and every cache is filled
-            count = Tracer(None, by="bytecodes", keeps=True, only_ours=True)
+            count = Tracer(None, by="bytecodes", only_ours=True)
             count.run(enter_and_leave)
         self._names = condition.names()
-        first = {place: index for index, place in reversed([*enumerate(count.places)])}
-        last = {place: index for index, place in enumerate(count.places)}
         # A loop runs the same instruction many times; its first and its last time are where it
-        # differs.
-        chosen = sorted({*first.values(), *last.values()})
+        # differs. They are counted for each instruction by itself, because an interrupt may empty
+        # a cache, and the next run then takes more instructions.
+        times = Counter(count.places)
+        chosen = [(place, at) for place, n in times.items() for at in sorted({0, n - 1})]
         if self.kind == "memory":
-            chosen = [index for index in chosen if can_fail(count.places[index])]
+            chosen = [(place, at) for place, at in chosen if can_fail(place)]
         # In a random order, the same in each process: a campaign that is stopped early has then
         # tried a fair sample.
         random.Random(name).shuffle(chosen)  # noqa: S311 # no secret
-        for at in chosen[start::step]:
+        for place, at in chosen[start::step]:
             if self.is_beyond_repair or time.monotonic() >= self.end_s:
                 break
-            tracer = {"at": at, "by": "bytecodes", "only_ours": True}
-            self._strike(outcome, enter_and_leave, tracer, count.places[at])
+            tracer = {"at": at, "place": place, "by": "bytecodes", "only_ours": True}
+            self._strike(outcome, enter_and_leave, tracer)
         return outcome
 
     def points(self, name: str, n: int, seed: int) -> Outcome:
@@ -189,7 +189,6 @@ class Campaign:
         outcome: Outcome,
         run: Callable[[], Any],
         tracer: dict[str, Any],
-        place: Place | None = None,
         *,
         in_notebook: bool = False,
     ) -> None:
@@ -213,7 +212,9 @@ class Campaign:
             if not in_notebook:  # IPython catches the error, and its next cell cleans up
                 faults += condition.changes(self._names, settings)
         faults += self._use_again(in_notebook=in_notebook)
-        where = "" if place is None else f" [{_named(place)}]"
+        if not injector.is_done and not faults:
+            return  # the program took another way this time
+        where = f" [{_named(tracer['place'])}]" if "place" in tracer else ""
         single = Outcome(outcome.name)
         single.add(injector, [f"{fault}{where}" for fault in faults])
         outcome.merge(single)

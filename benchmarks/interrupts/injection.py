@@ -114,9 +114,9 @@ class Tracer:
     Attributes
     ----------
     n
-        Number of places so far.
+        Number of places so far, or how often ``place`` has been reached.
     places
-        All places, if ``keeps``.
+        All bytecodes, if there is no injector.
     """
 
     def __init__(
@@ -124,16 +124,16 @@ class Tracer:
         injector: Injector | None,
         *,
         at: int = -1,
+        place: Place | None = None,
         by: str,
-        keeps: bool = False,
         only_ours: bool = False,
     ) -> None:
         self.n = 0
         self.places: list[Place] = []
         self._injector = injector
-        self._at = at
+        self._at, self._place = at, place
         self._by_calls = by == "calls"
-        self._keeps = keeps
+        self._keeps = injector is None and not self._by_calls
         self._only_ours = only_ours
 
     def run(self, program: Callable[[], Any]) -> None:
@@ -163,8 +163,13 @@ class Tracer:
         return self._stepped
 
     def _count(self, frame: FrameType) -> None:
+        here = frame.f_code, frame.f_lasti
+        if self._place is not None and (
+            here[0] is not self._place[0] or here[1] != self._place[1]
+        ):
+            return
         if self._keeps:
-            self.places.append((frame.f_code, frame.f_lasti))
+            self.places.append(here)
         self.n += 1
         if self.n - 1 == self._at and self._injector is not None:
             self._injector.strike()
