@@ -195,7 +195,9 @@ class Figure:
         caption = "".join(f"<p>{clean(line)}</p>" for line in self.caption.splitlines())
         if caption.count("<p>") > _MOST_LINES:
             caption = f"<details><summary>In words</summary>{caption}</details>"
-        return (
+        # A kernel keeps all that it has shown. A cell that runs again on a virtual GPU shows the
+        # same picture, which is then kept once.
+        return sys.intern(
             '<figure class="gpulab-figure" style="margin:0">'
             f'<img src="{picture_address(self.svg)}" alt="{text}" '
             f'style="display:block;width:100%;max-width:{self._most_width};height:auto">'
@@ -204,9 +206,7 @@ class Figure:
         )
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        # A kernel keeps all that it has shown. A cell that runs again on a virtual GPU shows the
-        # same picture, which is then kept once.
-        html = sys.intern(self._repr_html_())
+        html = self._repr_html_()
         self.picture.pack()
         return {"text/html": html, "text/plain": self.description}
 

@@ -1,18 +1,21 @@
 """``hazards()``: find the waits that a program lacks, on a CUDA GPU or on the virtual one."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.foreign_text import visible_row
 from gpulab.happens_before import Checker, Hazard, Operation
-from gpulab.interrupts import contextmanager
+from gpulab.interrupts import contextmanager, ending, step
 from gpulab.markup import PrettyPrinter, clean
 from gpulab.sanitizer._cuda_program import watched
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gpulab.virtual import VirtualGpu
 
 __all__ = ["Hazards", "hazards"]
 
@@ -148,18 +151,27 @@ def hazards() -> Iterator[Hazards]:
         checker.clear()
 
 
-@contextmanager
-def _attached(in_use: device.Device, checker: Checker) -> Iterator[None]:
+def _attached(in_use: device.Device, checker: Checker) -> AbstractContextManager[None]:
     if in_use.virtual is None:
-        with watched(checker):
-            yield
-        return
-    machine = in_use.virtual.machine
-    try:
-        machine.hazards = checker
-        yield
-    finally:
-        machine.hazards = None
+        return watched(checker)
+    return _OnMachine(in_use.virtual, checker)
+
+
+class _OnMachine:
+    """Reports a virtual GPU's accesses to memory to a checker."""
+
+    # Not a generator, whose end cannot be repeated if there is no memory for it.
+
+    def __init__(self, gpu: "VirtualGpu", checker: Checker) -> None:
+        self._machine, self._checker = gpu.machine, checker
+
+    @step
+    def __enter__(self) -> None:
+        self._machine.hazards = self._checker
+
+    @ending
+    def __exit__(self, *error: object) -> None:
+        self._machine.hazards = None
 
 
 # At most one. With two, waits inside the inner block would reach only the inner checker, and the

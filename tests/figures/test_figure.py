@@ -39,7 +39,7 @@ def test_the_picture_has_both_themes() -> None:
 
 def test_equal_pictures_are_one_text() -> None:
     """Two figures of the same data take the memory of one in a kernel that keeps both outputs."""
-    first, second = (drawn()._repr_mimebundle_()["text/html"] for _ in range(2))
+    first, second = (drawn()._repr_html_() for _ in range(2))
     assert first is second
 
 
