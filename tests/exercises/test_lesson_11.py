@@ -14,9 +14,6 @@ from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds
 from gpulab.tracing import read_trace
 
-# PyTorch 2.11 gives this warning once in each process, with every schedule.
-pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
-
 COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
 WRONG = {
     "a": "nothing",

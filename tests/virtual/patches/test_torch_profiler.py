@@ -18,8 +18,6 @@ from gpulab.errors import NotModelledError
 from gpulab.torch_private import C
 from gpulab.virtual.dispatch import VirtualMode
 
-# PyTorch 2.11 gives this warning once in a process, whatever the schedule is.
-pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
 inside = pytest.mark.usefixtures("virtual_h200")
 
 
