@@ -1,11 +1,11 @@
 """One JupyterLab and one browser for all browser tests of a pytest worker."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.jupyterlab import Lab, chromium, jupyter
+from tests.support.jupyterlab import STATE, Lab, chromium, jupyter
 
 
 # The scope is not the session: Playwright's event loop stays active in this thread, and no
@@ -21,3 +21,15 @@ def lab(warm_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         chromium() as page,
     ):
         yield Lab(address, page)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what the page shows to the report of a test that has failed."""
+    report = yield
+    lab = item.funcargs.get("lab")
+    if report.failed and call.when == "call" and isinstance(lab, Lab):
+        report.sections.append(("the page", lab.page.evaluate(STATE)))
+    return report

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
-RUN_TIMEOUT_MS = 600_000
+RUN_TIMEOUT_MS = 300_000
 # On a busy machine Chromium stops drawing pages in the background, and then a wait for a change on
 # the page never ends. Its GPU process is slow first, and nothing here needs it.
 CHROMIUM_OPTIONS = [
@@ -54,6 +54,17 @@ CLOSE = """async () => {
 GO_LIGHT = (
     "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
 )
+# What a failed test reports: texts, the places of the sliders, and where a key would arrive.
+STATE = """() => {
+    const shown = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output';
+    const texts = [...document.querySelectorAll(shown)];
+    const sliders = [...document.querySelectorAll('.widget-hslider')];
+    return [
+        ...texts.map(output => output.innerText),
+        ...sliders.map(slider => `slider: ${slider.innerText}`),
+        `focus: ${document.activeElement.outerHTML.slice(0, 300)}`,
+    ].join('\\n');
+}"""
 ALL_HAVE_RUN = """() => {
     const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
     const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
