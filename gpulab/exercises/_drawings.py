@@ -163,7 +163,9 @@ class DrawingReview:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return _html.box(self.tone, _html.paragraphs(self.message)) + self.figure._repr_html_()
+        # This form packs the picture, which a notebook keeps with the output.
+        picture = self.figure._repr_mimebundle_()["text/html"]
+        return _html.box(self.tone, _html.paragraphs(self.message)) + picture
 
 
 class DrawnPrediction:

@@ -90,7 +90,7 @@ class PackedCanvas:
         if self._is_lent or self._live is None:
             return
         try:
-            self._bytes = zlib.compress(pickle.dumps(self._live), level=1)
+            self._bytes = zlib.compress(pickle.dumps(self._live))
         except Exception:  # noqa: BLE001 # any artist of a program may refuse, in its own way
             self._is_lent = True
             return
