@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpulab import device
 from gpulab.foreign_text import visible_row
 from gpulab.happens_before import Checker, Hazard, Operation
-from gpulab.interrupts import contextmanager, ending, step
+from gpulab.interrupts import ExitStack, contextmanager, ending, step
 from gpulab.markup import PrettyPrinter, clean
 from gpulab.sanitizer._cuda_program import watched
 
@@ -151,10 +151,10 @@ def hazards() -> Iterator[Hazards]:
         checker.clear()
 
 
-def _attached(in_use: device.Device, checker: Checker) -> AbstractContextManager[None]:
+def _attached(in_use: device.Device, checker: Checker) -> AbstractContextManager[object]:
     if in_use.virtual is None:
         return watched(checker)
-    return _OnMachine(in_use.virtual, checker)
+    return ExitStack.entering(_OnMachine(in_use.virtual, checker))
 
 
 class _OnMachine:
