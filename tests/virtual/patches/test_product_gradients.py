@@ -1,0 +1,88 @@
+"""The gradient of a product: PyTorch's on the CPU, outside of the virtual GPU."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+
+SHAPES: list[tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = [
+    ((3, 4), (), {}),
+    ((3, 4), (1,), {}),
+    ((3, 4), (0, True), {}),
+    ((3, 4), (), {"dim": -1, "keepdim": True}),
+    ((3, 1), (1,), {}),
+    ((), (), {}),
+    ((), (0,), {}),
+    ((0, 3), (), {}),
+    ((0, 3), (1,), {}),
+    ((4,), (), {"dtype": torch.float64}),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64])
+@pytest.mark.parametrize("n_zeros", [0, 1, 2])
+def test_gradients_are_those_of_the_cpu(dtype: torch.dtype, n_zeros: int) -> None:
+    """Each form of the call, without and with zeros, and the gradient of the gradient."""
+    torch.manual_seed(0)
+    for shape, args, kwargs in SHAPES:
+        if dtype.is_complex and kwargs.get("dtype") is torch.float64:
+            continue  # PyTorch warns of the lost imaginary part
+        x = torch.randn(shape, dtype=dtype)
+        x.view(-1)[:n_zeros] = 0
+        weights = torch.randn_like(x)
+
+        def twice(
+            x: torch.Tensor,
+            weights: torch.Tensor,
+            prod: Callable[..., torch.Tensor],
+            args: tuple[Any, ...] = args,
+            kwargs: dict[str, Any] = kwargs,
+        ) -> list[torch.Tensor]:
+            x = x.requires_grad_()
+            found = prod(x, *args, **kwargs)
+            ones = torch.ones_like(found)
+            (first,) = torch.autograd.grad(found, x, ones, create_graph=True)
+            return [found, first, *torch.autograd.grad(first + 0 * x, x, weights)]
+
+        expected = twice(x.clone(), weights, torch.prod)
+        with gpulab.virtual_gpu("H200"):
+            got = twice(x.cuda(), weights.cuda(), torch.Tensor.prod)
+            for one, other in zip(got, expected, strict=True):
+                torch.testing.assert_close(one.cpu(), other, equal_nan=True, rtol=0.02, atol=0.02)
+
+
+def test_an_overflow_is_that_of_a_division() -> None:
+    """An infinite product over each element is infinite, though the others' product is not."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.tensor([300.0, 300.0, 2.0]).half().cuda().requires_grad_()
+        x.prod().backward()
+        assert x.grad is not None
+        assert x.grad.isinf().all()
+        assert x.prod().grad_fn.name() == "ProdBackward"
+
+
+def test_backward_waits_for_the_count_of_zeros() -> None:
+    """The host waits for the work before, with values and without."""
+    for n_values in (1 << 26, 0):
+        with gpulab.virtual_gpu("H200", max_value_elements=n_values) as gpu:
+            x = torch.ones(8, 8, device="cuda", requires_grad=True)
+            total = x.prod(1).sum()
+            torch.cuda._sleep(20_000_000)  # 10 ms at 1.98 GHz
+            before_s = gpu.now_s
+            total.backward()
+            assert gpu.now_s - before_s > 0.01
+
+
+def test_what_no_gradient_needs_is_pytorchs_own() -> None:
+    """Inside ``torch.func``, with ``out=`` and without gradients nothing is replaced."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.tensor([2.0, 3.0]).cuda()
+        assert torch.func.grad(lambda t: t.prod())(x).tolist() == [3.0, 2.0]
+        out = torch.empty((), device="cuda")
+        torch.prod(x, 0, out=out)
+        assert (out.item(), x.prod().grad_fn) == (6.0, None)
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            x.requires_grad_().prod(7)
