@@ -163,13 +163,11 @@ class Tracer:
         return self._stepped
 
     def _count(self, frame: FrameType) -> None:
-        here = frame.f_code, frame.f_lasti
-        if self._place is not None and (
-            here[0] is not self._place[0] or here[1] != self._place[1]
-        ):
+        place = self._place
+        if place is not None and (frame.f_lasti != place[1] or frame.f_code is not place[0]):
             return
         if self._keeps:
-            self.places.append(here)
+            self.places.append((frame.f_code, frame.f_lasti))
         self.n += 1
         if self.n - 1 == self._at and self._injector is not None:
             self._injector.strike()
