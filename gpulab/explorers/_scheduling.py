@@ -113,6 +113,7 @@ class MeasurementJob:
         self.n_done = n_done
         self.error = ""
         self.is_running = False
+        self._n_skipped = 0
         self._measure_step, self._skips, self._report = measure_step, skips, report
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -125,7 +126,9 @@ class MeasurementJob:
         points = [found for found in self.found if isinstance(found, Point)]
         n_points = sum(point.ok for point in points)
         failed = f", {len(points) - n_points} failed" if n_points < len(points) else ""
-        so_far = f"{n_points} points measured{failed}"
+        why_skipped = "a smaller size failed or took too long"
+        skipped = f", {self._n_skipped} skipped ({why_skipped})" if self._n_skipped else ""
+        so_far = f"{n_points} points measured{failed}{skipped}"
         if self.is_running:
             return f"{self.n_done + 1} of {len(self.steps)}: {self.steps[self.n_done]}"
         if self.is_complete:
@@ -163,7 +166,9 @@ class MeasurementJob:
             self._loop.call_later(_PAUSE_S, self._step)
 
     def _measure(self, step: Step) -> None:
-        if not self._skips(step, self.found):
+        if self._skips(step, self.found):
+            self._n_skipped += 1
+        else:
             self.found.append(self._measure_step(step))
         self.n_done += 1
 

@@ -192,6 +192,7 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
     needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
     _require(needed, _host.free_host_bytes(), "the host")
     with timing.cpu_threads(task.n_threads):
+        _pay_for_first_use(task, work)
         inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
         found = timing.take_cpu_samples(
             work.problem(task.size).work(inputs),
@@ -211,6 +212,16 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
         findings=tuple(finding.code for finding in examine_samples(found.samples_s)),
         taken_at=_host.utc_now(),
     )
+
+
+def _pay_for_first_use(task: Task, work: Workload) -> None:
+    """Call the smallest size once, because a first call may load a library for a second.
+
+    Otherwise that second would be the time of a size that is called only once.
+    """
+    size = min(task.size, *work.sizes)
+    inputs = work.setup(size, task.dtype, "cpu", generator=_generator("cpu"))
+    work.problem(size).work(inputs)()
 
 
 def least_bytes(work: Workload, task: Task) -> int:

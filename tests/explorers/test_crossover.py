@@ -242,6 +242,8 @@ def test_slow_sizes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     sizes = [p.task.size for p in explorer.measure() if p.task.on == "cpu"]  # type: ignore[union-attr]  # points
     assert sizes == [2**10, 2**12, 2**14]
+    said = str(explorer._job)
+    assert said == "13 points measured, 7 skipped (a smaller size failed or took too long)."
 
 
 def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +274,9 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     explorer.measure()
     # if the first size of a side fails, its larger ones are not tried
-    assert str(explorer._job) == "0 points measured, 2 failed."
+    assert str(explorer._job) == (
+        "0 points measured, 2 failed, 18 skipped (a smaller size failed or took too long)."
+    )
     assert explorer.scene.empty.startswith("no size of add float32 on the CPU could be timed")
 
 

@@ -194,6 +194,23 @@ def test_cpu_calls_slow_work_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.samples_s, work.n_calls) == ((20.0,), 1)
 
 
+def test_cpu_pays_for_first_use_at_the_smallest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first CPU call of an operation, which may load a library, is never a sample."""
+    add, called = workloads.workload("add"), []
+
+    def problem(size: int) -> Any:  # noqa: ANN401  # a stand-in with another call
+        return replace(add.problem(size), call=lambda *_: called.append(size))
+
+    def sampled(work: Callable[[], object], **_: float) -> _cpu.CpuSamples:
+        work()
+        return _cpu.CpuSamples((0.001,), 1)
+
+    monkeypatch.setattr(_measure_point, "workload", lambda _: replace(add, problem=problem))
+    monkeypatch.setattr(timing, "take_cpu_samples", sampled)
+    assert take(Task("add", 2**20, on="cpu")).error == ""
+    assert called == [add.sizes[0], 2**20]
+
+
 def test_cpu_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """CPU samples that never get precise end at the time limit."""
     work = Ticking(monkeypatch, *[0.01, 0.02] * 500)
