@@ -5,8 +5,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import hypothesis
 import pytest
@@ -36,6 +37,7 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
+WARM_PYTHON = pytest.StashKey[list[str]]()
 # pytest would import the stand-ins in search of examples, and they refuse that.
 collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
@@ -96,10 +98,22 @@ def _gpu_is_left_as_found() -> Iterator[None]:
         pytest.fail(f"the test left the virtual {left.spec.name} entered")
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # pytest-xdist has no types
+    """Give the workers of a parallel run one warm Python between them."""
+    config: pytest.Config = node.config
+    if WARM_PYTHON not in config.stash:
+        started = ExitStack()
+        config.stash[WARM_PYTHON] = started.enter_context(warm_server.warm_python())
+        config.add_cleanup(started.close)
+    node.workerinput["warm_python"] = config.stash[WARM_PYTHON]
+
+
 @pytest.fixture(scope="session")
-def warm_python() -> Iterator[list[str]]:
+def warm_python(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """Yield the command of a Python in which torch and gpulab are imported already."""
-    with warm_server.warm_python() as command:
+    shared = getattr(request.config, "workerinput", {}).get("warm_python")
+    with nullcontext(shared) if shared else warm_server.warm_python() as command:
         yield command
 
 
@@ -115,11 +129,16 @@ def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.node.get_closest_marker("pixels"):
         return
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     def print_png(_canvas: object, file: BinaryIO, **_: object) -> None:
         file.write(b"\x89PNG")
 
+    def print_svg(_canvas: object, file: TextIO, **_: object) -> None:
+        file.write("<svg></svg>")
+
     monkeypatch.setattr(FigureCanvasAgg, "print_png", print_png)
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", print_svg)
 
 
 @pytest.fixture

@@ -188,6 +188,14 @@ def test_import_is_light(module: str) -> None:
     assert HEAVY.isdisjoint(names), f"import {module} loads {sorted(HEAVY & set(names))}"
 
 
+@pytest.mark.slow
+def test_pictures_load_no_widgets() -> None:
+    """Importing what can be shown as a widget imports neither a widget library nor pyplot."""
+    code = "import gpulab.explorers, gpulab.tracing._widget, sys; print(*sys.modules)"
+    loaded = set(run_python(code).stdout.split())
+    assert loaded.isdisjoint({"ipywidgets", "anywidget", "matplotlib.pyplot"})
+
+
 def test_public_names_are_sorted() -> None:
     """``gpulab.__all__`` is sorted, and ``dir`` shows nothing else."""
     assert gpulab.__all__ == sorted(gpulab.__all__)

@@ -38,6 +38,7 @@ def test_a_damaged_file_is_refused_or_harmless(name: str, mutation: str, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_pixels")
 @pytest.mark.parametrize("name", KINDS)
 def test_every_damage_of_every_kind(name: str, tmp_path: Path) -> None:
     """Each damage is tried, and a file of 1 MiB needs at most 160 MiB of memory."""

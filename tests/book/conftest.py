@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def book(warm_kernel: Path) -> Path:
+def book(warm_python: list[str], warm_kernel: Path) -> Path:
     """Build the book as ``make docs`` does, with warnings as errors; return its folder."""
     if find_spec("sphinx") is None:
         pytest.skip("sphinx is not installed; pip install -e .[docs]")
     folder = ROOT / "build"
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-j", "auto", "-q"]
+    command = [*warm_python, "-m", "sphinx", "-W", "--keep-going", "-q"]
     command += ["-d", str(folder / "doctrees"), "docs", str(folder / "book")]
     environment = os.environ | {"JUPYTER_PATH": str(warm_kernel), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(

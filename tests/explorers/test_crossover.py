@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -478,19 +477,6 @@ def test_close_leaves_nothing(explorer: Explorer[CrossoverState]) -> None:
         assert len(Widget._instances) == before
     assert explorer.scene.words
     explorer.close()
-
-
-@pytest.mark.slow
-def test_importing_loads_no_widgets() -> None:
-    """Importing the explorers does not import ipywidgets, anywidget or pyplot."""
-    import subprocess
-
-    code = (
-        "import gpulab.explorers, sys;"
-        "print([m for m in ('ipywidgets', 'anywidget', 'matplotlib.pyplot') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_other_thread_waits_for_its_turn() -> None:

@@ -75,7 +75,7 @@ ALL_HAVE_RUN = """() => {
 LIGHT_INK = re.compile(r"rgba?\((?:(?:15[1-9]|1[6-9]\d|2\d\d)(?:, |\))){3}")  # each part over 150
 RUN_AXE = """async selectors => {
     const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
-    const found = await axe.run({ include });
+    const found = await axe.run({ include }, { resultTypes: ['violations'] });
     const said = one => one.nodes.map(node => node.html.slice(0, 200)).join(' ');
     return found.violations.map(one => `${one.id}: ${said(one)}`);
 }"""

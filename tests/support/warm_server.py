@@ -71,11 +71,10 @@ def warm_kernel(folder: Path, command: list[str]) -> Path:
 
 def serve(listener: socket.socket) -> None:
     """Fork a keeper for each request, until the standard input ends."""
+    if is_asked(listener):  # some runs of the tests need no warm process
+        warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        ready, _, _ = select.select([0, listener], [], [])
-        if 0 in ready:
-            return
+    while is_asked(listener):
         connection, _ = listener.accept()
         if not is_of_this_user(connection):  # an abstract address has no permissions
             connection.close()
@@ -85,6 +84,12 @@ def serve(listener: socket.socket) -> None:
             keep(connection)
             return
         connection.close()
+
+
+def is_asked(listener: socket.socket) -> bool:
+    """Wait for a request, or for the end of the standard input; return whether it is a request."""
+    ready, _, _ = select.select([0, listener], [], [])
+    return 0 not in ready
 
 
 def is_of_this_user(connection: socket.socket) -> bool:
@@ -146,7 +151,7 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
 
 
 def warm_up() -> None:
-    """Import the slow packages and all of gpulab, without calling anything."""
+    """Import the slow packages and all of gpulab, without calling anything; stay offline."""
     for name in HEAVY:
         importlib.import_module(name)
     package = importlib.import_module("gpulab")
@@ -154,11 +159,10 @@ def warm_up() -> None:
         importlib.import_module(module.name)
     gc.collect()
     gc.freeze()  # so that forks share the memory
+    loopback.refuse_others()  # the forks inherit it
 
 
 if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-    warm_up()
-    loopback.refuse_others()  # the forks inherit it
     serve(listening)

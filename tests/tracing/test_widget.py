@@ -1,7 +1,6 @@
 """In a notebook, a timeline is text, picture, and a widget if the front end can show it."""
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -165,14 +164,6 @@ def test_widget_contains_the_drawing() -> None:
         assert "export default" in str(widget._esm)
     finally:
         widget.close()
-
-
-@pytest.mark.slow
-def test_importing_loads_no_widgets() -> None:
-    """Importing the module does not import anywidget."""
-    code = "import gpulab.tracing._widget, sys; print('anywidget' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_times_begin_with_the_first_span() -> None:

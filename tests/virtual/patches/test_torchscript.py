@@ -1,7 +1,6 @@
 """TorchScript and forward derivatives, which PyTorch compiles with it, work on the GPU."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -43,11 +42,13 @@ def attends(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.slow
-def test_the_first_forward_derivative_of_a_process_may_be_on_the_virtual_gpu() -> None:
+def test_the_first_forward_derivative_of_a_process_may_be_on_the_virtual_gpu(
+    warm_python: list[str],
+) -> None:
     """The first ``jvp`` of a process works on the virtual GPU, and later ones on the host."""
     # The first one makes PyTorch compile its decompositions, which it does once in a process.
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FIRST_DERIVATIVE],
+        [*warm_python, "-c", FIRST_DERIVATIVE],
         capture_output=True,
         text=True,
         check=False,
