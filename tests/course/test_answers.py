@@ -1,5 +1,6 @@
 """Answers get the right marks: right ones, typical mistakes, and every kind of misuse."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from gpulab.course import solutions
 from gpulab.course._judging import Grader, Mark
 from gpulab.course._labs import LABS
+from tests.course.conftest import LIMITS
 from tests.support.submissions import CHEATS, MISTAKES, filled_in, solved
 
 pytestmark = pytest.mark.slow
@@ -53,7 +55,10 @@ def test_misuse_is_marked_and_the_next_answer_is_unharmed(
     grader: Grader, folder: Path, flag: str, source: str
 ) -> None:
     """Misuse gets no marks and a flag, and a right answer after it gets full marks."""
-    cheated = marks_of(grader, folder, "timing", tail=source)["tail"]
+    with pytest.MonkeyPatch.context() as patch:
+        if flag == "time":
+            patch.setattr(grader.sandbox, "limits", replace(LIMITS, cpu_s=1))
+        cheated = marks_of(grader, folder, "timing", tail=source)["tail"]
     assert (cheated.points, cheated.flag) == (0.0, flag)
     assert marks_of(grader, folder, "timing")["tail"].points == cheated.max_points
 
