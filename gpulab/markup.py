@@ -11,7 +11,7 @@ from typing import Protocol
 
 from gpulab.foreign_text import visible
 
-__all__ = ["PrettyPrinter", "clean", "table"]
+__all__ = ["Html", "PrettyPrinter", "clean", "table"]
 
 
 _LEFT = ' style="text-align:left"'
@@ -26,6 +26,20 @@ def clean(text: str) -> str:
     '&lt;b&gt; &amp; &quot;c&quot;'
     """
     return escape(visible(text))
+
+
+class Html(str):
+    """Text that is HTML already; :func:`table` does not escape a cell of this class.
+
+    Use :func:`clean` for the parts of it that come from elsewhere.
+
+    Examples
+    --------
+    >>> table([[Html("<b>2</b>"), "<3"]])
+    '<table><tbody><tr><td><b>2</b></td><td>&lt;3</td></tr></tbody></table>'
+    """
+
+    __slots__ = ()
 
 
 class PrettyPrinter(Protocol):
@@ -55,7 +69,7 @@ def table(
     has_row_headings: bool = False,
     is_text: bool = False,
 ) -> str:
-    """Return an HTML table that a screen reader can read, with all text escaped.
+    """Return an HTML table that a screen reader can read, with all text escaped but `Html`.
 
     Parameters
     ----------
@@ -87,6 +101,6 @@ def table(
 
 
 def _cells(row: Iterable[object], style: str, *, has_heading: bool) -> str:
-    texts = [clean(str(cell)) for cell in row]
+    texts = [cell if isinstance(cell, Html) else clean(str(cell)) for cell in row]
     first = f'<th scope="row"{style}>{texts.pop(0)}</th>' if has_heading else ""
     return first + "".join(f"<td{style}>{text}</td>" for text in texts)

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from gpulab.errors import UnknownNameError
-from gpulab.markup import PrettyPrinter, clean
+from gpulab.markup import Html, PrettyPrinter, clean, table
 from gpulab.requirements import NAME
 
 __all__ = ["Entry", "Glossary", "entries", "glossary", "uses_in"]
@@ -94,18 +94,15 @@ class Glossary:
         if len(self.entries) == 1:
             (entry,) = self.entries
             return f"<p><strong>{clean(entry.name)}</strong>: {_html(entry)}</p>"
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align:left">{clean(entry.name)}</th>'
-            f'<td style="text-align:left">{_html(entry)}</td></tr>'
-            for entry in self.entries
+        listed = table(
+            ((entry.name, _html(entry)) for entry in self.entries),
+            caption=f"{len(self.entries)} terms",
+            headings=("Term", "Meaning"),
+            has_row_headings=True,
+            is_text=True,
         )
-        return (
-            f'<div><label>Search <input type="search" oninput="{clean(_SEARCH)}"></label>'
-            f"<table><caption>{len(self.entries)} terms</caption><thead><tr>"
-            '<th scope="col" style="text-align:left">Term</th>'
-            '<th scope="col" style="text-align:left">Meaning</th>'
-            f"</tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+        search = f'<input type="search" oninput="{clean(_SEARCH)}">'
+        return f"<div><label>Search {search}</label>{listed}</div>"
 
 
 def glossary(term: str | None = None) -> Glossary:
@@ -212,6 +209,6 @@ def _spaced(text: str) -> str:
     return r"\s+".join(map(re.escape, text.split(" ")))
 
 
-def _html(entry: Entry) -> str:
+def _html(entry: Entry) -> Html:
     meaning = re.sub(r"`([^`]*)`", r"<code>\1</code>", clean(entry.meaning))
-    return f'{meaning} (<a href="{entry.lesson}.ipynb">Lesson {entry.number}</a>)'
+    return Html(f'{meaning} (<a href="{entry.lesson}.ipynb">Lesson {entry.number}</a>)')

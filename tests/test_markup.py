@@ -1,6 +1,6 @@
 """Tables in a notebook's output are accessible, and all text in them is escaped."""
 
-from gpulab.markup import table
+from gpulab.markup import Html, clean, table
 
 
 def test_table_with_headings_and_caption() -> None:
@@ -25,6 +25,15 @@ def test_everything_in_a_table_is_escaped() -> None:
     page = table([["<b>", "<b>"]], caption="<b>", headings=["<b>"], has_row_headings=True)
     assert "<b>" not in page
     assert page.count("&lt;b&gt;") == 4
+
+
+def test_a_cell_of_html_is_left_as_it_is() -> None:
+    """A cell that is HTML already is not escaped, be it the heading of its row or not."""
+    page = table([[Html("<b>a</b>"), Html("<i>b</i>"), "<u>"]], has_row_headings=True)
+    assert page == (
+        '<table><tbody><tr><th scope="row"><b>a</b></th><td><i>b</i></td>'
+        f"<td>{clean('<u>')}</td></tr></tbody></table>"
+    )
 
 
 def test_empty_table() -> None:

@@ -20,7 +20,7 @@ from gpulab.exercises.journal import (
     read,
 )
 from gpulab.foreign_text import visible
-from gpulab.markup import clean
+from gpulab.markup import Html, clean, table
 from gpulab.requirements import FLAG, PATH, TEXT
 from gpulab.units import counted, format_time
 
@@ -151,13 +151,10 @@ _STYLE = (
 
 def _bars(one: ClassQuestion) -> str:
     most = max((n for _, n in one.counts), default=1)
-    rows = (
-        # At most 80 %: the number stands to the right of the bar, in the same line.
-        f'<tr><th scope="row">{clean(answer)}</th><td><span class="bar" aria-hidden="true" '
-        f'style="width:{80 * n / most:.1f}%"></span> {n}</td></tr>'
-        for answer, n in one.counts
-    )
-    return f"<table><tbody>{''.join(rows)}</tbody></table>" if one.counts else ""
+    # At most 80 %: the number stands to the right of the bar, in the same line.
+    bar = '<span class="bar" aria-hidden="true" style="width:{:.1f}%"></span> {}'
+    rows = [(answer, Html(bar.format(80 * n / most, n))) for answer, n in one.counts]
+    return table(rows, has_row_headings=True) if rows else ""
 
 
 def class_progress(
