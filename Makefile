@@ -45,7 +45,7 @@ help:
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"
-	@echo "make test                   run every check of the project: nine minutes on two cores"
+	@echo "make test                   run every check: five to eight minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
 	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
