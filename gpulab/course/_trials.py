@@ -86,13 +86,22 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
     return facts
 
 
-def _returned(watch: Watch, function: Callable[..., object], *arguments: object) -> object:
-    """Call a learner's function; return its numbers, or a text that says what it raised."""
+def _called(
+    watch: Watch, function: Callable[..., object], *arguments: object
+) -> tuple[object, str]:
+    """Call a learner's function; return its result and a text about what it raised, if it did."""
     try:
         with watch():
-            found = function(*arguments)
+            return function(*arguments), ""
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return _raised(error)
+        return None, _raised(error)
+
+
+def _returned(watch: Watch, function: Callable[..., object], *arguments: object) -> object:
+    """Call a learner's function; return its numbers, or a text that says why there are none."""
+    found, raised = _called(watch, function, *arguments)
+    if raised:
+        return raised
     read = numbers(found)
     return f"returned {type(found).__name__}" if read is None else read
 
@@ -271,11 +280,11 @@ class _PipelineBench:
         side = _stream()
         torch.cuda.synchronize()
         start_s = time.perf_counter()
-        found = _returned(watch, function, side, copies, computes)
+        # What the function returns does not matter: the question asks for no result.
+        _, raised = _called(watch, function, side, copies, computes)
         torch.cuda.synchronize()
         self.duration_s = time.perf_counter() - start_s
-        # What the function returns does not matter: the question asks for no result.
-        return found if isinstance(found, str) and not found.startswith("returned") else ""
+        return raised
 
     def _copy(self, i: int) -> None:
         self._buffers[i].copy_(self._batches[i], non_blocking=True)

@@ -87,6 +87,11 @@ MISTAKES = {
     "streams.pipeline: one stream": (_STEPS.format("None", ""), 2),
     "streams.pipeline: no wait": (_STEPS.format("side", ""), 0),
     "streams.pipeline: does nothing": ("def pipeline(*_):\n    return None", 0),
+    # The name of the exception is the first word of a sentence about another answer.
+    "streams.pipeline: raises": (
+        f"class returned(Exception): pass\n{_STEPS.format('None', '')}    raise returned",
+        0,
+    ),
 }
 
 _LOOP = "def tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
