@@ -10,7 +10,7 @@ import torch
 
 from gpulab import stats
 from gpulab.interrupts import contextmanager
-from gpulab.timing._stopping import StoppingRule
+from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.work import Work, collector_paused
 
 # Shortest timed interval. Reading the clock takes a few hundredths of a microsecond, which is
@@ -103,16 +103,17 @@ def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:
 def _samples(work: Work, inner_loops: int, call_s: float, rule: StoppingRule) -> tuple[float, ...]:
     samples_s: list[float] = []
 
-    def judged() -> list[float]:
-        return samples_s
+    def take(n_samples: int) -> None:
+        samples_s.extend(_timed(work, inner_loops) for _ in range(n_samples))
 
-    start_s, elapsed_s = time.perf_counter(), 0.0
-    n_batch = max(1, min(_N_LEAST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
-    while not rule.reason(len(samples_s), elapsed_s, judged):
+    def n_next(n_taken: int, _elapsed_s: float) -> int:
         # Each check sorts all samples. Batches grow with the samples, so that it stays cheap.
-        n_next = max(n_batch, len(samples_s) // 4 if call_s * len(samples_s) < _BATCH_S else 1)
-        samples_s.extend(_timed(work, inner_loops) for _ in range(n_next))
-        elapsed_s = time.perf_counter() - start_s
+        return max(n_batch, n_taken // 4 if call_s * n_taken < _BATCH_S else 1)
+
+    n_batch = max(1, min(_N_LEAST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
+    _, reason = take_in_turns([take], rule, judged=lambda: samples_s, n_next=n_next)
+    if reason == "interrupt":  # the caller keeps its earlier points and does not need this one
+        raise KeyboardInterrupt
     return tuple(samples_s)
 
 

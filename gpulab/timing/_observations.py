@@ -1,4 +1,4 @@
-"""Records of a run: its samples as they come in, and everything observed, once it is over."""
+"""Records of a run: its samples and facts as they come in, and what follows once it is over."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -39,54 +39,66 @@ class SampleBatches:
             self.readings.pop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunObservations:
-    """Everything that is known about a run after its samples have been taken.
+@dataclass(slots=True, kw_only=True)
+class RunFacts:
+    """The facts about a run that are known while it goes on.
+
+    Attributes
+    ----------
+    options
+        The user's options.
+    method
+        The method that takes the samples: that of the options, or ``"events"`` in its place if
+        the work waits for the GPU.
+    warm_up
+        What the warm-up showed.
+    floor
+        The floor as known so far; it is subtracted from each timed interval. None for methods
+        without one.
+    stopped_by
+        The criterion that ended the run.
+    before, after
+        Clocks and power as the driver reported them; None without a report.
+    n_allocations
+        How often PyTorch asked the driver for memory while samples were taken.
+    cold_s
+        Seconds of a call on a cold cache, if some cold samples were taken after a hot run.
+    """
+
+    options: MeasurementOptions
+    method: Method
+    warm_up: WarmUp
+    floor: Floor | None = None
+    stopped_by: str = ""
+    before: clocks.Reading | None = None
+    after: clocks.Reading | None = None
+    n_allocations: int = 0
+    cold_s: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RunObservations(RunFacts):
+    """The facts about a run, and what follows from its samples and readings.
 
     Attributes
     ----------
     samples_s
         Seconds per call after subtracting the floor, in the order taken; never empty.
-    options
-        The user's options.
-    method
-        The method that took the samples. It differs from that of the options if the work waits.
-    warm_up
-        What the warm-up showed.
-    stopped_by
-        The criterion that ended the run.
     regime
         What the readings of clock and power show about the whole run.
     flagged
         Indices of samples taken in another clock regime than most.
-    before, after
-        Clocks and power as the driver reported them; None without a report.
     n_starved, n_dropped
         As in :class:`~gpulab.timing.Sampler`.
-    n_allocations
-        How often PyTorch asked the driver for memory while samples were taken.
-    cold_s
-        Seconds of a call on a cold cache, if some cold samples were taken after a hot run.
-    floor
-        What was subtracted from each timed interval; None for nothing.
     least_s
         The least seconds that a GPU of this name needs for the given FLOPs and bytes, and why.
     """
 
     samples_s: tuple[float, ...]
-    options: MeasurementOptions
-    method: Method
-    warm_up: WarmUp
-    stopped_by: str
     regime: clocks.Regime
     flagged: tuple[int, ...] = ()
-    before: clocks.Reading | None = None
-    after: clocks.Reading | None = None
     n_starved: int = 0
     n_dropped: int = 0
-    n_allocations: int = 0
-    cold_s: float | None = None
-    floor: Floor | None = None
     least_s: tuple[float, str] | None = None
 
     @property

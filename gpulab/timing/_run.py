@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import median
 
 import torch
@@ -17,7 +17,7 @@ from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._methods import METHODS, Method
-from gpulab.timing._observations import RunObservations, SampleBatches
+from gpulab.timing._observations import RunFacts, RunObservations, SampleBatches
 from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
@@ -31,56 +31,31 @@ _WORK_FLOOR_BELOW_S = 1e-3
 
 
 @dataclass(slots=True, kw_only=True)
-class MeasurementRun:
-    """The state of one piece of work while it is measured.
+class MeasurementRun(RunFacts):
+    """One piece of work while it is measured: the facts so far, and what is needed to go on.
 
     Attributes
     ----------
     work
         Takes no arguments; it rotates through the inputs itself.
-    options
-        The user's options.
     before_each
         Called before each sample and not timed; None for nothing.
-    warm_up
-        What the warm-up showed.
-    method, sampler
-        What takes the samples: the method of the options, or ``"events"`` in its place if the
-        work waits for the GPU.
-    floor
-        The floor as known so far; it is subtracted from each timed interval. None for methods
-        without one.
+    sampler
+        Takes the samples; it is the method's.
     keeps_partial
         Whether an error of the work carries the samples taken before it; its note says so.
     samples
         The samples so far.
-    stopped_by
-        The criterion that ended the run.
-    before, after
-        Clocks and power as the driver reported them.
     reads_clocks
         Whether to read the clock after each batch.
-    n_allocations
-        How often PyTorch asked the driver for memory while samples were taken.
-    cold_s
-        Seconds of a call on a cold cache, if the run was hot.
     """
 
     work: Work
-    options: MeasurementOptions
     before_each: Work | None
-    warm_up: WarmUp
-    method: Method
     sampler: Sampler
-    floor: Floor | None
     keeps_partial: bool = False
     samples: SampleBatches = field(default_factory=SampleBatches)
-    stopped_by: str = ""
-    before: clocks.Reading | None = None
-    after: clocks.Reading | None = None
     reads_clocks: bool = True
-    n_allocations: int = 0
-    cold_s: float | None = None
 
     @classmethod
     def prepare(
@@ -183,21 +158,14 @@ class MeasurementRun:
         """Return everything that is known about the run, and the least time that is possible."""
         readings = self.samples.readings
         flags = clocks.flag(readings, self.samples.batch_sizes)
+        facts = {fact.name: getattr(self, fact.name) for fact in fields(RunFacts)}
         return RunObservations(
+            **facts,
             samples_s=self.samples_s(),
-            options=self.options,
-            method=self.method,
-            warm_up=self.warm_up,
-            stopped_by=self.stopped_by,
             regime=clocks.summarize([self.before, *readings, self.after]),
             flagged=tuple(index for index, flag in enumerate(flags) if flag),
-            before=self.before,
-            after=self.after,
             n_starved=self.sampler.n_starved,
             n_dropped=self.sampler.n_dropped,
-            n_allocations=self.n_allocations,
-            cold_s=self.cold_s,
-            floor=self.floor,
             least_s=least_s,
         )
 
