@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 
 from gpulab import palette
 from gpulab.animations._film import Film, Level, Strip
-from gpulab.foreign_text import visible
+from gpulab.markup import clean
 from gpulab.units import format_time
 
 # Pixels of the SVG, which the page scales to its width.
@@ -58,12 +57,12 @@ def page_of(film: Film) -> str:
     """
     height = _TOP + _ROW * len(film.lanes) + _BOTTOM
     parts = [
-        f'<figure class="gpulab gpulab-film {film.name}" aria-label="{_text(film.title)}">',
+        f'<figure class="gpulab gpulab-film {film.name}" aria-label="{clean(film.title)}">',
         f"<style>{palette.style_sheet()}{_style(film)}</style>",
-        f"<p><b>{_text(film.title)}</b></p>",
+        f"<p><b>{clean(film.title)}</b></p>",
         '<p class="gpulab-controls"><label><input type="checkbox" class="pause"/> Pause</label> ',
         '<label><input type="checkbox" class="still"/> Still picture</label></p>',
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{_text(_words(film))}">',
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{clean(_words(film))}">',
         _definitions(film),
         *(_lane(film, place) for place in range(len(film.lanes))),
         _axis(film, height),
@@ -72,10 +71,10 @@ def page_of(film: Film) -> str:
         _curtain(film, height),
         "</svg>",
         '<div class="notes" aria-hidden="true">',
-        *(f"<p>{_text(note.text)}</p>" for note in film.notes),
+        *(f"<p>{clean(note.text)}</p>" for note in film.notes),
         "</div>",
         "<details><summary>In words</summary><ol>",
-        *(f"<li>{_text(note.text)}</li>" for note in film.notes),
+        *(f"<li>{clean(note.text)}</li>" for note in film.notes),
         "</ol></details></figure>",
     ]
     return "\n".join(parts) + "\n"
@@ -83,10 +82,6 @@ def page_of(film: Film) -> str:
 
 def _words(film: Film) -> str:
     return " ".join([f"{film.title}.", *(note.text for note in film.notes)])
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))
 
 
 def _x(film: Film, time_s: float) -> float:
@@ -154,7 +149,7 @@ def _lane(film: Film, place: int) -> str:
     y = _TOP + _ROW * place
     return (
         f'<text x="{_LEFT - 10}" y="{y + _ROW / 2 + 5}" text-anchor="end">'
-        f"{_text(film.lanes[place])}</text>"
+        f"{clean(film.lanes[place])}</text>"
         f'<path d="M{_LEFT} {y + _ROW - 2}H{_WIDTH - _RIGHT}" stroke="var(--gpulab-faint)"/>'
     )
 
@@ -162,7 +157,7 @@ def _lane(film: Film, place: int) -> str:
 def _axis(film: Film, height: int) -> str:
     return "".join(
         f'<text x="{_x(film, tick_s)}" y="{height - 10}" text-anchor="middle">'
-        f"{_text(format_time(tick_s) if tick_s else '0')}</text>"
+        f"{clean(format_time(tick_s) if tick_s else '0')}</text>"
         for tick_s in _round_times(film.length_s)
     )
 
@@ -198,7 +193,7 @@ def _strip(film: Film, strip: Strip) -> str:
             f'<rect x="{middle - needed / 2:.1f}" y="{y + 4}" width="{needed:.1f}" '
             f'height="{_BAR - 8}" style="fill:var(--gpulab-paper)"/>'
             f'<text x="{middle:.1f}" y="{y + _BAR / 2 + 5}" text-anchor="middle">'
-            f"{_text(strip.label)}</text>"
+            f"{clean(strip.label)}</text>"
         )
     return drawn
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose, isfinite
-from typing import Protocol
 
 from gpulab.course._question import LabQuestion, Variant
 from gpulab.foreign_text import visible
@@ -25,18 +24,6 @@ class Share:
 
     share: float
     text: str
-
-
-class ValueKey(Protocol):
-    """What every key for a value (not a function) offers."""
-
-    def solution(self, variant: Variant) -> str:
-        """Return the right value as Python source."""
-        ...
-
-    def judge(self, answer: object, variant: Variant) -> list[Share]:
-        """Return the results of an answer's parts; all parts have the same weight."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     --------
     ::
 
-        climbed = gpulab.live.ladder(lambda: a @ b, label="matmul")
+        record = gpulab.live.ladder(lambda: a @ b, label="matmul")
 
     The work is a function, not its result:
 
@@ -275,19 +275,21 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     TEXT.check(label=label)
 
     def figure(record: Series) -> Figure:
-        climbed: Any = record.record
+        so_far_record: Any = record.record
         stopped = f", {record.stopped}," if record.stopped else ""
-        return draw_ladder(replace(climbed, label=f"{label or 'One piece of work'}{stopped}"))
+        return draw_ladder(
+            replace(so_far_record, label=f"{label or 'One piece of work'}{stopped}")
+        )
 
     with Stop() as stop:
         screen = screen_for(
-            figure, stop, what="climbing", unit=" rungs", total=N_RUNGS, progress=True
+            figure, stop, what="measuring", unit=" rungs", total=N_RUNGS, progress=True
         )
         so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
         growing = run_ladder(work, label=label, **options)
         whole: Any = run_series(growing, so_far, stop, screen).record
-    climbed: Ladder = whole
-    return climbed
+    finished: Ladder = whole
+    return finished
 
 
 def _readings(

@@ -16,7 +16,7 @@ READING_NAMES = (
     "synchronized",
     "events",
     "batch / n",
-    "behind a sleep",
+    "after a sleep",
     "graph",
     "calibrated",
 )
@@ -68,7 +68,7 @@ class MethodReading:
 @lru_cache(maxsize=_N_KEPT)
 def truth_us(program: MachineProgram) -> float:
     """Return how long one call of the work takes on the GPU, from the simulator's own times."""
-    # As in the method "behind a sleep": the GPU sleeps until all launches are made, so that no
+    # As in the method "after a sleep": the GPU sleeps until all launches are made, so that no
     # launch comes late.
     runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
     # With the program's own queue the host needs at least as long.
@@ -162,7 +162,7 @@ def _events(program: MachineProgram, true_us: float) -> tuple[float, str]:
     return value_us, "GPU waits for launches" if is_late else "events cost time"
 
 
-def _behind_a_sleep(program: MachineProgram, true_us: float) -> tuple[float, str]:
+def _after_a_sleep(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, was_ahead = _slept(program)
     if value_us < true_us:
         return value_us, "misses other streams"
@@ -228,7 +228,7 @@ _METHODS: dict[str, _Method] = {
     "synchronized": _synchronized,
     "events": _events,
     "batch / n": _batch,
-    "behind a sleep": _behind_a_sleep,
+    "after a sleep": _after_a_sleep,
     "graph": _graph,
     "calibrated": _calibrated,
 }

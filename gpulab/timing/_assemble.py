@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-from gpulab import clocks, device, gpus
-from gpulab.gpus import data_sheet
+from gpulab import clocks, device
 from gpulab.measurement import Conditions, Measurement
 from gpulab.timing._findings import examine, host_pace_s
 from gpulab.timing._observations import RunObservations
-from gpulab.units import format_bytes
 
 
 def assemble(run: RunObservations, *, label: str) -> Measurement:
@@ -47,24 +45,3 @@ def _conditions(run: RunObservations) -> Conditions:
         regime=run.regime.kind,
         throttle_reasons=run.regime.reasons,
     )
-
-
-def least_time(flops: float | None, size_bytes: float | None) -> tuple[float, str] | None:
-    """Return the least seconds that the GPU in use needs for one call, and the reason.
-
-    The type of the arithmetic is not known, so the peak of the fastest type counts. Bytes that
-    fit into the L2 set no limit, because they may come from there. Returns None for a GPU without
-    a data sheet, or without a limit.
-    """
-    spec = gpus.by_driver_name(device.current().name)
-    if spec is None:
-        return None
-    limits, roof = [], data_sheet(spec)
-    if flops:
-        counted = f"{flops:.3g} floating-point operations"
-        limits.append((roof.compute_s(flops, roof.fastest), counted))
-    if size_bytes and size_bytes > spec.l2_bytes:
-        counted = f"{format_bytes(size_bytes)} from and to memory"
-        limits.append((roof.memory_s(size_bytes), counted))
-    # Arithmetic and memory may overlap completely, so the slower of the two is the limit.
-    return max(limits, default=None)

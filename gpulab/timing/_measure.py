@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Never
 
-from gpulab import device
+from gpulab import device, gpus
+from gpulab.gpus import data_sheet
 from gpulab.measurement import Measurement
 from gpulab.requirements import FLAG, NOT_NEGATIVE, TEXT
-from gpulab.timing._assemble import least_time
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
+from gpulab.units import format_bytes
 from gpulab.work import Work
 
 __all__ = ["measure"]
@@ -159,13 +160,34 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     NOT_NEGATIVE.or_none.check(flops=flops, size_bytes=size_bytes)
     TEXT.check(label=label)
     FLAG.check(progress=progress)
-    least_s = least_time(flops, size_bytes)
+    least_s = _least_time(flops, size_bytes)
     with device.active():
         with left_as_found():
             run = MeasurementRun.prepare(work, options, keeps_partial=True)
             _sample(run, label=label, progress=progress)
         # The record comes last: reading the driver takes time, and clocks sink while it does.
         return run.measurement(label=label, least_s=least_s)
+
+
+def _least_time(flops: float | None, size_bytes: float | None) -> tuple[float, str] | None:
+    """Return the least seconds that the GPU in use needs for one call, and the reason.
+
+    The type of the arithmetic is not known, so the peak of the fastest type counts. Bytes that
+    fit into the L2 set no limit, because they may come from there. Returns None for a GPU without
+    a data sheet, or without a limit.
+    """
+    spec = gpus.by_driver_name(device.current().name)
+    if spec is None:
+        return None
+    limits, roof = [], data_sheet(spec)
+    if flops:
+        counted = f"{flops:.3g} floating-point operations"
+        limits.append((roof.compute_s(flops, roof.fastest), counted))
+    if size_bytes and size_bytes > spec.l2_bytes:
+        counted = f"{format_bytes(size_bytes)} from and to memory"
+        limits.append((roof.memory_s(size_bytes), counted))
+    # Arithmetic and memory may overlap completely, so the slower of the two is the limit.
+    return max(limits, default=None)
 
 
 def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:

@@ -18,7 +18,7 @@ __all__ = ["EventSampler", "NaiveSampler", "Sampler", "SynchronizedSampler"]
 
 
 # About 1,000 launches may wait for the GPU before the next one blocks the host; stay below.
-_N_QUEUED = 800
+N_QUEUED = 800
 _N_PAIRS = 50  # samples between two waits for the device
 
 
@@ -161,7 +161,7 @@ class EventSampler(Sampler):
     def __call__(self, n_samples: int) -> list[float]:
         """Return ``n_samples`` samples, in seconds per call of the work."""
         # Each sample enqueues its calls, two events and perhaps a flush.
-        n_batch = max(1, min(n_samples, _N_PAIRS, _N_QUEUED // (self._inner_loops + 3)))
+        n_batch = max(1, min(n_samples, _N_PAIRS, N_QUEUED // (self._inner_loops + 3)))
         pairs = new_pairs(n_batch)
         samples_s: list[float] = []
         with collector_paused():

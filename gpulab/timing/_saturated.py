@@ -18,15 +18,13 @@ import time
 import torch
 
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
-from gpulab.timing._samplers import Sampler
+from gpulab.timing._samplers import N_QUEUED, Sampler
 from gpulab.torch_private import spin
 from gpulab.work import Work, collector_paused
 
 __all__ = ["SaturatedSampler"]
 
 
-# About 1,000 launches may wait for the GPU before the next one blocks the host; stay below.
-_N_QUEUED = 800
 # Few pairs per batch: what a pair reads beyond the work differs by 0.2 µs between batches, so
 # many small batches average over that.
 _N_PAIRS = 6
@@ -81,7 +79,7 @@ class SaturatedSampler(Sampler):
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
         super().__init__(work, inner_loops=inner_loops, before=before)
         # Each sample enqueues its calls, two events, a short sleep and perhaps a flush.
-        self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_SPACERS_AFTER) // (inner_loops + 4)))
+        self._n_most = max(1, min(_N_PAIRS, (N_QUEUED - _N_SPACERS_AFTER) // (inner_loops + 4)))
         # How often in a row the sleep was too short for a batch of a single sample.
         self._n_failed = 0
         self.host_s: float | None = None

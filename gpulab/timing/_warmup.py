@@ -27,7 +27,7 @@ _HOST_CAP_S = 0.5
 _SIDE_LEAST_S = 30e-6  # waiting for an idle device takes a few microseconds, sometimes twenty
 _N_LOOKED_AT = 1 << 20
 # The sleep counts cycles. This is above the clock of every GPU, so no sleep is too short.
-_CYCLES_PER_S = 3e9
+_MOST_CYCLES_PER_S = 3e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def waits(work: Work, host_s: float, sleep_s: float = _SLEEPS_S[-1]) -> bool | N
     asleep = new_event()
     # Twice the host's time covers a call that is slower than usual; sleep_s covers an
     # interruption by the operating system.
-    cycles = int((sleep_s + 2 * host_s) * _CYCLES_PER_S)
+    cycles = int((sleep_s + 2 * host_s) * _MOST_CYCLES_PER_S)
     spin(cycles)
     asleep.record()
     work()

@@ -1050,13 +1050,6 @@ function sizeText(size) {
   return `${Number(size.toPrecision(3))} TiB`;
 }
 
-function tag(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text nodes, so a name is never read as markup
-  return element;
-}
-
 // Returns the label of a lane, or of a series with its greatest value.
 function nameOf({ name, most }) {
   return most === undefined ? name : `${name} ≤ ${most}`;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpulab.palette import named, style_sheet
 
-_SHARED = Path(__file__).with_name("presentation.js")
+_SHARED = Path(__file__).with_name("shared.js")
 
 
 @cache
@@ -14,9 +14,10 @@ def script(path: Path) -> str:
     """Return the module of a widget as text.
 
     anywidget sends a widget's script to the browser as one module, which cannot import files
-    beside it. So the shared code is put before it: ``themeOf``, ``Presentation``, the style sheet
-    as the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own
-    element, where it applies from the first frame; a style sheet that anywidget adds comes later.
+    beside it. So the shared code is put before it: ``tag``, ``drawn``, ``themeOf``,
+    ``Presentation``, the style sheet as the constant ``LOOK``, and its colours as ``COLOURS``.
+    Put ``LOOK`` into the widget's own element, where it applies from the first frame; a style
+    sheet that anywidget adds comes later.
 
     Parameters
     ----------

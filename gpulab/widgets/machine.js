@@ -107,27 +107,12 @@ const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4, TYPE_PX = 14;
 const ZOOM = 1.6, MOST_LINKS = 24, GAP_US = 2, THIN_PX = 5, SAID_MS = 3000, MOST_STEPS = 4, MOST_HURRIES = 3;
 // The role whose colour a kind of task has, and the colour of the text on it.
 const ROLE = { "copy in": "copy", "copy out": "copy", record: "event" };
-const SVG = "http://www.w3.org/2000/svg";
 
 export default { render };
 
 function render({ model, el }) {
   const machine = new Machine(el, model);
   return () => machine.close();
-}
-
-function tag(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text nodes, so a name is never read as markup
-  return element;
-}
-
-function drawn(name, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
 }
 
 function time(us) {

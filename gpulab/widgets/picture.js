@@ -47,25 +47,12 @@ function render({ model, el }) {
   return () => picture.close();
 }
 
-function tag(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text nodes, so a name is never read as markup
-  return element;
-}
-
 // Returns a vertical line, or a dot if both ends are equal; positions are shares of the picture.
 function mark([x, from, to]) {
   const element = tag("div", { class: from === to ? "dot" : "line" });
   element.style.left = `${100 * x}%`;
   element.style.top = `${100 * from}%`;
   if (from !== to) element.style.height = `${100 * (to - from)}%`;
-  return element;
-}
-
-function drawn(name, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   return element;
 }
 

@@ -30,20 +30,6 @@ function render({ model, el }) {
   return () => sketch.close();
 }
 
-function tag(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text nodes, so a name is never read as markup
-  return element;
-}
-
-function drawn(name, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
 function clip(value, low, high) {
   return Math.min(high, Math.max(low, value));
 }

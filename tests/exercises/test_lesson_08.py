@@ -387,16 +387,6 @@ def test_overlap_is_a_share_of_what_is_possible() -> None:
     assert half.overlap == 0.5
 
 
-@pytest.mark.usefixtures("_gpu")
-def test_a_pipeline_has_a_timeline() -> None:
-    """It contains only the pipeline's work: a copy and a sleep for each step, on two streams."""
-    shown = pipelines.timeline_of(buffered(), n_steps=3)
-    works = [span.name for span in shown.spans if span.is_work]
-    assert sum("sleep" in name for name in works) == 3
-    assert sum(span.kind == "copy" for span in shown.spans) == 3
-    assert len(shown.summary().devices[0].streams) == 2
-
-
 # What the notebook calls
 
 

@@ -44,7 +44,7 @@ def test_readings_of_one_short_kernel() -> None:
         "synchronized": (13.05, "launch, wake-up included"),
         "events": (8.35, "GPU waits for launches"),
         "batch / n": (5.805, "launches set pace"),
-        "behind a sleep": (4.6, "events cost time"),
+        "after a sleep": (4.6, "events cost time"),
         "graph": (2.0, ""),
         "calibrated": (2.0, ""),
     }
@@ -117,5 +117,5 @@ def test_no_run_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     program = replace(start("stopwatch"), launch_us=3.25)  # a program that is not in the cache
     found = (*own_readings(play(program)), *readings(program))
     # Runs: the truth, naive (also the host's time for the launches), synchronized (also batch of
-    # one), events, behind a sleep (also calibrated), and graph.
+    # one), events, after a sleep (also calibrated), and graph.
     assert (len(found), len(runs)) == (8, 6)

@@ -16,7 +16,6 @@ from gpulab.happens_before import Hazard
 from gpulab.provenance import device_label
 from gpulab.sanitizer import hazards
 from gpulab.torch_private import spin
-from gpulab.tracing import Timeline, timeline
 from gpulab.units import counted, format_time
 
 N_STEPS = 40
@@ -181,30 +180,6 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
             waits["queue"],
             device_label(in_use.name, in_use.source),
         )
-
-
-def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
-    """Return the timeline of a pipeline, taken in the second of two runs.
-
-    Raises
-    ------
-    Exception
-        Any error that the pipeline raises.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> def pipeline(slots, copying, fill, compute, n_steps):
-    ...     for step in range(n_steps):
-    ...         slots[0].on_device.copy_(slots[0].pinned)
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     shown = timeline_of(pipeline, n_steps=3)
-    >>> sum(span.kind == "copy" for span in shown.spans)
-    3
-    """
-    with device.active():
-        bench = _Bench(n_steps)
-        return timeline(lambda: bench.run(pipeline))
 
 
 # Eight steps are enough for races: each of the two slots is used again three times.

@@ -1,4 +1,20 @@
-// Code that all widgets share: the colours of the current theme, and the presentation mode.
+// Code that all widgets share: new elements, the colours of the theme, and the presentation mode.
+
+// Returns a new HTML element with attributes and children.
+function tag(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+// Returns a new SVG element with attributes and children.
+function drawn(name, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children); // strings become text nodes, so a name is never read as markup
+  return element;
+}
 
 // Returns whether the theme is dark, and a function for its colours by their names in
 // gpulab/palette.py, for a canvas. An element that is not on the page yet has no style, so the theme
