@@ -2,6 +2,11 @@
 
 A new version of torch may rename any of them. Then this module fails at its import, with the name
 in the message, and it is the only one to change.
+
+Two kinds of private names are elsewhere. Three names that gpulab can do without are used where
+their absence is caught: the index of a GPU in NVML, the end of a failed capture, and the function
+that loads a kernel. ``TorchDispatchMode`` and the functions for nested arguments are in modules
+with an underscore, but PyTorch documents them for packages such as this one.
 """
 
 import inspect
@@ -296,6 +301,32 @@ def spin(n_cycles: int) -> None:
     ...     spin(1_000_000)
     """
     _cuda._sleep(n_cycles)
+
+
+def is_profiler_open() -> bool:
+    """Return whether a session of a profiler of PyTorch is open.
+
+    Examples
+    --------
+    >>> is_profiler_open()
+    False
+    """
+    autograd: Any = torch.autograd
+    return bool(autograd.profiler._is_profiler_enabled or autograd._profiler_enabled())
+
+
+def has_profiler_schedule() -> bool:
+    """Return whether a ``torch.profiler.profile`` exists whose ``with`` block was not left yet.
+
+    torch 2.13 shows nowhere else that a profiler is in the warm-up of its schedule.
+
+    Examples
+    --------
+    >>> has_profiler_schedule()
+    False
+    """
+    autograd: Any = torch.autograd
+    return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict
 
 
 def record_memory_history(enabled: str | None, **options: object) -> None:

@@ -11,7 +11,7 @@ from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
-from gpulab.torch_private import spin
+from gpulab.torch_private import has_profiler_schedule, is_profiler_open, spin
 
 # The first launches of a session take longer, and some versions of CUPTI lose their records, so
 # each session starts with launches whose records nobody uses.
@@ -147,9 +147,7 @@ def is_prepared() -> bool:
     >>> is_prepared()  # no profiler of this program is open
     False
     """
-    # torch 2.13 shows a warm-up nowhere else: during it, _is_profiler_enabled is still False.
-    autograd: Any = torch.autograd  # the table of counts is private
-    return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict  # noqa: SLF001  # PyTorch has no public name for it
+    return has_profiler_schedule()  # during a warm-up no session is open
 
 
 def obstacle() -> str | None:
@@ -175,8 +173,7 @@ _complaints: list[str] = []
 def _require_idle() -> None:
     # PyTorch does not refuse a second session: it silently ends the first one, which may then
     # crash when it is left.
-    autograd: Any = torch.autograd  # both names below are private
-    if autograd.profiler._is_profiler_enabled or autograd._profiler_enabled():  # noqa: SLF001  # PyTorch has no public name for it
+    if is_profiler_open():
         raise ProfilerBusyError(
             "a session of torch.profiler is open, and there can be only one; "
             f"leave its `with` block, or call its stop(), {_INSTEAD}"
