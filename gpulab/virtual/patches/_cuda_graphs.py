@@ -10,8 +10,8 @@ import torch
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import C
+from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual._generators import Philox, begin_capture, end_capture
-from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
 # As in PyTorch, the pool of one graph has the id (n, 0), and a pool to be shared the id (0, n).

@@ -15,8 +15,8 @@ import torch
 from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
-from gpulab.virtual.tensors._computed_results import ComputedResults
-from gpulab.virtual.tensors._contents import ContentNames, new_name
+from gpulab.virtual.tensors._content_names import ContentNames, new_name
+from gpulab.virtual.tensors._results_in_memory import ComputedResults
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
