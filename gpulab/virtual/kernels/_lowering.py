@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import flash_attention_for_cpu, flop_formulas, has_kernel
-from gpulab.virtual.kernels._coordinates import surface_point_of
 from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, elementwise
 from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
 from gpulab.virtual.kernels._lower_matmul import MATMUL_LOWERINGS
 from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.kernels._out_dtype import place_of_out_dtype
+from gpulab.virtual.kernels._surface_points import surface_point_of
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
