@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
 from gpulab.exercises._claims import DATA, SCHEMA, Claim
-from gpulab.exercises._rooms import room_of, unit_of
+from gpulab.exercises._lesson_index import package_of, unit_of
 from gpulab.lessons._build import solved
 
 SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
 def stated() -> dict[str, Claim]:
     """Return the claims that the notebooks declare, by their ids."""
-    rooms = {f"{room_of(unit_of(source))}._claims" for source in SOURCES}
+    rooms = {f"{package_of(unit_of(source))}._claims" for source in SOURCES}
     return {
         each.claim_id: each
         for room in rooms

@@ -119,7 +119,7 @@ class Sandbox:
         }
         self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P keeps the working folder, to which every user may write, off the import path.
-            [sys.executable, "-P", "-m", f"{__package__}._inside"],
+            [sys.executable, "-P", "-m", f"{__package__}._answer_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

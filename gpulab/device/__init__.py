@@ -1,4 +1,4 @@
-"""Which GPU is in use, a real one or a virtual one, and what this machine can time."""
+"""Choose or find the GPU in use, real or virtual, and report what this machine can time."""
 
 from gpulab.device._device import STAND_IN, Device, find, outside
 from gpulab.device._in_use import NotEnteredWarning, active, conditions, current, doctor, use

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
-from gpulab.exercises._places import MET, check_lesson, lessons, lessons_with
+from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
-from gpulab.exercises._rooms import room_of
 from gpulab.exercises.journal import (
     Answer,
     HintRead,
@@ -357,7 +356,7 @@ def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
     own lesson, and all lessons are imported only for a list of all exercises. The cases share one
     package.
     """
-    module = import_module(f"{room_of(lesson)}._exercises")
+    module = import_module(f"{package_of(lesson)}._exercises")
     exercises: tuple[Exercise, ...] = module.EXERCISES
     return MappingProxyType(
         {each.exercise_id: each for each in exercises if lesson_of(each.exercise_id) == lesson}

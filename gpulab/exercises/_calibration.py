@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpulab.exercises._places import Place, ideas, lessons, place_of
+from gpulab.exercises._lesson_index import LessonCell, cell_of, ideas, lessons
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
 from gpulab.foreign_text import one_line
 from gpulab.markup import clean
@@ -44,7 +44,7 @@ class Revisit(NamedTuple):
     name: str
     idea: str
     message: str
-    place: Place | None
+    place: LessonCell | None
 
     def __str__(self) -> str:
         return f"{self.place or self.name}: {self.idea} {self.message}"
@@ -220,7 +220,7 @@ def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
     wrong = [one for one in scored if not _is_right(one)]
     wrong.sort(key=lambda one: (-CONFIDENCE.get(_confidence(one), _UNSAID), -_weight(one)))
     return [
-        Revisit(one.name, ideas().get(one.name, ""), one.reveal.message, place_of(one.name))
+        Revisit(one.name, ideas().get(one.name, ""), one.reveal.message, cell_of(one.name))
         for one in wrong[:_N_REVISIT]
         if one.reveal is not None
     ]
@@ -233,11 +233,11 @@ def _link(one: Revisit) -> str:
 
 
 def _topic(kept: KeptPrediction, *, is_course: bool) -> str:
-    place = place_of(kept.name)
-    if is_course or place is None:
+    cell = cell_of(kept.name)
+    if is_course or cell is None:
         lesson = lesson_of(kept.name)
         return lessons()[lesson].title if lesson in lessons() else lesson
-    return place.section or place.lesson
+    return cell.section or cell.lesson
 
 
 def _is_right(kept: KeptPrediction) -> bool:

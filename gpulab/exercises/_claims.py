@@ -11,7 +11,7 @@ from gpulab import device
 from gpulab.errors import UnknownNameError
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises._rooms import room_of
+from gpulab.exercises._lesson_index import package_of
 from gpulab.exercises.answers import read_number
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
@@ -216,7 +216,7 @@ def _write(fact: Claim, value: ClaimValue) -> str:
 @cache
 def _claims_of(lesson: str) -> Mapping[str, Claim]:
     """Return the claims of a lesson, by their ids; empty if the lesson has none."""
-    room = room_of(lesson)
+    room = package_of(lesson)
     # The first test comes first: find_spec raises for a module in a package that does not exist.
     if find_spec(room) is None or find_spec(f"{room}._claims") is None:
         return {}

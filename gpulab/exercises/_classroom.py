@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpulab import palette
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises._places import lessons, place_of
+from gpulab.exercises._lesson_index import cell_of, lessons
 from gpulab.exercises.journal import (
     Contents,
     Guess,
@@ -67,8 +67,8 @@ class ClassQuestion:
     @property
     def heading(self) -> str:
         """The lesson and the question, as a heading."""
-        place = place_of(self.name)
-        return f"{place.lesson if place else self.name}: {self.question or self.name}"
+        cell = cell_of(self.name)
+        return f"{cell.lesson if cell else self.name}: {self.question or self.name}"
 
     @property
     def outcome(self) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpulab import device, palette, widgets
 from gpulab.errors import InvalidOptionError, shown
-from gpulab.exercises import _html, _kept
+from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance, write_number
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
@@ -260,7 +260,7 @@ class DrawnPrediction:
             review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
         else:
             # The guess is saved now and not with each stroke: the last drawing counts.
-            self.note = _kept.keep(self._guess())
+            self.note = _saved_guesses.keep(self._guess())
             review = self._review(was, origin)
         self._keep(review)
         return review
@@ -300,7 +300,7 @@ class DrawnPrediction:
 
     def _keep(self, review: DrawingReview) -> None:
         is_told = review.is_right is not None
-        _kept.reveal(
+        _saved_guesses.reveal(
             Reveal(
                 self.name,
                 now(),

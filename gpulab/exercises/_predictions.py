@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from gpulab.exercises import _html, _kept
+from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import RULES, distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
@@ -163,7 +163,7 @@ class Prediction:
             # Without a guess there is no score. The outcome is saved all the same: it was shown,
             # so a guess after it is late.
             is_told = review.is_right is not None
-            _kept.reveal(
+            _saved_guesses.reveal(
                 Reveal(
                     self.name,
                     now(),
@@ -278,7 +278,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     if read[0] is not None and name:
         number, choice = (None, read[0]) if isinstance(read[0], str) else (read[0], "")
         said = Guess(name, now(), number, choice, unit, step, question=question)
-        note = " ".join(filter(None, (note, _kept.keep(said))))
+        note = " ".join(filter(None, (note, _saved_guesses.keep(said))))
     # The base is given in `unit`, and compared with guesses in seconds.
     return Prediction(
         question, read[0], unit, options, read[1], rule, base * scale, name, step, note

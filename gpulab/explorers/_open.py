@@ -1,4 +1,4 @@
-"""The functions that open two explorers: the crossover of CPU and GPU, and a GPU's roofline."""
+"""Open the crossover explorer or the roofline explorer; ``_machine`` opens the third one."""
 
 from collections.abc import Iterable
 from pathlib import Path

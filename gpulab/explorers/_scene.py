@@ -103,7 +103,7 @@ class Marker:
             ax.plot(self.x, self.y, "o", ms=9, mec=INK, mfc="none", mew=1.8)
 
 
-def _nothing() -> "pd.DataFrame":
+def _empty_frame() -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame()
@@ -145,7 +145,7 @@ class Scene:
     words: tuple[str, ...] = ()
     spots: tuple[Spot, ...] = ()
     markers: tuple[Marker, ...] = ()
-    frame: "Callable[[], pd.DataFrame]" = field(default=_nothing)
+    frame: "Callable[[], pd.DataFrame]" = field(default=_empty_frame)
     empty: str = ""
     right: float = 0.97
 

@@ -1,4 +1,4 @@
-"""What every figure shares: a look that reads without colour, a text alternative, and a source."""
+"""Give every figure a look that reads without colour, a text alternative, and its source."""
 
 from gpulab.figures._figure import WIDTH_IN, Figure, PackedCanvas, describe, render
 from gpulab.figures._inputs import (

@@ -1,4 +1,4 @@
-"""Two parts of a measurement: where and when it was taken, and findings about it."""
+"""Record where and when a measurement was taken, and findings about it."""
 
 from dataclasses import KW_ONLY, dataclass
 

@@ -81,7 +81,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
             _rate(timed, n_copied, "cold"),
             _l2_rate(timed),
             timed(workload("add").make(1, "float32"), "hot"),
-            detail=f"products of {sides}, copy of {n_copied * _ITEM_BYTES >> 20} MiB",
+            detail=f"matmuls of {sides}, copy of {n_copied * _ITEM_BYTES >> 20} MiB",
         )
     return Ceilings(known.device_name, known.source, (*known.roofs, roof))
 
@@ -97,8 +97,8 @@ def _peaks(timed: MedianTimer) -> tuple[str, dict[str, float]]:
         with _tf32(allowed=arithmetic == "tf32"):
             try:
                 side = _side(timed, dtype)
-                product = workload("matmul").make(side, dtype)
-                peaks[arithmetic] = workload("matmul").flops(side) / timed(product, "cold")
+                matmul = workload("matmul").make(side, dtype)
+                peaks[arithmetic] = workload("matmul").flops(side) / timed(matmul, "cold")
             # This is a RuntimeError too, but it does not mean that the type is missing.
             except torch.OutOfMemoryError:
                 raise

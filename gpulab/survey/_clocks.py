@@ -48,7 +48,7 @@ def _plain(row: Mapping[Hashable, object]) -> Row:
     return {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 # only nan differs from itself
 
 
-def _product(make: Callable[..., torch.Tensor] = torch.randn) -> Work:
+def _matmul(make: Callable[..., torch.Tensor] = torch.randn) -> Work:
     matrix = make(_SIDE, _SIDE, dtype=torch.float16, device="cuda")
     return partial(torch.mm, matrix, matrix, out=torch.empty_like(matrix))
 
@@ -59,8 +59,9 @@ def _copy() -> Work:
     return partial(torch.empty_like(source).copy_, source)
 
 
+# Saved recordings contain these names, so a matmul is "product" here.
 _LOADS: dict[str, tuple[Callable[[], Work], float]] = {
-    "product": (_product, 3.0),
-    "product of zeros": (partial(_product, torch.zeros), 1.5),
+    "product": (_matmul, 3.0),
+    "product of zeros": (partial(_matmul, torch.zeros), 1.5),
     "copy": (_copy, 1.5),
 }

@@ -14,7 +14,8 @@ from gpulab.recordings import Row
 from gpulab.serialization import parse_json
 
 # Each sequence runs in a fresh process. A first step pays for what later steps share, so the
-# same step is also measured first in another sequence.
+# same step is also measured first in another sequence. Saved recordings contain the names of the
+# steps, so a matmul is "product" here.
 SEQUENCES = (
     ("context", "allocation", "kernel", "product", "half product"),
     ("context", "half product"),
@@ -107,7 +108,7 @@ def _kernel() -> Row:
     return _twice(lambda: ones.mul_(2))
 
 
-def _product(dtype: str = "float32") -> Row:
+def _matmul(dtype: str = "float32") -> Row:
     import torch
 
     # Allocated before the timing starts, because the cost of memory is another step.
@@ -140,8 +141,8 @@ _STEPS: dict[str, Callable[[], Row]] = {
     "context": _context,
     "allocation": _allocation,
     "kernel": _kernel,
-    "product": _product,
-    "half product": lambda: _product("float16"),
+    "product": _matmul,
+    "half product": lambda: _matmul("float16"),
     "convolution": _convolution,
 }
 

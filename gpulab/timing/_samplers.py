@@ -1,4 +1,4 @@
-"""Samplers take samples of one piece of work; here are the three simplest.
+"""Take samples of one piece of work: the base class of all methods, and the three simplest.
 
 Each timing method is one class. It takes samples and does nothing else: warm-up, stopping and
 findings belong to :func:`gpulab.measure`. The methods that adapt while they sample, or prepare

@@ -1,4 +1,4 @@
-"""Know which virtual GPU is entered, without importing torch or the simulator."""
+"""Return the virtual GPU that is entered, without importing torch or the simulator."""
 
 from typing import TYPE_CHECKING
 

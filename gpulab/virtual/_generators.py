@@ -28,7 +28,7 @@ _UINT64 = 0xFFFF_FFFF_FFFF_FFFF
 _FIRST_SEED = 67_280_421_310_721
 
 # The class that C++ checks; a patch replaces ``torch.Generator`` while a virtual GPU is entered.
-_Generator = torch.Generator
+TorchGenerator = torch.Generator
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class VirtualGenerator(torch.Generator):
 
     def graphsafe_set_state(self, state: torch.Generator) -> "VirtualGenerator":
         """Share the state of another generator from now on."""
-        if not isinstance(state, _Generator):
+        if not isinstance(state, TorchGenerator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")
         if not isinstance(state, VirtualGenerator):
             raise RuntimeError("Expected a CUDA Generator")  # noqa: TRY004 # as PyTorch

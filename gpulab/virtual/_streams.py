@@ -16,7 +16,7 @@ import torch
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.happens_before import Snapshot
 from gpulab.torch_private import next_sequence_number
-from gpulab.virtual._lasting import lasting_class
+from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
 from gpulab.virtual.tensors import cuda_device
 

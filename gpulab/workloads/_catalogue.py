@@ -146,9 +146,11 @@ class Workload:
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, ...]:
         """Return random inputs on a device; without ``generator``, from PyTorch's default one."""
-        kind, place = self._dtype(dtype), _place(device)
+        kind, torch_device = self._dtype(dtype), _torch_device(device)
         _GENERATOR.check(generator=generator)
-        return tuple(given.draw(kind, place, generator) for given in self._problem(size).inputs)
+        return tuple(
+            given.draw(kind, torch_device, generator) for given in self._problem(size).inputs
+        )
 
     def make(
         self, size: int, dtype: str, device: str | torch.device = "cuda"
@@ -202,19 +204,19 @@ class Workload:
             Seed of the inputs.
         """
         problem = self._problem(self.sizes[0] if size is None else size)
-        kind, place = self._dtype(dtype), _place(device)
+        kind, torch_device = self._dtype(dtype), _torch_device(device)
         WHOLE.check(seed=seed)
         drawn = _drawn(problem, kind, seed)
         # Copies first, because some operations write into their inputs.
         wide = tuple(_widened(tensor) for tensor in drawn)
-        here = tuple(tensor.to(place) for tensor in drawn)
+        here = tuple(tensor.to(torch_device) for tensor in drawn)
         result = problem.work(here)()
         seen = _widened(problem.compared(result, *here).cpu())
         if problem.reference is None:
             expected = problem.compared(problem.work(wide)(), *wide)
         else:
             expected = problem.reference(seen, *wide)
-        return Agreement(_distance(seen, expected), _allowed(problem, kind, place))
+        return Agreement(_distance(seen, expected), _allowed(problem, kind, torch_device))
 
     def _problem(self, size: int) -> Problem:
         COUNT.check(size=size)
@@ -226,7 +228,7 @@ class Workload:
         return kind
 
 
-def _place(device: str | torch.device) -> torch.device:
+def _torch_device(device: str | torch.device) -> torch.device:
     try:
         return torch.device(device)
     except (RuntimeError, TypeError, ValueError) as error:

@@ -14,16 +14,16 @@ _IMAGE = 56  # pixels a side, as in the first stages of a ResNet
 
 
 def matmul(n: int) -> Problem:
-    """Product of two square matrices of side n.
+    """Matmul of two square matrices of side n.
 
     FLOPs: each of the n**2 results is n multiplications and n additions: 2 n**3.
     Bytes: two matrices are read and one is written: 3 n**2 elements.
     """
-    return _product(n, n, n)
+    return _matmul(n, n, n)
 
 
 def matmul_odd(n: int) -> Problem:
-    """Product of an (n + 1) x (n + 3) matrix and an (n + 3) x (n - 1) one.
+    """Matmul of an (n + 1) x (n + 3) matrix and an (n + 3) x (n - 1) one.
 
     For an even n all sides are odd. So rows start at unaligned addresses and tiles do not fit,
     which costs more time than the few extra elements.
@@ -31,10 +31,10 @@ def matmul_odd(n: int) -> Problem:
     FLOPs: 2 (n + 1) (n + 3) (n - 1), as for any matmul.
     Bytes: each of the three matrices once.
     """
-    return _product(n + 1, n + 3, n - 1)
+    return _matmul(n + 1, n + 3, n - 1)
 
 
-def _product(m: int, k: int, n: int) -> Problem:
+def _matmul(m: int, k: int, n: int) -> Problem:
     return Problem(
         inputs=(normal(m, k), normal(k, n)),
         call=torch.matmul,
@@ -46,7 +46,7 @@ def _product(m: int, k: int, n: int) -> Problem:
 
 
 def bmm(n: int) -> Problem:
-    """64 products of square matrices of side n, in one call.
+    """64 matmuls of square matrices of side n, in one call.
 
     FLOPs: 64 times 2 n**3.
     Bytes: 64 times 3 n**2 elements.
@@ -64,7 +64,7 @@ def bmm(n: int) -> Problem:
 def linear(n: int) -> Problem:
     """Linear layer from 4,096 to 4,096 features, with bias, on n rows.
 
-    FLOPs: 2 n 4096**2 for the product and n 4096 for the bias.
+    FLOPs: 2 n 4096**2 for the matmul and n 4096 for the bias.
     Bytes: rows in, weights, bias and rows out: 2 n 4096 + 4096**2 + 4096 elements. With few rows,
     reading the weights takes most of the time.
     """
@@ -120,7 +120,7 @@ def _convolution(n: int, *, n_in: int, n_out: int, side: int, groups: int = 1) -
 def attention(n: int) -> Problem:
     """Attention over 4 sequences of n tokens with 16 heads of 64 dimensions.
 
-    FLOPs: two products of 2 n**2 64 for each of the 64 heads, and 4 for each of the n**2 scores
+    FLOPs: two matmuls of 2 n**2 64 for each of the 64 heads, and 4 for each of the n**2 scores
     (subtract the largest, exponential, add, divide).
     Bytes: queries, keys and values are read and the result is written: 4 x 4 x 16 n 64 elements;
     the scores need never leave the chip.

@@ -11,7 +11,7 @@ import pytest
 
 from gpulab import exercises, palette, scaling, virtual_gpu, widgets
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import _drawings, _kept, lesson_04, lesson_09, lesson_10
+from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
 from gpulab.exercises.journal import LearnerJournal, predictions_of
 from tests.support.journals import forget_all
 from tests.support.notebook_display import shown_in
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
-    for room in (_kept, _drawings):
+    for room in (_saved_guesses, _drawings):
         monkeypatch.setattr(room, "journal", lambda: own)
     yield tmp_path
     forget_all()

@@ -11,7 +11,7 @@ import pytest
 
 from gpulab import disk, exercises
 from gpulab.errors import GpulabError, InvalidOptionError, NotSavedError
-from gpulab.exercises import _api, _kept
+from gpulab.exercises import _api, _saved_guesses
 from gpulab.exercises._predictions import predict
 from gpulab.exercises.journal import (
     FILE_NAME,
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
-    for room in (_kept, _api, exercises._progress):  # type: ignore[attr-defined]  # private
+    for room in (_saved_guesses, _api, exercises._progress):  # type: ignore[attr-defined]  # private
         monkeypatch.setattr(room, "journal", lambda: own)
     yield tmp_path
     forget_all()

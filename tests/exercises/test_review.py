@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from gpulab import exercises
 from gpulab.cli import main
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises import _calibration, _places
+from gpulab.exercises import _calibration, _lesson_index
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (
     FILE_NAME,
@@ -67,22 +67,22 @@ def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
         assert {name.partition(".")[0] for name in found} <= {unit}
         names += found
     assert len(names) == len(set(names)) > 100
-    assert set(_places.ideas()) == set(names)  # each has a sentence about what to review
-    for idea in _places.ideas().values():
+    assert set(_lesson_index.ideas()) == set(names)  # each has a sentence about what to review
+    for idea in _lesson_index.ideas().values():
         assert re.fullmatch(r".{20,110}\.", idea)
         assert not words_to_mend(idea)
 
 
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
     """The link leads to the cell that asks; an unknown prediction has no link."""
-    place = _places.place_of("01.naive")
-    assert place is not None
-    file, _, cell = place.link.partition("#cell-id=")
+    cell = _lesson_index.cell_of("01.naive")
+    assert cell is not None
+    file, _, cell_id = cell.link.partition("#cell-id=")
     notebook = json.loads((ROOT / "notebooks" / file).read_text())
-    (asks,) = (each for each in notebook["cells"] if each["id"] == cell)
+    (asks,) = (each for each in notebook["cells"] if each["id"] == cell_id)
     assert 'name="01.naive"' in "".join(asks["source"])
-    assert str(place).startswith("01 Naive timing, 1 ")
-    assert _places.place_of("01.nothing") is None
+    assert str(cell).startswith("01 Naive timing, 1 ")
+    assert _lesson_index.cell_of("01.nothing") is None
 
 
 def test_the_most_certain_mistakes_come_first() -> None:

@@ -122,9 +122,9 @@ def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, boun
 
 def test_the_shorter_part_is_given_too() -> None:
     """The part hidden by the bound is given too."""
-    product = roofline.predict("matmul", 4096, "float32", "H200")
+    matmul = roofline.predict("matmul", 4096, "float32", "H200")
     addition = roofline.predict("add", 1 << 26, "float32", "H200")
-    assert 0 < product.memory_s < product.compute_s / 10
+    assert 0 < matmul.memory_s < matmul.compute_s / 10
     assert 0 <= addition.compute_s < addition.memory_s / 10
 
 
@@ -245,7 +245,7 @@ def test_the_three_roofs_are_kept_apart() -> None:
     assert measured.l2_bytes_per_s > measured.bandwidth_bytes_per_s
     assert measured.floor_s is not None
     assert 0.5e-6 < measured.floor_s < 3e-6
-    assert measured.detail == "products of 4096 and 8192, copy of 1024 MiB"
+    assert measured.detail == "matmuls of 4096 and 8192, copy of 1024 MiB"
 
 
 @pytest.mark.slow

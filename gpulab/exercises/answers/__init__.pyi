@@ -12,12 +12,12 @@ from ._forms import read_number as read_number
 from ._forms import unanswered as unanswered
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
-from ._mended import HiddenWork as HiddenWork
-from ._mended import Mended as Mended
-from ._mended import MendedTrial as MendedTrial
-from ._mended import Recognise as Recognise
-from ._mended import like as like
 from ._quantities import Quantities as Quantities
+from ._repaired_programs import HiddenWork as HiddenWork
+from ._repaired_programs import Mended as Mended
+from ._repaired_programs import MendedTrial as MendedTrial
+from ._repaired_programs import Recognise as Recognise
+from ._repaired_programs import like as like
 from ._timer_functions import FunctionTrial as FunctionTrial
 from ._timer_functions import TimerFunction as TimerFunction
 from ._timer_functions import near as near

@@ -1,4 +1,4 @@
-"""What limits a kernel (compute, memory or launch), and the judge for a function that says it."""
+"""Find what limits a kernel (compute, memory, launch), and judge a function that names it."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a profile says: columns, four programs to diagnose, an overlap, and a schedule."""
+"""Read a profile: exercises on columns, four programs, an overlap, and a schedule."""
 
 import pandas as pd
 

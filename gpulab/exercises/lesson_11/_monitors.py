@@ -1,4 +1,4 @@
-"""What a monitor of GPUs shows: its columns, readings of six programs, and two exercises."""
+"""Read a GPU monitor: its columns, readings of six programs, and two exercises."""
 
 from functools import cache
 from importlib import resources

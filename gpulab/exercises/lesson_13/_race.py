@@ -1,4 +1,4 @@
-"""Which kind of race a program of the clinic contains, in the words of the race detector."""
+"""Name the kind of race in a program of the clinic, in the words of the race detector."""
 
 from collections.abc import Callable
 

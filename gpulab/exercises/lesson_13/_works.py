@@ -1,4 +1,4 @@
-"""What the programs of the clinic are given: kernels, layers, numbers and batches."""
+"""Make the inputs of the clinic's programs: kernels, layers, numbers and batches."""
 
 import time
 from functools import partial

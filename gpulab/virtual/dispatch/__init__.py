@@ -2,8 +2,8 @@
 
 from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
-from gpulab.virtual.dispatch._known_results import known_results
 from gpulab.virtual.dispatch._meta_execution import META
+from gpulab.virtual.dispatch._result_cache import known_results
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 

@@ -80,9 +80,9 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
         raise RuntimeError(
             "expected mat1 and mat2 to have the same dtype, but got: {} != {}".format(*names)
         )
-    place = place_of_out_dtype(func)
-    if place is not None:
-        check_out_dtype(args[place], second.dtype)
+    position = place_of_out_dtype(func)
+    if position is not None:
+        check_out_dtype(args[position], second.dtype)
     fits = first.dim() != second.dim() or first.shape[-1] == second.shape[-2]
     if name in _OF_MATRICES and not fits:
         shapes = ("x".join(map(str, item.shape)) for item in (first, second))

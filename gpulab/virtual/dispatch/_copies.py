@@ -13,10 +13,10 @@ from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
 from gpulab.torch_private import next_sequence_number
 from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
-from gpulab.virtual.dispatch._known_results import copy_in as known_copy_in
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._references import reference
+from gpulab.virtual.dispatch._result_cache import copy_in as known_copy_in
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import (
     FixedDuration,
     Kind,

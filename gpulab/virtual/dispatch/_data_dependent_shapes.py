@@ -12,7 +12,7 @@ import torch
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._plans import has_complex
-from gpulab.virtual.dispatch._references import reference
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.kernels import lower
 from gpulab.virtual.simulator import (
     CacheAccess,

@@ -13,11 +13,11 @@ import torch
 from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._known_results import KnownCall, known_call
+from gpulab.virtual.dispatch._lazy_random import Repetition, repetition_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
-from gpulab.virtual.dispatch._references import Reference, reference
-from gpulab.virtual.dispatch._repetitions import Repetition, repetition_of
+from gpulab.virtual.dispatch._result_cache import KnownCall, known_call
+from gpulab.virtual.dispatch._value_references import Reference, reference
 from gpulab.virtual.tensors import ComputedResult, VirtualTensor
 
 _CPU = torch.device("cpu")

@@ -22,8 +22,8 @@ from gpulab.virtual.dispatch._plans import (
     PlainResult,
     ViewResult,
 )
-from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.dispatch._value_limits import missing_by_size
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.kernels import libraries_used
 from gpulab.virtual.simulator import (
     CacheAccess,

@@ -4,8 +4,8 @@ from typing import Any
 
 from gpulab.virtual.dispatch._deferred_values import without_dispatch
 from gpulab.virtual.dispatch._plans import Reshaped
-from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.dispatch._value_limits import missing_by_size
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import FixedDuration, Kind, StreamTask, active
 from gpulab.virtual.tensors import (
     MissingValues,

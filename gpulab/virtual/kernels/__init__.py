@@ -1,6 +1,6 @@
 """Lower an operator of PyTorch to the CUDA kernels that it would launch, and to their work.
 
-:func:`lower` returns the work of an operator's kernels: FLOPs, bytes, rows, tiles, and the place
+:func:`lower` returns the work of an operator's kernels: FLOPs, bytes, rows, tiles, and the point
 on the surfaces of measured efficiencies. ``gpulab.virtual.simulator.costs`` makes times of it.
 """
 

@@ -196,7 +196,7 @@ def _indexed_rows(family: str) -> Lowering:
 
 
 def _index_write(call: OperatorCall) -> KernelWork:
-    """Return the work of writes to a table: it touches only the places of the index."""
+    """Return the work of writes to a table: it touches only the elements at the index."""
     n = n_indexed(call)
     width = max(item.dtype.itemsize for item in call.reads)
     return call.work("atomic add", n_elements=n, most_bytes=max(1, n * width))

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import flash_attention_for_cpu, flop_formulas, has_kernel
-from gpulab.virtual.kernels._coordinates import surface_point_of
 from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, elementwise
 from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
 from gpulab.virtual.kernels._lower_matmul import MATMUL_LOWERINGS
 from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.kernels._out_dtype import place_of_out_dtype
+from gpulab.virtual.kernels._surface_points import surface_point_of
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -71,10 +71,10 @@ def lower(
     # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
     # are indices or masks.
     found = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
-    place = place_of_out_dtype(func)
-    if place is not None:
+    position = place_of_out_dtype(func)
+    if position is not None:
         # What is added to the product may be float32; the factors come last.
-        args, found = args[:place] + args[place + 1 :], reads[-1:]
+        args, found = args[:position] + args[position + 1 :], reads[-1:]
     dtype = found[0].dtype if found else torch.float32
     arithmetic = _arithmetic(name, dtype)
     flops = _flops(func, args, kwargs, out)
@@ -85,7 +85,7 @@ def lower(
 
 
 def lower_call(call: OperatorCall) -> KernelWork:
-    """Return the work of a call's kernels, with the call's place on the efficiency surface."""
+    """Return the work of a call's kernels, with the call's point on the efficiency surface."""
     lowering = _LOWERINGS.get(call.name)
     if lowering is None:
         lowering = foreach if call.name.startswith("_foreach") else elementwise

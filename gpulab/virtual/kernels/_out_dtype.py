@@ -37,15 +37,15 @@ def computable(func: Any) -> Callable[..., Any]:
     >>> computable(torch.ops.aten.mm.default) is torch.ops.aten.mm.default
     True
     """
-    place = place_of_out_dtype(func)
-    if place is None:
+    position = place_of_out_dtype(func)
+    if position is None:
         return func  # type: ignore[no-any-return] # an operator is callable
     plain = func.overloadpacket.default
 
     def compute(*args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor:
         # As the hardware does, the products of two halves are added up in float32.
-        wide = [arg.float() if arg.dtype in _HALVES else arg for arg in args[:place]]
-        result: torch.Tensor = plain(*wide, *args[place + 1 :], **kwargs).to(args[place])
+        wide = [arg.float() if arg.dtype in _HALVES else arg for arg in args[:position]]
+        result: torch.Tensor = plain(*wide, *args[position + 1 :], **kwargs).to(args[position])
         return result if out is None else out.copy_(result)
 
     return compute

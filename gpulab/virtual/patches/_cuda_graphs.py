@@ -10,8 +10,8 @@ import torch
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import C
+from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual._generators import Philox, begin_capture, end_capture
-from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
 # As in PyTorch, the pool of one graph has the id (n, 0), and a pool to be shared the id (0, n).
@@ -27,7 +27,7 @@ class GraphBase:
         instance.graph = None
         instance.pool_id = None
         instance.draws = []
-        instance.let_go = _nothing
+        instance.release_pool = None
         instance.machine = active()
         return instance
 
@@ -37,7 +37,7 @@ class GraphBase:
     graph: Graph | None
     pool_id: tuple[int, int] | None
     draws: list[tuple[Philox, int]]
-    let_go: Callable[[], object]
+    release_pool: Callable[[], object] | None
     machine: Machine
 
     def capture_begin(
@@ -72,7 +72,7 @@ class GraphBase:
         finalizer = weakref.finalize(self, machine.gpu.memory.pools.release, self.pool_id)
         # At exit the modules that it needs may be gone already.
         finalizer.atexit = False
-        self.let_go = finalizer
+        self.release_pool = finalizer
 
     def capture_end(self) -> None:
         """End the capture and make the graph; if the capture failed, raise PyTorch's error."""
@@ -128,7 +128,8 @@ class GraphBase:
         """Drop the graph and release its memory pool."""
         self.graph = None
         self.pool_id = None
-        self.let_go()
+        if self.release_pool is not None:
+            self.release_pool()
 
     def pool(self) -> tuple[int, int]:
         """Return the id of the memory pool that the graph uses."""
@@ -155,10 +156,6 @@ class GraphBase:
         )
 
     raw_cuda_graph_exec = raw_cuda_graph
-
-
-def _nothing() -> None:
-    """Release the memory of a graph that has captured nothing: there is none."""
 
 
 def new_pool() -> tuple[int, int]:

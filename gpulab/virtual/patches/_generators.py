@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual._generators import VirtualGenerator, _Generator, default_generators
+from gpulab.virtual._generators import TorchGenerator, VirtualGenerator, default_generators
 from gpulab.virtual.simulator import Machine
 
 
@@ -19,18 +19,18 @@ class _FrontType(type(torch.Generator)):  # type: ignore[misc] # torch's metacla
             return super().__call__(*args, **kwargs)
         device = _device_asked_for(*args, **kwargs)
         if device is None or device.type != "cuda":
-            return _Generator(*args, **kwargs)
+            return TorchGenerator(*args, **kwargs)
         return VirtualGenerator(device)
 
     def __instancecheck__(cls, instance: object) -> bool:
         if cls is Generator:
-            return isinstance(instance, _Generator)
+            return isinstance(instance, TorchGenerator)
         return bool(super().__instancecheck__(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         if cls is Generator:
             # Both kinds of generators derive from PyTorch's own class, and not from this one.
-            return issubclass(subclass, _Generator)
+            return issubclass(subclass, TorchGenerator)
         return bool(super().__subclasscheck__(subclass))
 
 

@@ -188,8 +188,8 @@ def _forward(sizes: _Sizes) -> list[KernelWork]:
     if sizes.n_hidden <= _MOST_PERSISTENT:
         return [inputs, _recurrence(sizes, "recurrence", n_steps=sizes.n_steps)]
     shape = MatmulShape(1, sizes.batch, n_rows, sizes.n_hidden)
-    product = _recurrence(sizes, "recurrent gemm", flops=shape.flops)
-    return [inputs, *[product, _recurrence(sizes, "recurrent cell")] * sizes.n_steps]
+    matmul = _recurrence(sizes, "recurrent gemm", flops=shape.flops)
+    return [inputs, *[matmul, _recurrence(sizes, "recurrent cell")] * sizes.n_steps]
 
 
 def _backward(sizes: _Sizes) -> list[KernelWork]:
@@ -201,8 +201,8 @@ def _backward(sizes: _Sizes) -> list[KernelWork]:
     back = [_recurrence(sizes, "recurrence back", n_steps=sizes.n_steps)]
     if sizes.n_hidden > _MOST_PERSISTENT:
         flops = 2 * sizes.batch * n_rows * sizes.n_hidden
-        product = _recurrence(sizes, "recurrent gemm back", flops=flops)
-        back = [_recurrence(sizes, "recurrent cell"), product] * sizes.n_steps
+        matmul = _recurrence(sizes, "recurrent gemm back", flops=flops)
+        back = [_recurrence(sizes, "recurrent cell"), matmul] * sizes.n_steps
     return [
         *back,
         replace(_matmul(sizes, n_all, sizes.n_in, n_rows), host_ns=_LAYER_NS),

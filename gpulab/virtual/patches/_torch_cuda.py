@@ -8,7 +8,7 @@ import torch
 
 from gpulab.interrupts import Undo
 from gpulab.torch_private import C
-from gpulab.virtual._lasting import borrow
+from gpulab.virtual._after_exit import borrow
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,

@@ -9,6 +9,7 @@ from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
+from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import (
     Machine,
     SimulatedGpu,
@@ -31,7 +32,6 @@ from gpulab.virtual.simulator._task import (
     StreamTask,
 )
 from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, power_draw
-from gpulab.virtual.simulator._unrolled import Unrolled
 
 __all__ = [
     "GRAPH_GAPS",

@@ -13,8 +13,8 @@ from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph, report_launch
 from gpulab.virtual.simulator._host import Host
+from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
-from gpulab.virtual.simulator._unrolled import Unrolled
 from gpulab.virtual.simulator.memory import (
     Allocator,
     DeviceHooks,

@@ -1,4 +1,4 @@
-"""What ``torch.cuda.get_device_properties`` returns for a virtual GPU."""
+"""Make the result of ``torch.cuda.get_device_properties`` for a virtual GPU."""
 
 from dataclasses import dataclass
 from uuid import UUID

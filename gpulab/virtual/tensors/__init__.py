@@ -4,8 +4,8 @@ from gpulab.virtual.tensors._accesses import (
     device_access,
     device_accesses,
 )
-from gpulab.virtual.tensors._computed_results import ComputedResult
-from gpulab.virtual.tensors._contents import new_name
+from gpulab.virtual.tensors._content_names import new_name
+from gpulab.virtual.tensors._results_in_memory import ComputedResult
 from gpulab.virtual.tensors._storage import (
     ByteRange,
     MissingValues,

@@ -15,8 +15,8 @@ import torch
 from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
-from gpulab.virtual.tensors._computed_results import ComputedResults
-from gpulab.virtual.tensors._contents import ContentNames, new_name
+from gpulab.virtual.tensors._content_names import ContentNames, new_name
+from gpulab.virtual.tensors._results_in_memory import ComputedResults
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
@@ -86,7 +86,7 @@ class TensorLayout:
     span_bytes
         Number of bytes from its first to its last element, gaps included.
     is_dense
-        Whether there are as many elements as places in the span.
+        Whether exactly as many elements as there are fit in the span.
 
     Examples
     --------
@@ -225,10 +225,8 @@ class Values:
         if layout.span_bytes > _WORTH_RETURNING_BYTES:
             return False
         results, contents = self._buffer.results, self._buffer.contents
-        place = self.bytes_of(layout, offset)[1:]
-        return bool(results and results.uses(*place)) or bool(
-            contents and contents.is_named(*place)
-        )
+        span = self.bytes_of(layout, offset)[1:]
+        return bool(results and results.uses(*span)) or bool(contents and contents.is_named(*span))
 
     def content(self, layout: TensorLayout, offset: int, longest_digest_bytes: int) -> Hashable:
         """Return a name for the bytes of a tensor as they are now.
@@ -237,36 +235,36 @@ class Values:
         that no other content has.
         """
         results = self._buffer.results
-        place = self.bytes_of(layout, offset)
+        span = self.bytes_of(layout, offset)
         if results.is_behind:
-            results.settle(place.first, place.end)
-        name = self._buffer.contents.find(place.first, place.end)
+            results.settle(span.first, span.end)
+        name = self._buffer.contents.find(span.first, span.end)
         if name is None:
-            if place.end - place.first <= longest_digest_bytes:
-                inside = self._buffer.as_type(torch.uint8)[place.first : place.end]
+            if span.end - span.first <= longest_digest_bytes:
+                inside = self._buffer.as_type(torch.uint8)[span.first : span.end]
                 name = blake2b(inside.numpy().data, digest_size=16).digest()
             else:
                 name = new_name()
-            self._buffer.contents.name(name, place.first, place.end)
+            self._buffer.contents.name(name, span.first, span.end)
         return name
 
     def has_content(self, layout: TensorLayout, offset: int, name: Hashable) -> bool:
         """Return whether the bytes of a tensor have this name."""
-        place = self.bytes_of(layout, offset)
-        return self._buffer.contents.find(place.first, place.end) == name
+        span = self.bytes_of(layout, offset)
+        return self._buffer.contents.find(span.first, span.end) == name
 
     def forget_content(self, layout: TensorLayout, offset: int) -> None:
         """Forget the names of a tensor's bytes, which will be written."""
-        place = self.bytes_of(layout, offset)
-        self._buffer.contents.forget(place.first, place.end)
+        span = self.bytes_of(layout, offset)
+        self._buffer.contents.forget(span.first, span.end)
 
     def name_content(self, layout: TensorLayout, offset: int, name: Hashable) -> None:
         """Name the bytes that were written to a tensor."""
-        place = self.bytes_of(layout, offset)
+        span = self.bytes_of(layout, offset)
         contents = self._buffer.contents
         # Nobody has written to the bytes between the elements, so the name does not hold for them.
         if layout.is_dense:
-            contents.name(name, place.first, place.end)
+            contents.name(name, span.first, span.end)
 
     def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
         """Return the range of bytes that a tensor of this layout covers, gaps included."""

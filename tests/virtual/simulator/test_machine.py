@@ -11,9 +11,9 @@ from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual import SimulatedStream
 from gpulab.virtual.simulator import Capture, Kind, Machine, StreamTask, ValueLimits, _machine
+from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import SimulatedGpu
 from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
-from gpulab.virtual.simulator._unrolled import Unrolled
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
 

@@ -8,17 +8,25 @@ from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PrivatePool
 
 
 # Defaults for an allocator without a device, as in its tests: all work is done at once.
-def _nothing(_argument: object) -> None:
+def _no_mark(_stream: int) -> None:
     pass
 
 
-def _always(_mark: object) -> bool:
+def _is_reached(_mark: object) -> bool:
     return True
+
+
+def _no_wait(_mark: object) -> None:
+    pass
+
+
+def _no_time(_size_bytes: int) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHooks:
-    """The functions through which an allocator uses its device; by default they do nothing.
+    """The functions through which an allocator uses its device; the defaults do nothing.
 
     Attributes
     ----------
@@ -42,11 +50,11 @@ class DeviceHooks:
     [2097152]
     """
 
-    mark: Callable[[int], object | None] = _nothing
-    is_done: Callable[[object], bool] = _always
-    wait: Callable[[object], None] = _nothing
-    on_malloc: Callable[[int], None] = _nothing
-    on_free: Callable[[int], None] = _nothing
+    mark: Callable[[int], object | None] = _no_mark
+    is_done: Callable[[object], bool] = _is_reached
+    wait: Callable[[object], None] = _no_wait
+    on_malloc: Callable[[int], None] = _no_time
+    on_free: Callable[[int], None] = _no_time
 
 
 class PendingFrees:

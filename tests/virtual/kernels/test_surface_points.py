@@ -5,9 +5,10 @@ from math import log2
 import pytest
 import torch
 
-from gpulab.virtual.kernels._coordinates import log2_alignment, log2_size, surface_point_of
+from gpulab.virtual.kernels._common_coordinates import log2_alignment, log2_size
 from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.kernels._reduction_launch import reduction_launch
+from gpulab.virtual.kernels._surface_points import surface_point_of
 from gpulab.virtual.tensors._storage import TensorLayout, layout
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import gpulab
 from gpulab.virtual.dispatch import _deferred_values as deferred
-from gpulab.virtual.tensors import _computed_results as computed
+from gpulab.virtual.tensors import _results_in_memory
 
 N_TENSORS = 4
 N = 24
@@ -184,7 +184,7 @@ def test_zeros_over_zeros_end_no_result(
 
 def test_a_call_with_hundreds_of_tensors_is_computed_once(n_computed: list[int]) -> None:
     """A call on many tensors is recognized although a buffer remembers fewer results."""
-    many = [torch.ones(8, device="cuda") for _ in range(3 * computed._MOST_KEPT)]
+    many = [torch.ones(8, device="cuda") for _ in range(3 * _results_in_memory._MOST_KEPT)]
     settle(lambda: torch._foreach_add(many, 1.0), 3)
     before = n_computed[0]
     settle(lambda: torch._foreach_add(many, 1.0), 3)
@@ -230,9 +230,9 @@ def test_few_results_are_kept() -> None:
     """A buffer remembers a limited number of results, and all their values stay correct."""
     # Every write to the buffer goes through all of its results.
     x = torch.ones(4, device="cuda")
-    kept = [x + number for number in range(3 * computed._MOST_KEPT)]
+    kept = [x + number for number in range(3 * _results_in_memory._MOST_KEPT)]
     torch.cuda.synchronize()
-    assert len(x.storage_block.values._buffer.results) <= computed._MOST_KEPT
+    assert len(x.storage_block.values._buffer.results) <= _results_in_memory._MOST_KEPT
     assert [item[0].item() for item in kept] == [1.0 + n for n in range(len(kept))]
 
 

@@ -250,4 +250,4 @@ ENDLESS = Exercise(
     hints=("After which work does the event stand in each round?", "Record it before the loop."),
 )
 
-ORDER_PATIENTS = (READ_TOO_EARLY, TWO_STREAMS, WAIT_BEFORE_RECORD, FREED, REFILLED, ENDLESS)
+ORDER_MISTAKES = (READ_TOO_EARLY, TWO_STREAMS, WAIT_BEFORE_RECORD, FREED, REFILLED, ENDLESS)

@@ -8,8 +8,7 @@ import torch
 
 import gpulab
 from gpulab.virtual.dispatch import _deferred_values as deferred
-from gpulab.virtual.dispatch import _known_results as known
-from gpulab.virtual.dispatch import known_results
+from gpulab.virtual.dispatch import _result_cache, known_results
 
 Tensors = list[torch.Tensor]
 
@@ -102,10 +101,10 @@ def test_values_are_those_of_a_program_without_recognition(
     *, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loops with views, changes in place, streams and random numbers; the same to the bit."""
-    monkeypatch.setattr(known, "_COMPARED_BYTES", range(1 << 20))
+    monkeypatch.setattr(_result_cache, "_COMPARED_BYTES", range(1 << 20))
     if keeps:
-        monkeypatch.setattr(known, "_COPY_S", 0.0)
-        monkeypatch.setattr(known, "_COPY_S_PER_BYTE", 0.0)
+        monkeypatch.setattr(_result_cache, "_COPY_S", 0.0)
+        monkeypatch.setattr(_result_cache, "_COPY_S_PER_BYTE", 0.0)
     for seed in range(25):
         monkeypatch.setattr(deferred, "_WORTH_A_LOOK_S", 1e9)
         expected = _run(seed)
@@ -174,9 +173,9 @@ def test_a_batch_that_comes_again_is_recognized(
 
 def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results that came first stay; the oldest calls are forgotten together with copies."""
-    monkeypatch.setattr(known, "_MOST_KEPT_BYTES", 100)
-    monkeypatch.setattr(known, "_MOST_RESULTS", 2)
-    results = known.KnownResults()
+    monkeypatch.setattr(_result_cache, "_MOST_KEPT_BYTES", 100)
+    monkeypatch.setattr(_result_cache, "_MOST_RESULTS", 2)
+    results = _result_cache.KnownResults()
     first, second = results.add("first", 1), results.add("second", 1)
     results.keep(first, [torch.zeros(20)])
     results.keep(second, [torch.zeros(20)])

@@ -1,8 +1,8 @@
-"""Put off random numbers that nobody uses, in a loop that draws them again and again.
+"""Draw the random numbers of a repeated call only when somebody reads them.
 
-The earlier call had the same operator and arguments, and the same bytes as inputs and outputs, and
-since then nobody has written to any of those bytes. The numbers of the last call are drawn when
-somebody uses the bytes.
+A call repeats an earlier one if it has the same operator and arguments, and the same bytes as
+inputs and outputs, and nobody has written to any of those bytes since. So a loop that draws again
+and again computes only the numbers of the last call, and only if somebody uses the bytes.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from gpulab.virtual.dispatch._known_results import known_call
 from gpulab.virtual.dispatch._operators import Operator
-from gpulab.virtual.dispatch._references import Reference
+from gpulab.virtual.dispatch._result_cache import known_call
+from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.simulator.memory import BLOCK_BYTES
 from gpulab.virtual.tensors import ByteRange, ComputedResult
 
@@ -41,8 +41,8 @@ class Repetition:
     def keep(self) -> None:
         """Note that the result is in memory, until somebody writes to an input or an output."""
         result = ComputedResult(self.key)
-        for place in (*self.reads, *self.writes):
-            place.buffer.results.add(result, place.first, place.end)
+        for span in (*self.reads, *self.writes):
+            span.buffer.results.add(result, span.first, span.end)
 
     def put_off(self, result: ComputedResult, compute: Callable[[], None]) -> bool:
         """Compute a result again when somebody uses its bytes; return False if that is too late.
@@ -54,27 +54,27 @@ class Repetition:
         compute
             Computes the present one.
         """
-        for place in self.writes:
-            place.buffer.results.forget(place.first, place.end, but=result)
+        for span in self.writes:
+            span.buffer.results.forget(span.first, span.end, but=result)
         # One of the results that were forgotten may have used this one.
         if result.holds:
             result.compute = compute
-            for place in (*self.reads, *self.writes):
-                place.buffer.results.is_behind = True
+            for span in (*self.reads, *self.writes):
+                span.buffer.results.is_behind = True
         return result.holds
 
 
-def _joined(places: Iterable[ByteRange]) -> list[ByteRange]:
+def _joined(spans: Iterable[ByteRange]) -> list[ByteRange]:
     """Return the same bytes in few ranges: each buffer searches a list of them."""
     joined: list[ByteRange] = []
-    for place in sorted(places, key=lambda place: (place.buffer.number, place.first)):
+    for span in sorted(spans, key=lambda span: (span.buffer.number, span.first)):
         last = joined[-1] if joined else None
         # The bytes between two tensors that follow each other are usually the unused end of a
         # block. If another tensor uses them, a write to it ends the result too early, no more.
-        if last and last.buffer is place.buffer and place.first < last.end + BLOCK_BYTES:
-            joined[-1] = last._replace(end=max(last.end, place.end))
+        if last and last.buffer is span.buffer and span.first < last.end + BLOCK_BYTES:
+            joined[-1] = last._replace(end=max(last.end, span.end))
         else:
-            joined.append(place)
+            joined.append(span)
     return joined
 
 
@@ -85,11 +85,11 @@ def repetition_of(
     call = known_call(operator, args, kwargs, written)
     if call is None:
         return None
-    # The places are part of the key: the same call into other memory has not been computed there.
+    # The addresses are part of the key: in other memory the same call has not been computed.
     reads, writes = ([item.bytes() for item in each] for each in (call.reads, call.writes))
-    places = tuple((place.buffer.number, place.first) for place in (*reads, *writes))
+    addresses = tuple((span.buffer.number, span.first) for span in (*reads, *writes))
     read, written_to = _joined(reads), _joined(writes)
     # A call that changes its own input gives another result each time.
     if any(a.overlaps(b) for a, b in product(read, written_to)):
         return None
-    return Repetition((call.key, places), tuple(read), tuple(written_to))
+    return Repetition((call.key, addresses), tuple(read), tuple(written_to))

@@ -1,4 +1,4 @@
-"""Let streams and events outlive their virtual GPU, and say why they cannot be used without it.
+"""Keep streams and events valid after their virtual GPU exits, with errors that name the cause.
 
 Builds of torch without CUDA have empty base classes for ``torch.cuda.Stream`` and ``Event``. While
 a virtual GPU is entered, our classes replace these bases. A program may use its streams and events
@@ -8,7 +8,7 @@ get a class that has our base for good, and its methods name the cause.
 
 # The classes of torch whose bases are replaced while a virtual GPU is entered.
 _borrowed: set[type] = set()
-_lasting: dict[type, type] = {}
+_lasting_classes: dict[type, type] = {}
 
 
 def borrow(original: type) -> None:
@@ -28,10 +28,10 @@ def lasting_class(cls: type, base: type, checks: type = object) -> type:
     checks
         A class whose methods run before those of ``cls``.
     """
-    if cls not in _lasting:
+    if cls not in _lasting_classes:
         # ``cls`` comes before ``base``, as it would by inheritance.
         bases = (cls, base) if checks is object else (checks, cls, base)
         is_borrowed = not _borrowed.isdisjoint(cls.__mro__)
         made = type(cls.__name__, bases, {"__module__": cls.__module__}) if is_borrowed else cls
-        _lasting[cls] = made
-    return _lasting[cls]
+        _lasting_classes[cls] = made
+    return _lasting_classes[cls]

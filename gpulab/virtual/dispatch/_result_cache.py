@@ -1,4 +1,4 @@
-"""Compute a call once if it is repeated with inputs of the same content.
+"""Cache the results of calls, so that a call with the same inputs is computed only once.
 
 A benchmark's loop or a training step calls the same operators again and again, in the same memory
 or in memory that other tensors use in between. The first time a result is computed, and its
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gpulab.virtual.dispatch._operators import Operator
-from gpulab.virtual.dispatch._references import Reference
+from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.tensors import TensorLayout, is_same, new_name
 
 _SCALARS = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout)
@@ -102,8 +102,8 @@ def copy_in(target: Reference, source: torch.Tensor) -> None:
     if source.nbytes not in _COMPARED_BYTES or source.is_neg() or source.is_conj():
         target.to_write().copy_(source)
         return
-    place = source.data_ptr(), source.dtype, source.shape, source.stride()
-    key = "copy in", place, target.layout
+    origin = source.data_ptr(), source.dtype, source.shape, source.stride()
+    key = "copy in", origin, target.layout
     result = known_results.find(key)
     if result is None:
         # No name yet: most copies do not come again, and their source is not kept.

@@ -1,7 +1,7 @@
-"""Name the content of bytes, so that calls with the same inputs can be recognized.
+"""Name the content of ranges of bytes, so that calls with the same inputs can be recognized.
 
 Bytes get a name when a call reads or writes them, and keep it until somebody writes to any of
-them. If two places have the same name, they contain the same bytes; with different names they may,
+them. If two ranges have the same name, they contain the same bytes; with different names they may,
 too.
 """
 
@@ -53,10 +53,10 @@ class ContentNames:
 
     def find(self, first: int, end: int) -> Hashable | None:
         """Return the name of the bytes from ``first`` to ``end - 1``; None if they have none."""
-        place = bisect_right(self._firsts, first) - 1
-        if place < 0 or end > self._named[place][0]:
+        index = bisect_right(self._firsts, first) - 1
+        if index < 0 or end > self._named[index][0]:
             return None
-        start, (stop, name) = self._firsts[place], self._named[place]
+        start, (stop, name) = self._firsts[index], self._named[index]
         is_whole = start == first and stop == end
         return name if is_whole else (name, first - start, end - start)
 
@@ -65,9 +65,9 @@ class ContentNames:
         self.forget(first, end)
         if len(self._firsts) >= _MOST_NAMED:
             del self._firsts[0], self._named[0]
-        place = bisect_left(self._firsts, first)
-        self._firsts.insert(place, first)
-        self._named.insert(place, (end, name))
+        index = bisect_left(self._firsts, first)
+        self._firsts.insert(index, first)
+        self._named.insert(index, (end, name))
 
     def is_named(self, first: int, end: int) -> bool:
         """Return whether a byte from ``first`` to ``end - 1`` has a name."""
@@ -85,7 +85,7 @@ class ContentNames:
         self._firsts, self._named = [], []
 
     def _overlapping(self, first: int, end: int) -> range:
-        place = bisect_right(self._firsts, first)
-        if place and self._named[place - 1][0] > first:
-            place -= 1
-        return range(place, bisect_left(self._firsts, end))
+        index = bisect_right(self._firsts, first)
+        if index and self._named[index - 1][0] > first:
+            index -= 1
+        return range(index, bisect_left(self._firsts, end))

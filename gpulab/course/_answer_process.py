@@ -1,6 +1,6 @@
-"""The process that runs learners' functions: it imports torch once and forks for each answer.
+"""Run learners' functions in a process that imports torch once and forks for each answer.
 
-    python -m gpulab.course._inside
+    python -m gpulab.course._answer_process
 
 It never gets a key. It reads one request per line and writes one line for each. The fork runs the
 answer under the limits of ``_confine``. This process watches the fork's time and output, and ends
@@ -42,9 +42,9 @@ def main() -> None:
     # Requests and replies move to other numbers before anything is imported or run, so that
     # neither a print nor a read of an answer can reach them.
     requests, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
+    null_device = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null_device, 0)
+    os.dup2(null_device, 1)
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     if sys.platform == "linux":  # orphans of an answer come to this process, which ends them
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)

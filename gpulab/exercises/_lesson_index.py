@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.errors import NotebookError, UnknownNameError
-from gpulab.exercises._rooms import unit_of
 from gpulab.lessons import notebooks_folder, shipped
 from gpulab.requirements import TEXT
 from gpulab.serialization import parse_json
@@ -23,7 +22,7 @@ _EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LessonCell:
     """A cell of a lesson.
 
     Attributes
@@ -45,7 +44,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class LessonPlaces:
+class LessonContents:
     """The predictions and the exercises of one notebook.
 
     Attributes
@@ -53,18 +52,18 @@ class LessonPlaces:
     title
         Title of the lesson, such as ``"04 Warm-up"``.
     predictions
-        The place of each prediction, by its name.
+        The cell of each prediction, by its name.
     exercise_ids
         Ids of the exercises, in the order of the notebook.
     """
 
     title: str
-    predictions: dict[str, Place] = field(default_factory=dict)
+    predictions: dict[str, LessonCell] = field(default_factory=dict)
     exercise_ids: list[str] = field(default_factory=list)
 
 
-def place_of(name: str) -> Place | None:
-    """Return the place of a prediction in the lessons, or None if no lesson has it."""
+def cell_of(name: str) -> LessonCell | None:
+    """Return the cell of a lesson that asks a prediction, or None if no lesson has it."""
     lesson = lessons().get(name.partition(".")[0])
     return None if lesson is None else lesson.predictions.get(name)
 
@@ -75,6 +74,21 @@ def lessons_with(exercise_id: str) -> list[str]:
     The id does not say it: exercise "08.x" may be in the notebook of lesson 08b.
     """
     return [name for name, found in lessons().items() if exercise_id in found.exercise_ids]
+
+
+def package_of(unit: str) -> str:
+    """Return the package with the exercises of a lesson (``"03"``, ``"08b"``) or ``"case-03"``.
+
+    All cases share one package.
+    """
+    name = "cases" if unit.startswith("case-") else f"lesson_{unit[:2]}"
+    return f"gpulab.exercises.{name}"
+
+
+def unit_of(notebook: Path) -> str:
+    """Return the first part of a notebook's ids: ``"08b"`` for a lesson, else ``"case-03"``."""
+    number = notebook.stem.partition("_")[0]
+    return f"case-{number}" if notebook.parent.name == "cases" else number
 
 
 def check_lesson(lesson: str) -> None:
@@ -99,20 +113,20 @@ def ideas() -> Mapping[str, str]:
 
 
 @cache
-def lessons() -> Mapping[str, LessonPlaces]:
-    """Return the places in all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
+def lessons() -> Mapping[str, LessonContents]:
+    """Return the contents of all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
     try:
         # Notebooks are read as text, because progress covers lessons that this kernel never ran.
         folder = notebooks_folder()
     except NotebookError:  # an incomplete installation has no links, and all else works
         return {}
     paths = [path for path in shipped(folder) if path.suffix == ".ipynb"]
-    return {unit_of(path): _places_in(folder, path) for path in sorted(paths, key=unit_of)}
+    return {unit_of(path): _contents_of(folder, path) for path in sorted(paths, key=unit_of)}
 
 
-def _places_in(folder: Path, path: Path) -> LessonPlaces:
+def _contents_of(folder: Path, path: Path) -> LessonContents:
     notebook: Any = parse_json((folder / path).read_bytes())
-    found, section = LessonPlaces(path.stem), ""
+    found, section = LessonContents(path.stem), ""
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
             for level, heading in _HEADING.findall(source):
@@ -121,8 +135,8 @@ def _places_in(folder: Path, path: Path) -> LessonPlaces:
                     found.title = heading if found.title == path.stem else found.title
                 section = "" if level == "#" else heading
             continue
-        place = Place(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
-        found.predictions |= dict.fromkeys(_PREDICTION.findall(source), place)
+        cell = LessonCell(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
+        found.predictions |= dict.fromkeys(_PREDICTION.findall(source), cell)
         found.exercise_ids += [
             each for each in _EXERCISE.findall(source) if each not in found.exercise_ids
         ]

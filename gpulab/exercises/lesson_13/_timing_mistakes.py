@@ -266,4 +266,4 @@ PAGEABLE = Exercise(
     hints=("Which memory can a copy engine read alone?", "torch.empty(..., pin_memory=True)."),
 )
 
-TIMING_PATIENTS = (UNWAITED, BACKLOG, EVENTS, WARM_UP, LAYERS, PAGEABLE)
+TIMING_MISTAKES = (UNWAITED, BACKLOG, EVENTS, WARM_UP, LAYERS, PAGEABLE)

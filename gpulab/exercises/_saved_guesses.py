@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpulab.exercises._places import MET
+from gpulab.exercises._lesson_index import MET
 from gpulab.exercises.journal import Guess, Reveal, journal, lesson_of, predictions_of
 
 _TOO_LATE = "The outcome was shown before this guess, so it is kept and does not count."

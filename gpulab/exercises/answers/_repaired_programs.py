@@ -1,4 +1,4 @@
-"""The judge for repaired programs: it runs them on hidden works whose right results are known."""
+"""Judge a repaired program: run it on hidden works whose right results are known."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

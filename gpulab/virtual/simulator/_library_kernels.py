@@ -1,4 +1,4 @@
-"""Collect the operators of a layer that a real GPU runs as a few kernels of a library."""
+"""Replace the operators of a layer by the few kernels that a library such as cuDNN runs for it."""
 
 from collections.abc import Sequence
 

@@ -1,0 +1,97 @@
+"""Compute the coordinates of calls with an index: gather, scatter, embeddings, selections.
+
+The module ``_surface_points`` says what a coordinate is and which calls use these.
+"""
+
+from typing import Any
+
+import torch
+
+from gpulab.virtual.kernels._common_coordinates import (
+    Coordinates,
+    dims_of,
+    dtype_name,
+    largest,
+    largest_written,
+    log2_alignment,
+    log2_size,
+    side_of,
+)
+from gpulab.virtual.kernels._operator_call import OperatorCall, n_indexed
+
+# These only read the table.
+_READERS = frozenset({"index", "_unsafe_index", "take", "gather", "index_select", "embedding"})
+# Their first argument is what they add to a new table.
+_GRADIENTS = frozenset({"embedding_dense_backward"})
+
+
+def indexed(call: OperatorCall) -> Coordinates:
+    """Return how many elements a call reads or writes by an index, in which pieces, and where."""
+    reads = call.reads
+    is_read, is_gradient = call.name in _READERS, call.name in _GRADIENTS
+    table = largest_written(call) if is_gradient else reads[0]
+    others = (reads if is_gradient else reads[1:]) or reads
+    index = largest([item for item in others if not item.dtype.is_floating_point] or others)
+    values = largest_written(call) if is_read else largest(others)
+    if call.name == "index_fill":  # the value is a number
+        n, last = n_indexed(call), table.sizes[-1] if table.sizes else 1
+    else:
+        n, last = values.n_elements, values.sizes[-1] if values.sizes else 1
+    row = max(1, n // max(1, index.n_elements))
+    width = table.dtype.itemsize
+    is_expanded = index.span_bytes < index.n_elements * index.dtype.itemsize
+    return (
+        log2_size(n),
+        log2_size(row),
+        log2_size(last),
+        log2_size(table.n_elements),
+        log2_size(table.n_elements) - log2_size(n),
+        log2_alignment(last * width),
+        float(width),
+        dtype_name(table),
+        call.name,
+        way_of(call),
+        "expanded" if is_expanded else "whole",
+        side_of(call, dims_of(call)) if call.name in {"gather", "scatter_add", "scatter"} else "",
+    )
+
+
+def way_of(call: OperatorCall) -> str:
+    """Return what a call does with the values at its index: it writes them, adds them, or else."""
+    if any(item.dtype is torch.bool for item in call.reads):
+        return "mask"
+    flag = next((item for item in call.args if isinstance(item, bool)), None)
+    flag = call.kwargs.get("accumulate", flag)
+    if call.name in {"index_put", "_index_put_impl", "put"} and flag:
+        return "add"
+    n_indices = sum(1 for item in _listed(call) if item is not None)
+    word = next((item for item in call.args if isinstance(item, str)), "")
+    return word or ("several" if n_indices > 1 else "")
+
+
+def _listed(call: OperatorCall) -> list[Any]:
+    return next((list(item) for item in call.args if isinstance(item, (list, tuple))), [])
+
+
+def selected(call: OperatorCall) -> Coordinates:
+    """Return the elements that are looked at and those that are selected."""
+    source = call.reads[0]
+    return (
+        log2_size(source.n_elements),
+        log2_size(call.n_out),
+        float(len(source.sizes)),
+        float(source.dtype.itemsize),
+        call.name,
+        dtype_name(source),
+    )
+
+
+def searched(call: OperatorCall) -> Coordinates:
+    """Return how many elements are looked up, and among how many."""
+    sizes = sorted((item.n_elements for item in call.reads), reverse=True)
+    return (
+        log2_size(call.n_out),
+        log2_size(sizes[-1]),
+        float(call.reads[0].dtype.itemsize),
+        call.name,
+    )

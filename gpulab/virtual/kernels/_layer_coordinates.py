@@ -1,0 +1,169 @@
+"""Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention.
+
+The module ``_surface_points`` says what a coordinate is and which calls use these.
+"""
+
+from math import ceil, prod
+
+from gpulab.virtual.kernels._common_coordinates import (
+    VECTOR,
+    Coordinates,
+    dtype_name,
+    largest_read,
+    largest_written,
+    log2_alignment,
+    log2_size,
+)
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.tensors import TensorLayout
+
+_FEW_CHANNELS_BYTES = 16
+_QUERIES_PER_TILE = 128
+
+
+def channels(call: OperatorCall) -> Coordinates:
+    """Return the sizes of a batch norm, and whether it trains."""
+    x = call.reads[0] if call.name != "native_batch_norm_backward" else call.reads[1]
+    sizes = (*x.sizes, 1, 1)
+    area = prod(x.sizes[2:])
+    width = x.dtype.itemsize
+    sides = (
+        log2_size(sizes[0]),
+        log2_size(sizes[1]),
+        log2_size(area),
+        log2_alignment(area * width),
+    )
+    # Evaluation takes mean and variance as they are given.
+    trains = call.args[7 if call.name.endswith("backward") else 5]
+    words = (dtype_name(x), "training" if trains else "evaluation")
+    return (*sides, log2_size(x.n_elements), *words)
+
+
+def groups(call: OperatorCall) -> Coordinates:
+    """Return the number of groups of a group norm, and their sizes."""
+    # The gradient has the result's gradient first, and all numbers two places later.
+    later = 2 if call.name.endswith("backward") else 0
+    x = call.reads[1 if later else 0]
+    n_groups = max(1, call.args[3 + later]) * call.args[6 + later]
+    area = prod(x.sizes[2:])
+    width = x.dtype.itemsize
+    sides = (
+        log2_size(n_groups),
+        log2_size(x.n_elements / n_groups),
+        log2_size(area),
+        log2_alignment(area * width),
+    )
+    return (*sides, log2_size(x.n_elements), dtype_name(x))
+
+
+def images(call: OperatorCall) -> Coordinates:
+    """Return the sizes of images that are pooled, resized or sampled, and of the window."""
+    x, out = largest_read(call), largest_written(call)
+    side = x.sizes[-1] if x.sizes else 1
+    width = x.dtype.itemsize
+    # The first list of whole numbers is a window, or the size of the result.
+    lists = (item for item in call.args if isinstance(item, (list, tuple)) and item)
+    window = next((item for item in lists if isinstance(item[0], int)), (1,))
+    return (
+        log2_size(out.n_elements),
+        log2_size(side),
+        log2_size(prod(x.sizes[:2])),
+        log2_alignment(side * width),
+        call.name,
+        float(width),
+        log2_size(out.n_elements) - log2_size(x.n_elements),
+        log2_size(prod(window)),
+        dtype_name(x),
+    )
+
+
+def convolution(call: OperatorCall) -> Coordinates:
+    """Return a convolution's sizes, padding, dilation and groups."""
+    x, weight = call.reads[0], call.reads[1]
+    padding, dilation, is_transposed = call.args[4:7]
+    others = (
+        float(max(padding, default=0)),
+        float(max(dilation, default=1)),
+        "transposed" if is_transposed else f"{len(x.sizes)} dimensions",
+        log2_size(x.sizes[-1]),
+        log2_size(x.sizes[1] // max(1, weight.sizes[1])),
+    )
+    return (*_convolved(call, x, weight, largest_written(call), call.args[3]), *others)
+
+
+def convolution_backward(call: OperatorCall) -> Coordinates:
+    """Return the sizes of a convolution, and which of its gradients are wanted."""
+    out, x, weight = call.reads[:3]
+    wanted = "".join(str(int(bool(item))) for item in call.args[10][:2])
+    return (*_convolved(call, x, weight, out, call.args[4]), wanted)
+
+
+def _convolved(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, stride: object
+) -> Coordinates:
+    """Return a convolution's sizes, the alignment of its channels, and the memory format.
+
+    Some sizes are there twice, as those of images and as those of the matmul that computes the
+    convolution, because cuDNN chooses its algorithm by both.
+    """
+    width = x.dtype.itemsize
+    n_in, n_out = x.sizes[1], out.sizes[1]
+    taps = prod(weight.sizes[2:])
+    step = stride[0] if isinstance(stride, (list, tuple)) and stride else 1
+    area = prod(out.sizes[2:])
+    sides = (log2_alignment(n_in * width), log2_alignment(n_out * width))
+    layout = "channels" if x.strides[1] == 1 else "planes"
+    fit = "aligned" if min(sides) == VECTOR else "not"
+    return (
+        log2_size(x.sizes[0]),
+        log2_size(n_in),
+        log2_size(n_out),
+        log2_size(area),
+        log2_size(taps),
+        float(step),
+        *sides,
+        min(sides),
+        layout,
+        call.arithmetic,
+        "1" if taps == 1 else "more",
+        "few" if n_in * width <= _FEW_CHANNELS_BYTES else "many",
+        f"{fit} {layout} {call.arithmetic}",
+        log2_size(x.sizes[0] * area),
+        log2_size(n_in * taps),
+    )
+
+
+def attention(call: OperatorCall) -> Coordinates:
+    """Return the sizes of queries and keys, and whether attention is causal."""
+    offset = 1 if call.name.endswith("backward") else 0
+    query, keys = call.reads[offset], call.reads[offset + 1]
+    batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
+    # The position of the flag differs between the two operators; no other argument is True.
+    is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
+    return (
+        log2_size(batch),
+        log2_size(length),
+        log2_size(keys.sizes[-2]),
+        log2_size(depth),
+        log2_size(batch * ceil(length / _QUERIES_PER_TILE)),
+        "causal" if is_causal else "full",
+        call.arithmetic,
+    )
+
+
+def likelihood(call: OperatorCall) -> Coordinates:
+    """Return the rows of scores and the number of classes."""
+    scores = largest_read(call) if call.name == "nll_loss_forward" else largest_written(call)
+    classes = scores.sizes[-1] if scores.sizes else 1
+    return (log2_size(scores.n_elements / max(1, classes)), log2_size(classes))
+
+
+def pairs(call: OperatorCall) -> Coordinates:
+    """Return the elements that a loss compares, the operator, and whether it adds them up."""
+    source = largest_read(call)
+    return (
+        log2_size(source.n_elements),
+        call.name,
+        dtype_name(source),
+        "each" if call.n_out == source.n_elements else "one",
+    )

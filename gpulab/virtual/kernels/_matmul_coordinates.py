@@ -1,0 +1,73 @@
+"""Compute the coordinates of matmuls and of other linear algebra.
+
+The module ``_surface_points`` says what a coordinate is and which calls use these.
+"""
+
+from math import ceil, prod
+
+from gpulab.virtual.kernels._common_coordinates import (
+    Coordinates,
+    largest_read,
+    largest_written,
+    log2_alignment,
+    log2_size,
+)
+from gpulab.virtual.kernels._operator_call import OperatorCall
+
+# A usual size of a matmul's tiles; the library may have chosen another one.
+_TILE = 128
+# The multiprocessors of the GPU that was measured. How many of them the last wave of tiles leaves
+# idle is a coordinate of matmuls.
+_N_SMS = 132
+
+
+def matmul(call: OperatorCall) -> Coordinates:
+    """Return the sizes of a matmul, the alignment of its rows, and how it fills the GPU."""
+    a, b = call.reads[-2:]
+    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
+    batch = prod(a.sizes[:-2])
+    width = a.dtype.itemsize
+    sides = (log2_size(m), log2_size(n), log2_size(k), log2_size(batch))
+    aligned = (
+        log2_alignment(k * width, 4),
+        log2_alignment(n * width, 4),
+        log2_alignment(m * width, 4),
+    )
+    is_transposed = "rows" if b.strides[-1] == 1 else "columns"
+    n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
+    waves = n_tiles / _N_SMS
+    # The coordinate is 0 for full waves and 1 for half a wave. For less than that it stays 1.
+    idle = log2_size(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
+    first = "rows" if a.strides[-1] == 1 else "columns"
+    words = (is_transposed, call.name, first, f"{first} {is_transposed}")
+    return (
+        *sides,
+        *aligned,
+        min(aligned[:2]),
+        log2_size(batch * m * n),
+        *words,
+        log2_size(n_tiles),
+        idle,
+    )
+
+
+def vector(call: OperatorCall) -> Coordinates:
+    """Return the sizes of the matrix that meets a vector, and how it lies in memory."""
+    a = largest_read(call)
+    n = a.sizes[-1] if a.sizes else 1
+    width = a.dtype.itemsize
+    return (
+        log2_size(a.n_elements // max(1, n)),
+        log2_size(n),
+        log2_size(a.n_elements),
+        log2_alignment(n * width),
+        call.name,
+        "rows" if not a.strides or a.strides[-1] == 1 else "columns",
+        call.arithmetic,
+    )
+
+
+def factorization(call: OperatorCall) -> Coordinates:
+    """Return the side of the matrices, their number, and the operator."""
+    sizes = largest_written(call).sizes
+    return (log2_size(sizes[-1] if sizes else 1), log2_size(prod(sizes[:-2])), call.name)
