@@ -27,7 +27,7 @@ import psutil  # type: ignore[import-untyped]  # psutil ships no types
 
 from gpulab.course import _confine, _trials
 from gpulab.course._confine import AnswerLimits
-from gpulab.course._draw import SeededDraw
+from gpulab.course._seeded_random import SeededDraw
 
 _NO_FORK = "Windows has no fork; grade on Linux or macOS"
 

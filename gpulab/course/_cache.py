@@ -1,7 +1,7 @@
 """The lab "cache": which data stay in the L2, a cache flush, and a timer for cold work."""
 
-from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant
+from gpulab.course._seeded_random import SeededDraw
 
 _LETTERS = "kmnprstu"  # other letters than those of the lessons
 _MIB = 2**20

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gpulab.course._draw import SeededDraw
+from gpulab.course._seeded_random import SeededDraw
 from gpulab.errors import UnknownNameError
 
 

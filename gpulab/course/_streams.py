@@ -1,7 +1,7 @@
 """The lab "streams": the order of kernels, the time of a pipeline, and two functions to write."""
 
-from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant
+from gpulab.course._seeded_random import SeededDraw
 
 
 def _surely_done(draw: SeededDraw) -> Variant:

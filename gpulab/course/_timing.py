@@ -1,7 +1,7 @@
 """The lab "timing": which lines wait for the GPU, four readings of one kernel, and a timer."""
 
-from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant
+from gpulab.course._seeded_random import SeededDraw
 
 # In each pair one line waits for the GPU and one does not; a learner can try them.
 _PAIRS = (

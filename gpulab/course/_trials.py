@@ -6,7 +6,7 @@ from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from gpulab.course._draw import SeededDraw
+from gpulab.course._seeded_random import SeededDraw
 
 if TYPE_CHECKING:
     import torch
