@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,8 +36,16 @@ TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
 @pytest.fixture(scope="module", autouse=True)
 def _patience() -> Iterator[None]:
     """Wait for workers as long as they need, because the machine may be busy."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as settings:
         patch.setattr(cluster, "_START_S", 3600)
+        for name in ("CONNECT", "TCP"):  # for the workers, which start later
+            patch.setenv(f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name}", "1 hour")
+        if find_spec("distributed"):
+            import dask
+            import distributed  # noqa: F401 # its import sets the defaults
+
+            waits = {"connect": "1 hour", "tcp": "1 hour"}
+            settings.enter_context(dask.config.set({"distributed.comm.timeouts": waits}))
         yield
 
 
