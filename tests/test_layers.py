@@ -9,56 +9,18 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import gpulab
+from tests.support.imports import MODULES, graph_of_rooms, imports_of, own_imports, room_of
 from tests.support.trees import nodes_of, tree_of
 
-PACKAGE = Path(__file__).parents[1] / "gpulab"
 PUBLIC_MODULES = {"cluster", "explorers", "live", "recordings", "roofline"}
 # The simulator is pure arithmetic: it must not wait for torch or for a real clock.
 TORCH_FREE = ("happens_before", "virtual/simulator")
 FORBIDDEN_IN_TORCH_FREE = {"torch", "time", "asyncio"}
 HEAVY = {"torch", "matplotlib", "ipywidgets", "IPython", "pandas", "numpy", "scipy"}
-
-
-def name_of(path: Path) -> str:
-    """Return the full name of a module of the package."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
-MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def room_of(module: str) -> str:
-    """Return the top-level module or package that a module belongs to."""
-    return ".".join(module.split(".")[:2])
-
-
-@cache
-def imports_of(path: Path) -> list[tuple[int, str, str]]:
-    """Return line, module and name of each import, those inside functions included."""
-    found = []
-    for node in nodes_of(path):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: write the import with its full name"
-            found += [(node.lineno, str(node.module), alias.name) for alias in node.names]
-    return found
-
-
-def own_imports(module: str) -> list[tuple[int, str, str]]:
-    """Return line, module and name of each import from the package; the name may be empty."""
-    found = []
-    for line, owner, name in imports_of(MODULES[module]):
-        if owner.partition(".")[0] == "gpulab":
-            full_name = f"{owner}.{name}"
-            found.append((line, full_name, "") if full_name in MODULES else (line, owner, name))
-    return found
 
 
 @cache
@@ -123,11 +85,7 @@ def require_one_way(graph: dict[str, set[str]]) -> None:
 
 def test_packages_import_one_way() -> None:
     """The rooms form no circle, not even by imports inside functions or for types alone."""
-    graph: dict[str, set[str]] = defaultdict(set)
-    for module in MODULES:
-        owners = {room_of(owner) for _, owner, _ in own_imports(module)}
-        graph[room_of(module)] |= owners - {room_of(module)}
-    require_one_way(graph)
+    require_one_way(graph_of_rooms())
 
 
 def test_packages_inside_packages_import_one_way() -> None:
