@@ -38,8 +38,12 @@ CHROMIUM_OPTIONS = [
 # JupyterLab draws only the cells in view; the tests need all of them.
 ALL_CELLS = {"windowingMode": "none"}
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
-# Tests open and close notebooks in one page, with the commands of JupyterLab's menus.
-APP_IN_PAGE = {"LabApp": {"expose_app_in_browser": True}}
+# Tests open and close notebooks in one page, with the commands of JupyterLab's menus. On a busy
+# machine a kernel may need more than the minute that JupyterLab gives it to start.
+CONFIGURATION = {
+    "LabApp": {"expose_app_in_browser": True},
+    "MappingKernelManager": {"kernel_info_timeout": 3600},
+}
 OPEN = """async path => {
     await window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
 }"""
@@ -96,7 +100,7 @@ def jupyter(folder: Path, *, without: Sequence[str] = (), **environment: str) ->
     (settings / SETTINGS).parent.mkdir(parents=True)
     (settings / SETTINGS).write_text(json.dumps(ALL_CELLS))
     configuration.mkdir()
-    (configuration / "jupyter_lab_config.json").write_text(json.dumps(APP_IN_PAGE))
+    (configuration / "jupyter_lab_config.json").write_text(json.dumps(CONFIGURATION))
     (configuration / "labconfig").mkdir()
     page = {"disabledExtensions": dict.fromkeys(without, True)}
     (configuration / "labconfig" / "page_config.json").write_text(json.dumps(page))
