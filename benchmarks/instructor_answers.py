@@ -96,7 +96,14 @@ def executed(source: Path) -> Any:  # noqa: ANN401  # nbformat's notebooks are u
 
     notebook = solved(source)
     with tempfile.TemporaryDirectory(prefix="gpulab-answers-") as folder:
-        client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": folder}})
+        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
+        client = NotebookClient(
+            notebook,
+            timeout=None,
+            startup_timeout=3600,
+            iopub_timeout=3600,
+            resources={"metadata": {"path": folder}},
+        )
         client.execute(env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)})
     return notebook
 

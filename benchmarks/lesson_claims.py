@@ -96,7 +96,10 @@ def values_of(source: Path) -> dict[str, Any]:
     notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        client = NotebookClient(notebook, timeout=None, resources=resources)
+        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
+        client = NotebookClient(
+            notebook, timeout=None, startup_timeout=3600, iopub_timeout=3600, resources=resources
+        )
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         client.execute(env=os.environ | {"PYTHONPATH": path})
     text: str = notebook.cells[-1].outputs[-1].text

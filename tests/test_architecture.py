@@ -1,11 +1,20 @@
-"""The pages on the architecture list every package and module with its first sentence."""
+"""The pages on the architecture list every package and module, and in which order they import."""
 
+from functools import cache
 from pathlib import Path
 
 from docs.extensions import modules
+from tests.support.imports import graph_of_rooms
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
+# By bare names. `gpulab` itself and its version are no rooms, and import nothing.
+IMPORTED = {
+    room.rpartition(".")[2]: {
+        other.rpartition(".")[2] for other in others - {"gpulab", "gpulab._version"}
+    }
+    for room, others in graph_of_rooms().items()
+}
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 
 
@@ -19,13 +28,46 @@ def rooms() -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in {"gpulab", "_version"}}
 
 
-def test_every_room_is_in_the_table() -> None:
-    """Each package has a row with the first sentence of its docstring."""
+def table() -> dict[str, tuple[str, int]]:
+    """Return the rows of the page's table from the top down: sentence and level by name."""
     lines = PAGE.read_text("utf-8").splitlines()
-    rows = {
-        line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if "|" in line
-    }
-    assert {name: rows.get(f"`{name}`") for name in rooms()} == rooms()
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines if line[:3] == "| `"]
+    return {name.strip("`"): (sentence, int(level)) for _, name, sentence, level, _ in cells}
+
+
+@cache
+def level_of(room: str) -> int:
+    """Return one more than the highest level that a room imports, or 0 if it imports none."""
+    return max((level_of(other) + 1 for other in IMPORTED[room]), default=0)
+
+
+def test_every_room_is_in_the_table() -> None:
+    """Each package has a row with the first sentence of its docstring, and there are no others."""
+    assert {name: sentence for name, (sentence, _) in table().items()} == rooms()
+
+
+def test_the_levels_of_the_table_follow_from_the_imports() -> None:
+    """A room's level is one above the highest that it imports."""
+    levels = {name: level for name, (_, level) in table().items()}
+    assert levels == {name: level_of(name) for name in rooms()}
+
+
+def test_a_room_imports_only_rooms_below_it_in_the_table() -> None:
+    """The table goes from the top down, so no row imports itself or a row above it."""
+    order = list(table())
+    wrong = [
+        f"{room} imports {other}"
+        for room in order
+        for other in IMPORTED[room]
+        if order.index(other) <= order.index(room)
+    ]
+    assert wrong == []
+
+
+def test_the_table_goes_down_by_levels() -> None:
+    """No room stands below one of a lower level."""
+    levels = [level for _, level in table().values()]
+    assert levels == sorted(levels, reverse=True)
 
 
 def test_every_module_is_on_the_page_of_modules() -> None:

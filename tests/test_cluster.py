@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,27 +30,41 @@ from tests.support.ports import PORTS
 
 pytestmark = pytest.mark.slow
 
+GPU = "7"  # which the second worker is bound to
 TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _patience() -> Iterator[None]:
     """Wait for workers as long as they need, because the machine may be busy."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as settings:
         patch.setattr(cluster, "_START_S", 3600)
+        for name in ("CONNECT", "TCP"):  # for the workers, which start later
+            patch.setenv(f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name}", "1 hour")
+        if find_spec("distributed"):
+            import dask
+            import distributed  # noqa: F401 # its import sets the defaults
+
+            waits = {"connect": "1 hour", "tcp": "1 hour"}
+            settings.enter_context(dask.config.set({"distributed.comm.timeouts": waits}))
         yield
 
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Executor]:
-    """Start two workers, each with a virtual A100 of its own."""
+    """Start two workers, each with a virtual A100 of its own; the second is bound to a GPU."""
     pytest.importorskip("distributed")
-    with gpulab.virtual_gpu("A100") as a100, cluster.local() as started:
-        a100.__exit__(None, None, None)  # each test enters one of its own
-        try:
-            yield started
-        finally:
-            a100.__enter__()
+    gpus_for = cluster._gpus_for
+    with pytest.MonkeyPatch.context() as patch, gpulab.virtual_gpu("A100") as a100:
+        # Bound as on a machine with GPUs. The tasks use the virtual GPU all the same.
+        patch.setattr(cluster, "_gpus_for", lambda n_workers: [*gpus_for(n_workers)[1:], GPU])
+        with cluster.local() as started:
+            patch.undo()
+            a100.__exit__(None, None, None)  # each test enters one of its own
+            try:
+                yield started
+            finally:
+                a100.__enter__()
 
 
 def on_workers(executor: Executor, function: Any) -> list[Any]:  # noqa: ANN401  # runs anywhere
@@ -78,6 +92,14 @@ def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
     found = on_workers(executor, lambda: (os.getpid(), os.environ.get("OMP_NUM_THREADS")))
     assert len({process for process, _ in found} | {os.getpid()}) == 3
     assert {threads for _, threads in found} == {os.environ.get("OMP_NUM_THREADS")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
+def test_a_worker_sees_its_gpu_from_the_first_instruction(executor: Executor) -> None:
+    """A worker starts with CUDA_VISIBLE_DEVICES, so even an import cannot use another GPU."""
+    environments = on_workers(executor, lambda: Path("/proc/self/environ").read_bytes())
+    bound = [f"CUDA_VISIBLE_DEVICES={GPU}".encode() in each.split(b"\0") for each in environments]
+    assert sorted(bound) == [False, True]
 
 
 def test_a_killed_worker_loses_nothing(executor: Executor) -> None:
@@ -276,16 +298,6 @@ def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(error.value) == (
         "a cluster needs distributed, which is not installed; pip install 'gpulab[cluster]'"
     )
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
-def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker starts with CUDA_VISIBLE_DEVICES, so even an import cannot use another GPU."""
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "_gpus_for", lambda _n_workers: ["7"])
-    with cluster.local() as executor:
-        (environment,) = on_workers(executor, lambda: Path("/proc/self/environ").read_bytes())
-    assert b"CUDA_VISIBLE_DEVICES=7" in environment.split(b"\0")
 
 
 def test_workers_that_do_not_come_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,57 +7,20 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import gpulab
+from tests.support.imports import MODULES, graph_of_rooms, imports_of, own_imports, room_of
 from tests.support.trees import nodes_of, tree_of
 
-PACKAGE = Path(__file__).parents[1] / "gpulab"
 PUBLIC_MODULES = {"cluster", "explorers", "live", "recordings", "roofline"}
 # The simulator is pure arithmetic: it must not wait for torch or for a real clock.
 TORCH_FREE = ("happens_before", "virtual/simulator")
 FORBIDDEN_IN_TORCH_FREE = {"torch", "time", "asyncio"}
 HEAVY = {"torch", "matplotlib", "ipywidgets", "IPython", "pandas", "numpy", "scipy"}
-
-
-def name_of(path: Path) -> str:
-    """Return the full name of a module of the package."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
-MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def room_of(module: str) -> str:
-    """Return the top-level module or package that a module belongs to."""
-    return ".".join(module.split(".")[:2])
-
-
-@cache
-def imports_of(path: Path) -> list[tuple[int, str, str]]:
-    """Return line, module and name of each import, those inside functions included."""
-    found = []
-    for node in nodes_of(path):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: write the import with its full name"
-            found += [(node.lineno, str(node.module), alias.name) for alias in node.names]
-    return found
-
-
-def own_imports(module: str) -> list[tuple[int, str, str]]:
-    """Return line, module and name of each import from the package; the name may be empty."""
-    found = []
-    for line, owner, name in imports_of(MODULES[module]):
-        if owner.partition(".")[0] == "gpulab":
-            full_name = f"{owner}.{name}"
-            found.append((line, full_name, "") if full_name in MODULES else (line, owner, name))
-    return found
 
 
 @cache
@@ -122,11 +85,7 @@ def require_one_way(graph: dict[str, set[str]]) -> None:
 
 def test_packages_import_one_way() -> None:
     """The rooms form no circle, not even by imports inside functions or for types alone."""
-    graph: dict[str, set[str]] = defaultdict(set)
-    for module in MODULES:
-        owners = {room_of(owner) for _, owner, _ in own_imports(module)}
-        graph[room_of(module)] |= owners - {room_of(module)}
-    require_one_way(graph)
+    require_one_way(graph_of_rooms())
 
 
 def test_packages_inside_packages_import_one_way() -> None:
@@ -173,10 +132,11 @@ def test_the_simulator_is_arithmetic(module: str) -> None:
     assert not wrong, MODULES[module]
 
 
-def run_python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a Python of its own, where nothing has been imported yet."""
-    command = [sys.executable, *options, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_python(
+    code: str, python: Sequence[str] = (sys.executable,)
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own; in the usual one nothing has been imported yet."""
+    done = subprocess.run([*python, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -208,14 +168,16 @@ def test_public_names_are_sorted() -> None:
     [[], sorted(MODULES), sorted(MODULES, reverse=True)],
     ids=["first use", "in order", "backwards"],
 )
-def test_public_names_resolve(imported: list[str]) -> None:
+def test_public_names_resolve(imported: list[str], warm_python: list[str]) -> None:
     """Each name is found, and importing a module of the same name does not hide it."""
     code = (
+        # A warm Python has imported the modules in an order of its own.
+        "from tests.support.other_system import forget_gpulab; forget_gpulab()\n"
         "import gpulab, importlib\n"
         f"for name in {imported}: importlib.import_module(name)\n"
         "for name in gpulab.__all__: print('@', name, type(getattr(gpulab, name)).__name__)"
     )
-    lines = run_python(code).stdout.splitlines()
+    lines = run_python(code, warm_python).stdout.splitlines()
     kinds = dict(line.split()[1:] for line in lines if line.startswith("@"))
     assert sorted(kinds) == gpulab.__all__
     assert {name for name, kind in kinds.items() if kind == "module"} == PUBLIC_MODULES

@@ -52,7 +52,14 @@ def _run(source: Path) -> None:
     notebook = _build.solved(source)
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
     with TemporaryDirectory() as folder:
-        client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": folder}})
+        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
+        client = NotebookClient(
+            notebook,
+            timeout=None,
+            startup_timeout=3600,
+            iopub_timeout=3600,
+            resources={"metadata": {"path": folder}},
+        )
         client.execute(env=environment)
     keep(source, notebook)
 

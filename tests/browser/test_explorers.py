@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.jupyterlab import (
-    RUN_TIMEOUT_MS,
     Lab,
     go_dark,
     needs_browser,
@@ -25,13 +24,22 @@ CELLS = [
     """\
 import gpulab
 from gpulab.explorers import crossover_explorer, roofline_explorer
-gpulab.use("H200")""",
+from gpulab.workloads import workload
+gpulab.use("H200")
+# So many sizes that Stop comes long before the last one.
+object.__setattr__(workload("matmul"), "sizes", (64, 128, *range(256, 384), 8192))""",
     """crossover_explorer("matmul", gpu="computed:H200", cpu="here", n_threads=1)""",
     """\
 roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
                   operations=("add", "exp", "softmax"))""",
 ]
 
+# Six steps measure both sides at the sizes up to 256, which the first test uses.
+STOP_AFTER_SIX = """root => {
+    if (!(parseInt(root.querySelector('.progress').textContent) > 6)) return false;
+    [...root.querySelectorAll('button')].find(one => one.innerText.includes('Stop')).click();
+    return true;
+}"""
 # A timer of the page that is set later and is longer than the one before an announcement.
 LATER = "() => new Promise(done => setTimeout(done, 800))"
 IS_DARK = """image => {
@@ -87,13 +95,7 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     output.get_by_role("button", name="Measure here").click()
     output.locator("img").wait_for()  # as soon as both sides have a point
-    # The rest of this test uses sizes up to 256. After six steps both sides have these points.
-    page.wait_for_function(
-        "root => parseInt(root.querySelector('.progress').textContent) > 6",
-        arg=output.element_handle(),
-        polling=100,
-    )
-    output.get_by_role("button", name="Stop").click()
+    page.wait_for_function(STOP_AFTER_SIX, arg=output.element_handle(), polling=100)
     output.get_by_text("press again for the rest.").wait_for()
     legend = output.locator(".legend").inner_text()
     assert "GPU here: virtual NVIDIA H200" in legend
@@ -160,11 +162,9 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     for evidence in ("data sheet", "live clocks", "measured"):
         roofs.filter(has_text=evidence).wait_for()
     ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
-    for _ in range(RUN_TIMEOUT_MS // 100):  # the last picture may still arrive and move the rings
+    while not tip.count():  # the last picture may still arrive and move the rings
         ring.hover(force=True)  # rings ignore the pointer, which meets the picture below
         page.wait_for_timeout(100)
-        if tip.count():
-            break
     assert "predicted, refined: " in tip.inner_text()
     take_picture(page, "explorer_roofline")
     output.locator("summary", has_text="Data as a table").click()

@@ -17,7 +17,7 @@ gpulab.use("H200")
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
 out = torch.empty_like(a)""",
     """\
-trace = live.load(lambda: torch.mm(a, a, out=out), duration_s=90)
+trace = live.load(lambda: torch.mm(a, a, out=out), duration_s=3600)
 trace""",
     """\
 left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.name]

@@ -423,8 +423,9 @@ def test_killed_process_leaves_no_lock(fakes: Fakes, name: str, target: str) -> 
 
 
 @pytest.mark.usefixtures("fakes")
-def test_watchdog_outlives_signals() -> None:
+def test_watchdog_outlives_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signals that end a batch job do not end the watchdog before its process."""
+    monkeypatch.setattr(_lock, "_PATIENCE_S", 3600)  # on a busy machine it ends late
     with lock(1410):
         (entry,) = _lock._entries
         process = entry.process

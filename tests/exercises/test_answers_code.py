@@ -162,17 +162,16 @@ EVENT_TIMERS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "code"), STOPWATCHES)
-def test_each_stopwatch_gets_its_verdict(function: object, code: str) -> None:
+@pytest.mark.parametrize(
+    ("exercise_id", "function", "code"),
+    [
+        *(("02.time-it-right", *case) for case in STOPWATCHES),
+        *(("03.event-time", *case) for case in EVENT_TIMERS),
+    ],
+)
+def test_each_timer_gets_its_verdict(exercise_id: str, function: object, code: str) -> None:
     """The right one passes on an idle and on a busy GPU; each wrong one is named."""
-    verdict = exercises.check("02.time-it-right", function)
-    assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
-
-
-@pytest.mark.parametrize(("function", "code"), EVENT_TIMERS)
-def test_each_event_timer_gets_its_verdict(function: object, code: str) -> None:
-    """The right one passes on an idle and on a busy GPU; each wrong one is named."""
-    verdict = exercises.check("03.event-time", function)
+    verdict = exercises.check(exercise_id, function)
     assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
 
 

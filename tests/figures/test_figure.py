@@ -12,6 +12,8 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab import figures, palette, plots
 from gpulab.figures import _line_names
+from gpulab.measurement import Measurement
+from tests.support.conditions import HERE
 
 
 def drawn() -> figures.Figure:
@@ -209,3 +211,14 @@ def test_a_figure_that_cannot_be_pickled_stays_as_it_is() -> None:
     gc.collect()
     assert figure._repr_mimebundle_() == shown
     assert "apples" in {t.get_text().split()[-1] for t in figure.canvas.axes[0].get_xticklabels()}
+
+
+def test_frames_keep_the_order_of_the_samples() -> None:
+    """The frame of several measurements has their samples in order."""
+    samples_s = tuple((20 + step / 10) * 1e-6 for step in range(41))
+    events = Measurement(samples_s, "events", "virtual", HERE)
+    naive = Measurement(samples_s, "naive", "virtual", HERE)
+    frame = figures.frame_of([events, naive])
+    assert list(frame["method"].unique()) == ["events", "naive"]
+    assert tuple(frame["duration_s"][:41]) == samples_s
+    assert list(frame.index) == list(range(82))

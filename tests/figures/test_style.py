@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from gpulab import palette
 from gpulab.figures import INK, finish, log_axis, name_line, on_dark, style
+from gpulab.figures._style import short_number, short_sizes
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:
@@ -44,3 +45,16 @@ def test_names_and_the_lines_to_them_become_light() -> None:
     (name,) = ax.texts
     shades = [name.get_color(), name.arrow_patch.get_edgecolor()]  # type: ignore[attr-defined]  # annotations have it
     assert [to_hex(shade) for shade in shades] == [palette.INK.dark] * 2
+
+
+def test_ticks_of_a_logarithmic_axis_are_short() -> None:
+    """Numbers from 100,000 on have k, M or G, so that labels do not collide."""
+    assert [short_number(value) for value in (0.1, 1.0, 8192.0)] == ["0.1", "1", "8,192"]
+    assert [short_number(value) for value in (1e5, 2e7, 1e9)] == ["100 k", "20 M", "1 G"]
+
+
+def test_ticks_at_sizes_are_powers_of_two() -> None:
+    """Large powers of two have Ki, Mi or Gi, and then all multiples of 1,024 on the axis."""
+    sizes = (512, 8192, 2**16, 2**22, 3 * 2**30, 20_000)
+    assert short_sizes(sizes) == ["512", "8 Ki", "64 Ki", "4 Mi", "3 Gi", "20 k"]
+    assert short_sizes((512, 1024, 8192)) == ["512", "1,024", "8,192"]

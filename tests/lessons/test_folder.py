@@ -396,5 +396,7 @@ def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
     resources = {"metadata": {"path": str(folder)}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(kernels))
-        client = NotebookClient(notebook, timeout=None, startup_timeout=3600, resources=resources)
+        client = NotebookClient(
+            notebook, timeout=None, startup_timeout=3600, iopub_timeout=3600, resources=resources
+        )
         client.execute(env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)})

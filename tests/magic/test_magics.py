@@ -439,7 +439,7 @@ def test_the_magic_can_be_called_by_name(notebook: Notebook) -> None:
 
 
 def test_a_failing_body_fails_the_notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_kernel: Path
 ) -> None:
     """A run by nbclient stops at the failing cell; cells before it only printed text."""
     import nbformat
@@ -447,6 +447,7 @@ def test_a_failing_body_fails_the_notebook(
     from nbclient.exceptions import CellExecutionError
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("JUPYTER_PATH", str(warm_kernel))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     folder = tmp_path / "work"
@@ -454,7 +455,13 @@ def test_a_failing_body_fails_the_notebook(
     sources = [LOAD, "%cudatime 1", "%%cudatime x = 0\n1 / x", "print('not reached')"]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     book = nbformat.v4.new_notebook(cells=cells)
-    client = NotebookClient(book, timeout=None, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        book,
+        timeout=None,
+        startup_timeout=3600,
+        iopub_timeout=3600,
+        resources={"metadata": {"path": str(folder)}},
+    )
     with pytest.raises(CellExecutionError) as error:
         client.execute()
     assert error.value.ename == "ZeroDivisionError"

@@ -18,9 +18,8 @@ from matplotlib.text import Text
 
 from gpulab import palette, plots
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import frame_of, place_labels, provenance
+from gpulab.figures import place_labels, provenance
 from gpulab.figures._figure import MAX_TABLE_ROWS
-from gpulab.figures._style import short_number, short_sizes
 from gpulab.measurement import Measurement
 from gpulab.roofline import ceilings
 from gpulab.tracing import Span, Timeline
@@ -440,27 +439,6 @@ def test_unusable_records_are_refused(
     with pytest.raises(InvalidOptionError) as error:
         plot(record, ax)
     assert str(error.value) == message
-
-
-def test_frames_keep_the_order_of_the_samples() -> None:
-    """The frame of several measurements has their samples in order."""
-    frame = frame_of([EVENTS, NAIVE])
-    assert list(frame["method"].unique()) == ["events", "naive"]
-    assert tuple(frame["duration_s"][:41]) == SAMPLES_S
-    assert list(frame.index) == list(range(82))
-
-
-def test_ticks_of_a_logarithmic_axis_are_short() -> None:
-    """Numbers from 100,000 on have k, M or G, so that labels do not collide."""
-    assert [short_number(value) for value in (0.1, 1.0, 8192.0)] == ["0.1", "1", "8,192"]
-    assert [short_number(value) for value in (1e5, 2e7, 1e9)] == ["100 k", "20 M", "1 G"]
-
-
-def test_ticks_at_sizes_are_powers_of_two() -> None:
-    """Large powers of two have Ki, Mi or Gi, and then all multiples of 1,024 on the axis."""
-    sizes = (512, 8192, 2**16, 2**22, 3 * 2**30, 20_000)
-    assert short_sizes(sizes) == ["512", "8 Ki", "64 Ki", "4 Mi", "3 Gi", "20 k"]
-    assert short_sizes((512, 1024, 8192)) == ["512", "1,024", "8,192"]
 
 
 def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:

@@ -1,0 +1,1 @@
+"""The tests of gpulab, one folder for each package."""

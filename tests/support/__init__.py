@@ -1,0 +1,1 @@
+"""What several tests share: fakes, helpers, and programs that tests start."""

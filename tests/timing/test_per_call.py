@@ -1,0 +1,203 @@
+"""The profiler's records of several calls, split by call, without what gpulab adds."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.gpus import gpu
+from gpulab.timing import take_samples
+from gpulab.timing._profiler import per_call, read_calls
+from gpulab.virtual import Gaps
+from gpulab.virtual.simulator import GRAPH_GAPS
+from tests.support import fake_profiler
+from tests.support.fake_profiler import FakeGpu
+
+GAPS = Gaps()
+KERNEL_NS = 10_000
+TICK_S = 32e-9
+FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
+N_CYCLES = KERNEL_NS * gpu("H200").boost_clock_mhz // 1000
+
+
+def kernel() -> None:
+    """Enqueue a kernel of exactly 10 µs."""
+    torch.cuda._sleep(N_CYCLES)
+
+
+@pytest.fixture
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    """Replace torch's GPU and profiler by fakes."""
+    return fake_profiler.install(monkeypatch)
+
+
+@pytest.mark.usefixtures("h200")
+def test_per_call_counts_the_work_alone() -> None:
+    """Launches of `before` and gpulab's own sleeps are not in a call's records."""
+
+    def before() -> None:
+        torch.zeros(1 << 20, device="cuda")
+
+    def work() -> None:
+        kernel()
+        kernel()
+
+    calls = per_call(work, n_samples=5, before=before)
+    assert len(calls) == 5
+    for call in calls:
+        assert [item.name for item in call.records] == ["sleep", "sleep"]
+        assert [item.name for item in call.calls] == ["cudaLaunchKernel"] * 2
+        assert call.busy_s == pytest.approx(2 * KERNEL_NS * 1e-9, abs=1e-15)
+        span_ns = 2 * KERNEL_NS + GAPS.work_to_work_ns
+        assert call.span_s == pytest.approx(span_ns * 1e-9, abs=1e-15)
+        assert not call.dropped
+    starts_ns = [call.records[0].start_ns for call in calls]
+    assert starts_ns == sorted(set(starts_ns))
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
+    """A call whose launches outlast the sleep is dropped, as its span would contain pauses."""
+
+    def work() -> None:
+        for _ in range(300):  # each shorter than its launch
+            torch.cuda._sleep(N_CYCLES // 10)
+
+    span_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns
+    spans_s = [call.span_s for call in per_call(work, n_samples=3)]
+    assert spans_s == pytest.approx([span_ns * 1e-9] * 3, abs=1e-15)
+
+
+@pytest.mark.usefixtures("h200")
+def test_per_call_splits_graphs() -> None:
+    """Each replay has the records of its own nodes."""
+    x, graph = torch.zeros(1024, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        x.add_(1)
+    for call in per_call(graph.replay, n_samples=3):
+        first, second = call.records
+        assert second.start_ns - first.end_ns == GRAPH_GAPS.work_to_work_ns
+        assert [item.name for item in call.calls] == ["cudaGraphLaunch"]
+
+
+@pytest.mark.usefixtures("h200")
+def test_work_that_waits_is_not_kept_waiting() -> None:
+    """For work that synchronizes, no long sleeps are tried after three failed calls."""
+    x = torch.zeros(1024, device="cuda")
+    calls = per_call(x.cpu, n_samples=6)
+    waited_ns = [call.calls[-1].end_ns - call.calls[0].start_ns for call in calls]
+    assert waited_ns == [waited_ns[0]] * 6
+    assert waited_ns[0] < 20_000
+
+
+@pytest.mark.usefixtures("h200")
+def test_side_streams_have_their_numbers() -> None:
+    """Work on a side stream has the stream's number, and overlaps count once."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        kernel()
+        with torch.cuda.stream(side):
+            kernel()
+
+    (call,) = per_call(work, n_samples=1)
+    assert {item.stream for item in call.records} == {0, side.stream_id}
+    assert KERNEL_NS <= round(call.busy_s * 1e9) < 2 * KERNEL_NS
+
+
+@pytest.mark.usefixtures("h200")
+def test_before_goes_ahead_of_each_recorded_call() -> None:
+    """`before` runs before every recorded call, kept or not, as a cold cache needs it."""
+    called: list[str] = []
+
+    def work() -> None:
+        called.append("work")
+        kernel()
+
+    per_call(work, n_samples=3, before=lambda: called.append("before"))
+    assert called == ["before", "work"] * (len(called) // 2)
+    assert len(called) >= 2 * 3
+
+
+@pytest.mark.usefixtures("h200")
+def test_what_events_read_comes_with_the_records() -> None:
+    """`read_calls` returns the event readings too, equal to those without a profiler."""
+    calls = read_calls(kernel, n_samples=7)
+    assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
+    readings_s = [reading_s for _, reading_s in calls]
+    assert readings_s == pytest.approx(take_samples("saturated", kernel, n_samples=7), abs=TICK_S)
+    assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
+
+
+def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
+    """Launches of `before`, sleeps and events are removed from each call."""
+    calls = per_call(lambda: fake.launch("work"), n_samples=4, before=lambda: fake.launch("flush"))
+    assert [[item.name for item in call.records] for call in calls] == [["work"]] * 4
+    assert [[item.name for item in call.calls] for call in calls] == [["cudaLaunchKernel"]] * 4
+    assert [call.busy_s for call in calls] == pytest.approx([5e-6] * 4, abs=1e-15)
+
+
+def test_a_lost_record_is_counted(fake: FakeGpu) -> None:
+    """A launch without a record counts as missing in its own call only."""
+    # `lose` counts launches. Eight are warm-up; the first call has 15 with its sleeps; each later
+    # call has its own sleep, after one long sleep for all of them.
+    fake.lose = {8 + 15 + 5}
+    calls = per_call(lambda: fake.launch("work"), n_samples=4)
+    assert [call.n_missing for call in calls] == [0, 0, 1, 0]
+    assert [call.dropped for call in calls] == [False, False, True, False]
+
+
+def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
+    """A replay with fewer records than others of the same graph lacks the difference."""
+    sizes = iter([3, 1, 3])
+    calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
+    assert [call.n_records for call in calls] == [3, 1, 3]
+    assert [call.n_missing for call in calls] == [0, 2, 0]
+
+
+def test_other_launches_may_have_another_number_of_records(fake: FakeGpu) -> None:
+    """Calls that launch different things are not compared with each other."""
+    names = iter(["cudaGraphLaunch", "cudaLaunchKernel"])
+    sizes = iter([3, 1])
+    calls = per_call(lambda: fake.launch(called=next(names), n=next(sizes)), n_samples=2)
+    assert [call.n_records for call in calls] == [3, 1]
+    assert [call.n_missing for call in calls] == [0, 0]
+
+
+def test_a_record_whose_launch_was_not_seen_goes_to_the_call_before(fake: FakeGpu) -> None:
+    """A record without a known launch belongs to the last call with a lower number."""
+
+    def work() -> None:
+        fake.launch("first")
+        fake.launch("second")
+
+    fake.hide = {8 + 16 + 4}  # the last launch of the second call, sleeps counted
+    calls = per_call(work, n_samples=3)
+    assert [[item.name for item in call.records] for call in calls] == [["first", "second"]] * 3
+    assert [len(call.calls) for call in calls] == [2, 1, 2]
+    assert calls[1].records[1].launch_start_ns is None
+    assert calls[1].records[1].launch_end_ns is None
+
+
+def test_the_host_is_kept_ahead_by_a_sleep(fake: FakeGpu) -> None:
+    """One long sleep per batch is used, until single calls have failed three times."""
+
+    def n_long(n_thrown_away: int = 8) -> int:
+        return sum(n_cycles >= 100_000 for n_cycles in fake.sleeps[n_thrown_away:])
+
+    per_call(fake.launch, n_samples=5)
+    assert n_long() == 2  # the first call alone tells how long the host takes
+    fake.sleeps.clear()
+    fake.is_done = True
+    per_call(fake.launch, n_samples=5)
+    assert n_long() == 1 + 2 + 2  # a call, five and two of them, and twice a call again
