@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
-RUN_TIMEOUT_MS = 3_600_000  # one wait may last as long as a whole lesson on a slow machine
+RUN_TIMEOUT_MS = 1_200_000  # a hundred times as long as the longest lesson takes
 # On a busy machine Chromium stops drawing pages in the background, and then a wait for a change on
 # the page never ends. Its GPU process is slow first, and nothing here needs it.
 CHROMIUM_OPTIONS = [
