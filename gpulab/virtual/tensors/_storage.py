@@ -86,7 +86,7 @@ class TensorLayout:
     span_bytes
         Number of bytes from its first to its last element, gaps included.
     is_dense
-        Whether exactly as many elements as there are fit in the span.
+        Whether the elements fill the span, without a gap and without an overlap.
 
     Examples
     --------
