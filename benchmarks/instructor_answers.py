@@ -11,9 +11,7 @@ that file and from the sources of the lessons; do it after `gpulab build-noteboo
 import argparse
 import ast
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ from typing import Any
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.markdown import table
+from benchmarks.common.notebooks import run_solved
 from gpulab.exercises._claims import WORLDS, _claims_of, _saved, _shown
-from gpulab.lessons._build import SOLUTION, read_source, solved
+from gpulab.lessons._build import SOLUTION, read_source
 
 OUTCOMES = RESULTS / "predictions-virtual-h200.json"
 PAGE = ROOT / "docs" / "instructor" / "answers.md"
@@ -83,29 +82,11 @@ def _run(options: argparse.Namespace) -> None:
     for source in sources():
         name = name_of(source)
         if not options.lessons or name in options.lessons:
-            outcomes[name] = outcomes_of(executed(source).cells)
+            outcomes[name] = outcomes_of(run_solved(source).cells)
             print(name, len(outcomes[name]), "predictions", flush=True)
             # Written after each lesson, so that an interrupt loses one lesson only.
             text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
             OUTCOMES.write_text(f"{text}\n", "utf-8")
-
-
-def executed(source: Path) -> Any:  # noqa: ANN401  # nbformat's notebooks are untyped
-    """Run a solved lesson without a CUDA GPU, and return the notebook with its outputs."""
-    from nbclient import NotebookClient
-
-    notebook = solved(source)
-    with tempfile.TemporaryDirectory(prefix="gpulab-answers-") as folder:
-        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
-        client = NotebookClient(
-            notebook,
-            timeout=None,
-            startup_timeout=3600,
-            iopub_timeout=3600,
-            resources={"metadata": {"path": folder}},
-        )
-        client.execute(env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)})
-    return notebook
 
 
 def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:

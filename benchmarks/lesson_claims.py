@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
+from benchmarks.common.notebooks import client_of
 from gpulab.exercises._claims import DATA, SCHEMA, Claim
 from gpulab.exercises._lesson_index import package_of, unit_of
 from gpulab.lessons._build import solved
@@ -90,18 +91,12 @@ def stated() -> dict[str, Claim]:
 def values_of(source: Path) -> dict[str, Any]:
     """Run a solved lesson in its own kernel; return its GPU, and the value of each claim."""
     import nbformat
-    from nbclient import NotebookClient
 
     notebook = solved(source)
     notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
     with tempfile.TemporaryDirectory() as folder:
-        resources = {"metadata": {"path": folder}}
-        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
-        client = NotebookClient(
-            notebook, timeout=None, startup_timeout=3600, iopub_timeout=3600, resources=resources
-        )
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        client.execute(env=os.environ | {"PYTHONPATH": path})
+        client_of(notebook, folder).execute(env=os.environ | {"PYTHONPATH": path})
     text: str = notebook.cells[-1].outputs[-1].text
     found: dict[str, Any] = json.loads(text.removeprefix(_MARK))
     return found

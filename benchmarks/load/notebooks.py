@@ -16,11 +16,11 @@ from nbclient.exceptions import CellExecutionError
 
 from benchmarks.common.folders import ROOT
 from benchmarks.common.markdown import padded_table
+from benchmarks.common.notebooks import client_of
 from gpulab.lessons._build import solved
 
 SOURCES = ROOT / "notebooks" / "source"
 MIB = 1 << 20
-_STARTUP_TIMEOUT_S = 1800  # thirty kernels that start at once on two cores take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,7 @@ async def kernel(folder: str) -> AsyncIterator[Kernel]:
     """Yield a kernel that runs in a folder, and end it after the block."""
     # nbclient needs a notebook to start a kernel; `run` replaces it.
     first = solved(lessons()[0])
-    client = NotebookClient(
-        first,
-        timeout=None,
-        startup_timeout=_STARTUP_TIMEOUT_S,
-        resources={"metadata": {"path": folder}},
-    )
+    client = client_of(first, folder)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
     async with client.async_setup_kernel(env=environment):

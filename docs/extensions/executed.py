@@ -10,11 +10,11 @@ import platform
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import nbformat
 
+from benchmarks.common.notebooks import run_solved
 from gpulab.disk import write_whole
 from gpulab.lessons import _build
 
@@ -47,21 +47,7 @@ def executed(sources: "Sequence[Path]") -> "list[NotebookNode]":
 
 
 def _run(source: Path) -> None:
-    from nbclient import NotebookClient
-
-    notebook = _build.solved(source)
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
-    with TemporaryDirectory() as folder:
-        # A busy machine needs more than the minute, and the 4 s for outputs, that nbclient waits.
-        client = NotebookClient(
-            notebook,
-            timeout=None,
-            startup_timeout=3600,
-            iopub_timeout=3600,
-            resources={"metadata": {"path": folder}},
-        )
-        client.execute(env=environment)
-    keep(source, notebook)
+    keep(source, run_solved(source))
 
 
 def _file(source: Path) -> Path:

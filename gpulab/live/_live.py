@@ -275,11 +275,9 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     TEXT.check(label=label)
 
     def figure(record: Series) -> Figure:
-        so_far_record: Any = record.record
+        rungs_so_far: Any = record.record
         stopped = f", {record.stopped}," if record.stopped else ""
-        return draw_ladder(
-            replace(so_far_record, label=f"{label or 'One piece of work'}{stopped}")
-        )
+        return draw_ladder(replace(rungs_so_far, label=f"{label or 'One piece of work'}{stopped}"))
 
     with Stop() as stop:
         screen = screen_for(

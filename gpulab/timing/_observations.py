@@ -43,6 +43,8 @@ class SampleBatches:
 class RunFacts:
     """The facts about a run that are known while it goes on.
 
+    The record is not frozen, because the run changes it until its end.
+
     Attributes
     ----------
     options

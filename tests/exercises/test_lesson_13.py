@@ -53,7 +53,7 @@ def programs() -> dict[str, Any]:
 
 
 def test_there_are_twelve_programs() -> None:
-    """Each patient of this file has an exercise."""
+    """Each program of this file has an exercise."""
     assert len(EXERCISES) == 12
     assert {each.exercise_id for each in EXERCISES} == {f"13.{name}" for name in PATIENTS}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.common.notebooks import client_of, without_gpu
 from docs.extensions import executed
 from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 from gpulab.lessons import _build as build
@@ -391,12 +392,6 @@ def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
     """Run a notebook in a new kernel, without a time limit."""
-    from nbclient import NotebookClient
-
-    resources = {"metadata": {"path": str(folder)}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(kernels))
-        client = NotebookClient(
-            notebook, timeout=None, startup_timeout=3600, iopub_timeout=3600, resources=resources
-        )
-        client.execute(env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)})
+        client_of(notebook, folder).execute(env=without_gpu())

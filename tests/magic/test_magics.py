@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.notebooks import client_of
 from gpulab.magic._options import _OPTIONS
 from tests.support.ipython import LOAD, ROOT, Notebook, shows_our_frames
 
@@ -443,7 +444,6 @@ def test_a_failing_body_fails_the_notebook(
 ) -> None:
     """A run by nbclient stops at the failing cell; cells before it only printed text."""
     import nbformat
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -455,15 +455,8 @@ def test_a_failing_body_fails_the_notebook(
     sources = [LOAD, "%cudatime 1", "%%cudatime x = 0\n1 / x", "print('not reached')"]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     book = nbformat.v4.new_notebook(cells=cells)
-    client = NotebookClient(
-        book,
-        timeout=None,
-        startup_timeout=3600,
-        iopub_timeout=3600,
-        resources={"metadata": {"path": str(folder)}},
-    )
     with pytest.raises(CellExecutionError) as error:
-        client.execute()
+        client_of(book, folder).execute()
     assert error.value.ename == "ZeroDivisionError"
     kinds = [output.output_type for cell in book.cells[:2] for output in cell.outputs]
     assert set(kinds) == {"stream"}

@@ -49,3 +49,17 @@ def test_cpu_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _cpu.take_cpu_samples(work, precision=0.001, max_time_s=0.3)
     assert work.now_s < 1.0
     assert len(found.samples_s) > 10
+
+
+def test_an_interrupt_between_cpu_samples_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends CPU samples with an error: an imprecise time would count as a finished one."""
+    work = Ticking(monkeypatch, *[0.01, 0.02] * 500)
+
+    def interrupted() -> None:
+        work()
+        if work.n_calls == 150:  # after at most 100 calls of the warm-up, so among the samples
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _cpu.take_cpu_samples(interrupted, precision=1e-9, max_time_s=3600.0)
+    assert work.n_calls == 150
