@@ -95,6 +95,14 @@ class DeferredValues:
 
     def __call__(self, seed: int) -> None:
         """Compute the values and write them to the outputs, unless they are there already."""
+        # To write or compare values are operators, too, and the simulator's own take no host time.
+        guard = disable_dispatch()
+        try:
+            self._compute_or_recognize(seed)
+        finally:
+            del guard
+
+    def _compute_or_recognize(self, seed: int) -> None:
         if not self._may_repeat:
             self._run(seed)
             return
