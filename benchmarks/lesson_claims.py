@@ -7,12 +7,14 @@
 
 A claim is a sentence of a lesson that a measurement can confirm, such as "a cold call takes
 longer". With a CUDA GPU the recorded values are replaced, without one the virtual values; the
-others stay. A claim that no lesson states any more is dropped. The table at the end shows both
-side by side. A lesson takes about a minute.
+others stay, and so does the mark "times_cpu" of a claim whose virtual value depends on the
+processor of this machine: it is set by hand. A claim that no lesson states any more is dropped.
+The table at the end shows both side by side. A lesson takes about a minute.
 """
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
@@ -29,10 +31,15 @@ from gpulab.exercises._claims import DATA, SCHEMA, Claim
 from gpulab.exercises._lesson_index import package_of, unit_of
 from gpulab.lessons._build import solved
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
 SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 _OUT = ROOT / "gpulab" / "data" / DATA
+# A run on the virtual GPU may differ so much from the saved value; more is a change of the model.
+TOLERANCE = 0.1
 _MARK = "claims given: "
-_LAST_CELL = f"""
+LAST_CELL = f"""
 import json
 from gpulab import device
 from gpulab.exercises._claims import given
@@ -93,13 +100,45 @@ def values_of(source: Path) -> dict[str, Any]:
     import nbformat
 
     notebook = solved(source)
-    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
+    notebook.cells.append(nbformat.v4.new_code_cell(LAST_CELL))
     with tempfile.TemporaryDirectory() as folder:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         client_of(notebook, folder).execute(env=os.environ | {"PYTHONPATH": path})
+    return values_in(notebook)
+
+
+def values_in(notebook: "NotebookNode") -> dict[str, Any]:
+    """Return what the last cell of a notebook, :data:`LAST_CELL`, has printed."""
     text: str = notebook.cells[-1].outputs[-1].text
-    found: dict[str, Any] = json.loads(text.removeprefix(_MARK))
-    return found
+    given: dict[str, Any] = json.loads(text.removeprefix(_MARK))
+    return given
+
+
+def changed(values: Mapping[str, Any], saved: Mapping[str, Any]) -> list[str]:
+    """Return a line for each virtual value that differs from the saved one by more than 10 %.
+
+    Parameters
+    ----------
+    values
+        The value of each claim in a run on the virtual H200.
+    saved
+        The saved claims. Where one has ``times_cpu``, its value times the processor that the
+        program runs on, and may be another on each machine.
+    """
+    lines = []
+    for name, value in values.items():
+        kept = saved.get(name, {})
+        if not kept.get("times_cpu", False):
+            expected = kept.get("virtual", {}).get("value")
+            if not _is_near(value, expected):
+                lines.append(f"{name}: {value!s} now, {expected!s} saved")
+    return lines
+
+
+def _is_near(value: float | str, expected: float | str | None) -> bool:
+    if isinstance(value, str) or isinstance(expected, str) or expected is None:
+        return value == expected
+    return math.isclose(value, expected, rel_tol=TOLERANCE)
 
 
 def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:

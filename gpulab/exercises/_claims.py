@@ -231,8 +231,9 @@ def _saved() -> Mapping[str, Mapping[str, World]]:
     content: Any = parse_json(text)
     return {
         claim_id: {
-            name: World(name, str(world["device_name"]), world["value"])
-            for name, world in worlds.items()
+            name: World(name, str(saved[name]["device_name"]), saved[name]["value"])
+            for name in WORLDS
+            if name in saved
         }
-        for claim_id, worlds in content["claims"].items()
+        for claim_id, saved in content["claims"].items()
     }

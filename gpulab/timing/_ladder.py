@@ -61,7 +61,6 @@ _STEPS = (
     _PlannedRung("calibrated, hot", "the same on a hot cache", "calibrated", "hot"),
     _PlannedRung("graph", "no launch by Python, hot cache", "graph", "hot"),
     _PlannedRung("graph, cold", "the flush is in the graph, not timed", "graph", "cold"),
-    # These two stay last: run_ladder() finds them by their place.
     _PlannedRung("driver's records, hot", "the referee for hot rungs", REFEREE, "hot"),
     _PlannedRung("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
 )
@@ -284,9 +283,10 @@ def run_ladder(
         rungs: list[Rung] = []
         for step in _STEPS:
             rungs.append(_rung(work, options, step))
-            # The last rungs are the referee's. Until they exist, this slice is empty.
-            at_end = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
-            last = {record.conditions.cache: record for record in at_end}
+            records = [rung.record for rung in rungs if rung.record is not None]
+            last = {
+                record.conditions.cache: record for record in records if record.method == REFEREE
+            }
             judged = tuple(_judged(rung, first, last) for rung in rungs)
             yield Ladder(judged, in_use.source, in_use.name, label)
 

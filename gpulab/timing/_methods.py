@@ -47,6 +47,8 @@ class Method:
     floor_of
         Which floor :func:`gpulab.measure` subtracts from its samples; see
         :func:`gpulab.timing.floor`. None for no floor.
+    needs_host_ahead
+        Whether the host must be ahead of the GPU; that is impossible for work that waits.
 
     Examples
     --------
@@ -61,11 +63,7 @@ class Method:
     clock: str = "events"
     cache: str = "hot"
     floor_of: str | None = None
-
-    @property
-    def needs_host_ahead(self) -> bool:
-        """Whether the host must be ahead of the GPU; that is impossible for work that waits."""
-        return self.sampler is SaturatedSampler
+    needs_host_ahead: bool = False
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -90,6 +88,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 SaturatedSampler,
                 "events after a sleep of the GPU, so that the host is ahead",
                 cache="cold",
+                needs_host_ahead=True,
             ),
             Method(
                 "calibrated",
@@ -97,6 +96,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "the same, minus what events read without any work: the time on the GPU",
                 cache="cold",
                 floor_of="launches",
+                needs_host_ahead=True,
             ),
             Method(
                 "graph",

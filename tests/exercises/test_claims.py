@@ -116,6 +116,23 @@ def test_a_run_replaces_only_values_of_its_kind() -> None:
     ]
 
 
+def test_a_changed_value_is_named() -> None:
+    """A value of another size or another word is named, and one that times the CPU is not."""
+
+    def saved(value: float | str, **more: bool) -> dict[str, object]:
+        return {"virtual": {"value": value, "device_name": "NVIDIA H200"}, **more}
+
+    kept = {"03.pair": saved(2e-6), "03.word": saved("none"), "09.cpu": saved(1, times_cpu=True)}
+    near = {"03.pair": 2.1e-6, "03.word": "none", "09.cpu": 7}
+    assert lesson_claims.changed(near, kept) == []
+    far = {"03.pair": 1.7e-6, "03.word": "raised", "03.new": 1.0}
+    assert lesson_claims.changed(far, kept) == [
+        "03.pair: 1.7e-06 now, 2e-06 saved",
+        "03.word: raised now, none saved",
+        "03.new: 1.0 now, None saved",
+    ]
+
+
 def test_the_shipped_file_has_only_stated_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every recorded value belongs to a claim of a lesson, so a renamed claim needs a new run."""
     monkeypatch.undo()

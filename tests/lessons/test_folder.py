@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks import lesson_claims
 from benchmarks.common.notebooks import client_of, without_gpu
 from docs.extensions import executed
 from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
@@ -372,22 +373,36 @@ def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """A solved lesson runs, and every exercise is right; the book reuses the run."""
+    """A solved lesson runs, every exercise is right, and every claim has its saved value.
+
+    The book reuses the run.
+    """
     notebook = checked(build.solved(source), "right")
-    _execute(notebook, tmp_path, warm_kernel)
-    notebook.cells = notebook.cells[1:-1]
+    _execute_with_claims(notebook, tmp_path, warm_kernel)
+    notebook.cells = notebook.cells[1:-2]
     executed.keep(source, notebook)
 
 
 @pytest.mark.slow
 def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
-    """All cases run in one kernel, as shipped and then solved, and every exercise is right."""
+    """All cases run in one kernel, as shipped and then solved, and give what they gave before."""
     notebooks = [build.clear_solutions(build.read_source(source)) for source in CASES]
     solved = [build.solved(source) for source in CASES]
     notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
-    _execute(checked(notebooks[0], "right"), tmp_path, warm_kernel)
+    _execute_with_claims(checked(notebooks[0], "right"), tmp_path, warm_kernel)
     for source, notebook in zip(CASES, solved, strict=True):
         executed.keep(source, notebook)
+
+
+def _execute_with_claims(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
+    """Run a solved notebook; expect the saved value of each claim, or run lesson_claims again."""
+    import nbformat
+
+    notebook.cells.append(nbformat.v4.new_code_cell(lesson_claims.LAST_CELL))
+    _execute(notebook, folder, kernels)
+    saved = json.loads((ROOT / "gpulab" / "data" / "lesson_claims.json").read_text("utf-8"))
+    values = lesson_claims.values_in(notebook)["values"]
+    assert lesson_claims.changed(values, saved["claims"]) == []
 
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:

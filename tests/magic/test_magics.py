@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.common.notebooks import client_of
 from gpulab.magic._options import _OPTIONS
+from gpulab.timing import METHODS
 from tests.support.ipython import LOAD, ROOT, Notebook, shows_our_frames
 
 pytestmark = pytest.mark.slow
@@ -104,8 +105,7 @@ def test_a_wrong_option_fails_the_cell(notebook: Notebook) -> None:
             "--method event 1",
             (
                 "--method event: unknown timing method 'event'; did you mean 'events'? "
-                "Known: calibrated, events, graph, naive, profiler, profiler-span, saturated, "
-                "synchronized"
+                f"Known: {', '.join(sorted(METHODS))}"
             ),
         ),
         (

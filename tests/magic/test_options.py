@@ -7,7 +7,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from gpulab.magic._options import CellOptions, parse_options
-from gpulab.timing import MeasurementOptions, measure
+from gpulab.timing import METHODS, MeasurementOptions, measure
 
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
@@ -118,8 +118,7 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
             "--method nive x",
             (
                 "--method nive: unknown timing method 'nive'; did you mean 'naive'? Known: "
-                "calibrated, events, graph, naive, profiler, profiler-span, saturated, "
-                "synchronized"
+                f"{', '.join(sorted(METHODS))}"
             ),
         ),
         (

@@ -6,6 +6,8 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from gpulab.errors import (
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.timing import METHODS, Floor, _run, _stopping, calibration, measure
+from gpulab.timing import METHODS, Floor, MeasurementOptions, _run, _stopping, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
@@ -411,6 +413,17 @@ def test_events_stand_in_where_the_work_waits(method: str) -> None:
     assert message.endswith(f"; the method events was used instead of {method}")
 
 
+def test_events_stand_in_for_every_method_that_needs_the_host_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A method of your own that says so is replaced, too, whatever makes its sampler."""
+    saturated = METHODS["saturated"]
+    own = replace(saturated, name="own", sampler=partial(saturated.sampler))
+    monkeypatch.setattr(MeasurementOptions, "timing_method", own)
+    x = torch.ones(4, device="cuda")
+    assert measure(lambda: x.sum().item(), n_samples=3).method == "events"
+
+
 def test_naive_is_called_a_launch() -> None:
     """A naive reading has its finding."""
     assert codes(measure(kernel, method="naive")) == ["naive-launch-only"]
@@ -479,8 +492,7 @@ def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> 
             lambda work: measure(work, method="event"),
             (
                 "unknown timing method 'event'; did you mean 'events'? "
-                "Known: calibrated, events, graph, naive, profiler, profiler-span, saturated, "
-                "synchronized"
+                f"Known: {', '.join(sorted(METHODS))}"
             ),
         ),
     ],
