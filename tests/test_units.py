@@ -1,6 +1,8 @@
 """Durations, sizes and rates, as text and back."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,24 +27,13 @@ MICRO, MU = "\u00b5", "\u03bc"
 @pytest.mark.parametrize(
     ("time_s", "text"),
     [
-        (24.86e-6, "24.9 µs"),
-        (9.996e-6, "10.0 µs"),
-        (99.94e-6, "99.9 µs"),
-        (999.4e-6, "999 µs"),
-        (999.6e-6, "1.00 ms"),
-        (1e-3, "1.00 ms"),
-        (690e-9, "690 ns"),
-        (0.5e-9, "0.500 ns"),
-        (1.0, "1.00 s"),
-        (12345.0, "12345 s"),
-        (0.0, "0.00 s"),
-        (-2e-6, "-2.00 µs"),
+        *json.loads((Path(__file__).parent / "javascript" / "times.json").read_text("utf-8")),
         (float("nan"), "nan s"),
         (float("inf"), "inf s"),
     ],
 )
 def test_time_has_three_digits_and_a_readable_unit(time_s: float, text: str) -> None:
-    """The unit is chosen after rounding, from ns to s."""
+    """The unit is chosen after rounding, from ns to s; the widgets write the same text."""
     assert format_time(time_s) == text
 
 

@@ -271,7 +271,7 @@ class Viewport {
     return this.goal !== null;
   }
 
-  inWords() { return `${time(Math.max(0, this.from))} to ${time(Math.min(this.to, this.length))}`; }
+  inWords() { return `${this.from > 0 ? time(this.from) : "0"} to ${time(Math.min(this.to, this.length))}`; }
 }
 
 // ---------------------------------------------------------------- the elements
@@ -1030,16 +1030,6 @@ function bytes(view) {
   // A copy, because a Float64Array must begin at a multiple of 8 bytes, and a view may begin
   // anywhere.
   return view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
-}
-
-function time(us) {
-  const size = Math.abs(us);
-  // The limits are where rounding to three digits gives 1,000 of the smaller unit.
-  const [scale, unit] = size >= 999500 ? [1e-6, "s"] : size >= 999.5 ? [1e-3, "ms"] : size >= 0.9995 ? [1, "µs"] : [1e3, "ns"];
-  const value = us * scale;
-  if (value === 0) return "0 µs";
-  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(Number(value.toPrecision(3))))));
-  return `${value.toFixed(unit === "ns" ? Math.min(decimals, 0) : decimals)} ${unit}`;
 }
 
 function sizeText(size) {

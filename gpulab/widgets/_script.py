@@ -15,9 +15,9 @@ def script(path: Path) -> str:
 
     anywidget sends a widget's script to the browser as one module, which cannot import files
     beside it. So the shared code is put before it: ``tag``, ``drawn``, ``themeOf``,
-    ``Presentation``, the style sheet as the constant ``LOOK``, and its colours as ``COLOURS``.
-    Put ``LOOK`` into the widget's own element, where it applies from the first frame; a style
-    sheet that anywidget adds comes later.
+    ``time``, ``Presentation``, the style sheet as the constant ``LOOK``, and its colours as
+    ``COLOURS``. Put ``LOOK`` into the widget's own element, where it applies from the first frame;
+    a style sheet that anywidget adds comes later.
 
     Parameters
     ----------

@@ -115,10 +115,11 @@ function render({ model, el }) {
   return () => machine.close();
 }
 
-function time(us) {
+// Returns the text of a tick, a round number: without the zeros at its end, and without a unit at 0.
+function tickText(us) {
   if (us === 0) return "0";
-  const [value, unit] = us >= 999.5 ? [us / 1000, "ms"] : us < 0.9995 ? [us * 1000, "ns"] : [us, "µs"];
-  return `${Number(value.toPrecision(3))} ${unit}`;
+  const [number, unit] = time(us).split(" ");
+  return `${Number(number)} ${unit}`;
 }
 
 // These set a text or an attribute only if it differs, because the browser lays out again what is set.
@@ -217,7 +218,7 @@ class Chart {
     const parts = [];
     for (const us of scale.ticks()) {
       const x = scale.x(us);
-      parts.push(drawn("path", { class: "grid", d: `M${x} ${AXIS}V${this.height}` }), label(x, 16, time(us), "middle"));
+      parts.push(drawn("path", { class: "grid", d: `M${x} ${AXIS}V${this.height}` }), label(x, 16, tickText(us), "middle"));
     }
     const left = LEFT - 9, wide = Math.max(1, scale.width - left); // a mark at 0 has room
     const clip = drawn("svg", { x: left, y: 0, width: wide, height: this.height, viewBox: `${left} 0 ${wide} ${this.height}` });

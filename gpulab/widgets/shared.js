@@ -26,6 +26,15 @@ function themeOf(root) {
   return { isDark, colour: name => COLOURS[name][isDark ? 1 : 0] };
 }
 
+// Returns a duration in microseconds as text, as gpulab.units.format_time writes it: three digits,
+// and the unit that suits the rounded number.
+function time(us) {
+  const exponent = us === 0 ? 0 : Number((us / 1e6).toExponential(2).split("e")[1]);
+  const power = us === 0 ? 0 : Math.min(Math.max(Math.floor(exponent / 3) * 3, -9), 0);
+  const unit = { 0: "s", "-3": "ms", "-6": "µs", "-9": "ns" }[power];
+  return `${(us * 10 ** (-6 - power)).toFixed(Math.max(0, 2 - exponent + power))} ${unit}`;
+}
+
 // Shows a widget alone in the window, in large type, for a lecture hall. The key P in the widget
 // begins and ends it, Escape ends it, and D changes between light and dark. It calls `changed` with
 // true or false, so that a canvas can be drawn in the new size.
