@@ -118,8 +118,11 @@ class Session:
         return dict(self._prelude)
 
     def _begin(self) -> int:
-        """Flush the GPU's cache and the host's, let the GPU rest, and return the host's time."""
-        # The host is quicker with operators that it has run lately, so these are the last ones.
+        """Prepare the GPU so that equal programs take as long, and return the host's time."""
+        # Random numbers decide how many elements a mask selects.
+        torch.manual_seed(0)
+        # This flushes the cache of the GPU. And the host is quicker with operators that it has run
+        # lately, so before each program these are the last ones.
         flush = self._flush
         flush.zero_(), flush.fill_(1), flush.add_(1), flush.mul_(1), flush.neg_()
         rest()

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -88,14 +88,14 @@ def difference(
 
 def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
     """Compare runs of a program before and after other programs, errors, interrupts and cells."""
-    chance = random.Random(program.name)  # noqa: S311 # no secret
-    machine = gpu.new()
-    with session(machine) as programs:
+    machine, injector = gpu.new(), Injector("interrupt")
+    # The handler comes first, because gpulab wraps the handlers that it finds when it begins.
+    with injector.listening(), session(machine) as programs:
         programs.run(program)
         # They keep some memory of the GPU, so that the allocator's pool is never empty again.
         _use_tools()
         expected = _run_with_empty_pool(programs, program)
-        for what, disturb in _disturbances(program, programs, machine, chance):
+        for what, disturb in _disturbances(program, programs, machine, injector):
             disturb()
             found = difference(program, expected, _run_with_empty_pool(programs, program))
             if found:
@@ -107,35 +107,36 @@ def _run_with_empty_pool(programs: Session, program: Program) -> list[Reading]:
     programs.names()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
+    torch._C._host_emptyCache()  # of pinned memory; it has no public name in torch 2.11
     return programs.run(program)
 
 
 def _disturbances(
-    program: Program, programs: Session, machine: Any, chance: random.Random
+    program: Program, programs: Session, machine: Any, injector: Injector
 ) -> Iterator[tuple[str, Callable[[], object]]]:
+    chance = random.Random(program.name)  # noqa: S311 # no secret
     other = program_of(chance.randrange(1 << 30))
     yield other.name, partial(programs.run, other)
     for target in (program, other):
-        interrupt = partial(_interrupt, target, programs, chance)
+        interrupt = partial(_interrupt, target, programs, injector, chance)
         yield f"an interrupt of {target.name}", lambda: (interrupt(), _next_cell(machine))
     yield "errors", partial(_fail, programs)
     yield "another cell", partial(_next_cell, machine)
     yield "gpulab's tools", _use_tools
 
 
-def _interrupt(program: Program, programs: Session, chance: random.Random) -> None:
+def _interrupt(
+    program: Program, programs: Session, injector: Injector, chance: random.Random
+) -> None:
     """Run a program, and send Ctrl-C at a random call of a function."""
     count = Tracer(None, by="calls")
     count.run(lambda: programs.run(program))
-    injector = Injector("interrupt")
-    with injector.listening():
-        try:
-            place = chance.randrange(count.n)
-            Tracer(injector, at=place, by="calls").run(lambda: programs.run(program))
-            injector.settle()
-        # A program that catches interrupts may catch this one, and then miss what it needs.
-        except (KeyboardInterrupt, ProgramError):
-            pass
+    tracer = Tracer(injector, at=chance.randrange(count.n), by="calls")
+    # A program that catches an interrupt may miss what it needs afterwards.
+    with suppress(KeyboardInterrupt, ProgramError):
+        tracer.run(lambda: programs.run(program))
+    with suppress(KeyboardInterrupt):
+        injector.settle()
 
 
 def _fail(programs: Session) -> None:
@@ -146,16 +147,8 @@ def _fail(programs: Session) -> None:
         "torch.empty(1 << 44, device='cuda')",
         "with torch.cuda.graph(torch.cuda.CUDAGraph()):\n    torch.cuda.synchronize()",
     ):
-        with _caught():
+        with suppress(ProgramError):
             run_step(text, programs.names())
-
-
-@contextmanager
-def _caught() -> Iterator[None]:
-    try:
-        yield
-    except ProgramError:
-        pass
 
 
 def _next_cell(machine: Any) -> None:
