@@ -11,7 +11,7 @@ import torch
 from gpulab.errors import NoValuesError
 from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
-from gpulab.torch_private import next_sequence_number
+from gpulab.torch_private import disable_dispatch, next_sequence_number
 from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._result_cache import copy_in as known_copy_in
@@ -214,6 +214,20 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
         accesses = device_accesses([source], [target])
     _launch(task, accesses, waits=False)
     machine.order(here, there, cost_ns)
+
+
+def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
+    """Copy a virtual tensor to the host to show it; None, after the same time, without values."""
+    if source.has_values:
+        # PyTorch calls this for no operator, and so the new tensor on the host costs no time.
+        guard = disable_dispatch()
+        try:
+            return to_host(source)
+        finally:
+            del guard
+    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
+    _launch(_copy_task(Kind.COPY_OUT, source, pinned=False, move=None), accesses, waits=True)
+    return None
 
 
 def read_item(source: VirtualTensor) -> Any:

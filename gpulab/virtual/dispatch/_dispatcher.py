@@ -25,6 +25,7 @@ from gpulab.virtual.dispatch._copies import (
     copy_across,
     copy_in,
     copy_out,
+    copy_to_show,
     is_pinned,
     pin,
     read_item,
@@ -466,4 +467,4 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     aten.lift_fresh.default: _lift,
 }
 _HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}
-set_dispatch(dispatch)
+set_dispatch(dispatch, copy_to_show)

@@ -9,7 +9,7 @@ import torch
 
 from gpulab.errors import NotModelledError
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch._copies import copy_in, is_pinned
+from gpulab.virtual.dispatch._copies import copy_in, copy_to_show, is_pinned
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, cuda_device, layout, wrap
@@ -95,9 +95,10 @@ class VirtualStorage(torch.UntypedStorage):
 
     def __repr__(self) -> str:
         note = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
-        if self.block.values.missing is not None:
+        copied = copy_to_show(_whole(self.block))
+        if copied is None:
             return f"...\n{note}"
-        return "\n ".join([" ", *map(str, self.tolist())])[2:] + f"\n{note}"
+        return "\n ".join([" ", *map(str, copied.tolist())])[2:] + f"\n{note}"
 
     def view(self, tensor: VirtualTensor, key: TensorLayout, offset: int) -> None:
         """Make ``tensor`` a view of this memory, starting at element ``offset``."""

@@ -222,6 +222,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     def capturing() -> bool:
         return is_capturing(machine)
 
+    # One for all contexts of a machine, because the class keeps the stream for captures: a stream
+    # takes host time to create.
+    if machine.graph_class is None:
+        machine.graph_class = tidy_graph(torch.cuda.graph)
     return [
         (C, {"_cuda_isCurrentStreamCapturing": capturing, "_graph_pool_handle": new_pool}),
         (
@@ -229,8 +233,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
             {
                 "_cuda_isCurrentStreamCapturing": capturing,
                 "_graph_pool_handle": new_pool,
-                "graph": (tidy := tidy_graph(torch.cuda.graph)),
+                "graph": machine.graph_class,
             },
         ),
-        (torch.cuda, {"graph": tidy}),
+        (torch.cuda, {"graph": machine.graph_class}),
     ]

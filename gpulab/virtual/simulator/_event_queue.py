@@ -22,6 +22,8 @@ class EventQueue:
     ----------
     now_ns
         The present simulated time; it never goes back.
+    is_in_action
+        Whether an action is running now.
     is_torn
         Whether an error has left something half done since the last use.
     """
@@ -29,7 +31,7 @@ class EventQueue:
     def __init__(self) -> None:
         self.now_ns = 0
         self.is_torn = False
-        self._is_in_action = False
+        self.is_in_action = False
         self._failure: Exception | None = None
         self._restarts: list[Action] = []
         self._describers: list[Callable[[], list[str]]] = []
@@ -68,7 +70,7 @@ class EventQueue:
         Inside an action it does nothing. Python's garbage collector may run there and free a
         tensor, and the allocator then asks how far the GPU is.
         """
-        if self._is_in_action:
+        if self.is_in_action:
             return
         if self.is_torn:
             self._restart()
@@ -105,7 +107,7 @@ class EventQueue:
         )
 
     def _step(self) -> None:
-        self._is_in_action = True
+        self.is_in_action = True
         try:
             # The time is set before the action runs, because most actions plan from it.
             self.now_ns, _, action = heappop(self._queue)
@@ -115,7 +117,7 @@ class EventQueue:
             self.is_torn = True
             raise
         finally:
-            self._is_in_action = False
+            self.is_in_action = False
 
     def _restart(self) -> None:
         self._queue.clear()

@@ -1,8 +1,10 @@
 """Simulate the host: its clock, the launch queue, waits for the device, and first-use costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from gpulab.errors import VirtualGpuError
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._task import SimulatedStream, StreamTask
@@ -101,7 +103,8 @@ class Host:
     estimated_real_s
         About how long the simulation has taken in real time, without reading a clock.
     is_free
-        Whether calls take no time now, because a library does their work in another way.
+        Whether calls take no time now, because a library does their work in another way, or
+        because the simulator makes them. While it computes values they never take time.
     is_updating
         Whether an optimizer's step is running: a loop of few operators that autograd does not
         record.
@@ -139,14 +142,35 @@ class Host:
         self._recent: list[object] = []
         self._n_recorded = 0
 
+    @contextmanager
+    def uncharged(self) -> Iterator[None]:
+        """Let calls take no time inside the block, because the simulator makes them itself."""
+        was_free, self.is_free = self.is_free, True
+        try:
+            yield
+        finally:
+            self.is_free = was_free
+
+    def _refuse_in_action(self) -> None:
+        """Raise an error if the simulator itself makes this call, to compute values.
+
+        Values cost no time. The code that computes them must switch off the dispatcher, so that
+        its operators do not come here as operators of the program.
+        """
+        if self._event_queue.is_in_action:
+            raise VirtualGpuError(
+                "the virtual GPU has taken its own work on values for an operator of the program; "
+                "this is a fault of gpulab, please report it"
+            )
+
     def spend(self, duration_ns: int) -> None:
         """Advance the host's clock by ``duration_ns``."""
-        if not self.is_free:
+        if not (self.is_free or self._event_queue.is_in_action):
             self.now_ns += duration_ns
 
     def charge(self, what: str, n: int = 1) -> None:
         """Advance the host's clock by ``n`` times a cost of :func:`fitted_costs`."""
-        if not self.is_free:
+        if not (self.is_free or self._event_queue.is_in_action):
             self.now_ns += self._fitted_ns[what] * n
 
     def skip_recorded(self, n_recorded: int) -> None:
@@ -173,6 +197,7 @@ class Host:
         n_listed
             The number of tensors in each of its lists and of new ones, 0 if it takes no list.
         """
+        self._refuse_in_action()
         # Autograd numbers its nodes, so this counts the new ones without a look at the graph.
         n_new = n_recorded - self._n_recorded
         # For each node that autograd has made since the last operator.
@@ -232,6 +257,7 @@ class Host:
 
     def launch(self, task: StreamTask, host_ns: int) -> StreamTask:
         """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
+        self._refuse_in_action()
         self.start_context()
         # The launch queue belongs to a device: a full one does not delay launches on another.
         device = task.stream.device
@@ -276,6 +302,7 @@ class Host:
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Run CPU work on ``size_bytes`` of host memory; the device goes on during its time."""
+        self._refuse_in_action()
         # First the device up to now, so that the action reads the values of this moment.
         self.catch_up()
         action()

@@ -131,6 +131,8 @@ class Machine:
         Index of the current GPU.
     capture
         The capture of a CUDA graph in progress, or None.
+    graph_class
+        The class ``torch.cuda.graph`` of its contexts; None until the first one.
     pinned
         The allocator of pinned host memory.
     value_bytes
@@ -179,6 +181,7 @@ class Machine:
         self.has_warned = False
         self.current = 0
         self.capture: Capture | None = None
+        self.graph_class: type | None = None
         self.hazards: Checker | None = None
         self._unrolled: Unrolled | None = None
         self.follow_backward: Callable[[], None] | None = None

@@ -15,6 +15,7 @@ import torch
 from gpulab.happens_before import MemoryAccess
 from gpulab.torch_private import (
     autocast_keys,
+    disable_dispatch,
     disabled_torch_function,
     get_data,
     make_wrapper_subclass,
@@ -25,9 +26,12 @@ from gpulab.virtual.tensors._storage import Storage, TensorLayout
 
 _META = torch.device("meta")
 
-# This package cannot import the dispatcher, which imports it, so the dispatcher registers itself.
+# This package cannot import the dispatcher, which imports it, so the dispatcher registers itself,
+# and the function that copies a tensor to the host to show it.
 Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+CopyToShow = Callable[["VirtualTensor"], torch.Tensor | None]
 _dispatch: list[Dispatch] = []
+_copy_to_show: list[CopyToShow] = []
 
 
 @cache
@@ -42,15 +46,24 @@ def cuda_device(index: int) -> torch.device:
     return torch.device("cuda", index)
 
 
-def set_dispatch(dispatch: Dispatch) -> None:
-    """Set the function that runs operations on virtual tensors.
+def set_dispatch(dispatch: Dispatch, copy_to_show: CopyToShow) -> None:
+    """Set the function that runs operations on virtual tensors, and the one that shows them.
+
+    Parameters
+    ----------
+    dispatch
+        Runs an operator.
+    copy_to_show
+        Copies a tensor to the host; returns None, after the same time, if it has no values.
 
     Examples
     --------
     >>> from gpulab.virtual.dispatch import dispatch
-    >>> set_dispatch(dispatch)  # the dispatcher's own module does this when it is imported
+    >>> from gpulab.virtual.dispatch._copies import copy_to_show
+    >>> set_dispatch(dispatch, copy_to_show)  # the dispatcher's module does this
     """
     _dispatch[:] = [dispatch]
+    _copy_to_show[:] = [copy_to_show]
 
 
 class VirtualTensor(torch.Tensor):
@@ -154,13 +167,19 @@ class VirtualTensor(torch.Tensor):
         return self.numpy()
 
     def __repr__(self, **_options: object) -> str:  # type: ignore[override] # torch passes options
-        if not self.has_values:
-            # Printing a CUDA tensor waits for the device, so this waits even without values.
-            active().host.wait_for_stream(self.storage_block.gpu.stream)
+        copied = _copy_to_show[0](self)
+        if copied is None:
             # A text and not nan, so that a program which only prints its tensors gets no warning.
             description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
             return f"tensor(<no values>, {description})"
-        shown = repr(self.detach().cpu())
+        # By which operators PyTorch finds the best format depends on the values, and so the
+        # program pays for the copy alone.
+        guard = disable_dispatch()
+        try:
+            with active().host.uncharged():
+                shown = repr(copied)
+        finally:
+            del guard
         # PyTorch prints the device between the values and the size or type.
         options = re.search(r", (?:size|dtype)=", shown)
         at = options.start() if options else len(shown) - 1

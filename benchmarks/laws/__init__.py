@@ -1,0 +1,1 @@
+"""Check the laws of the virtual GPU over random programs."""

@@ -1,0 +1,163 @@
+"""The laws of equal times: values cost none, and the same program always takes as long."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.interrupts.injection import Injector, Tracer
+from benchmarks.laws.programs import Program, program_of
+from benchmarks.laws.readings import Gpu, ProgramError, Reading, Session, run_step, session
+
+# The first run loads kernels and fills the allocator's pool, the second is warm, and from the
+# third on gpulab may recognize the calls.
+_N_RUNS = 3
+_HUNDREDTH = 100
+_NO_VALUES = {"max_value_elements": 0}
+_LITTLE_BUDGET = {"value_budget_s": 1e-6}
+
+
+def values_cost_no_time(program: Program, gpu: Gpu) -> str | None:
+    """Compare runs with values, without, and with a budget of a microsecond for each operator."""
+    # After these the program would take another way without values, by design.
+    program = program.without_value_reads()
+    expected = runs(program, gpu)
+    options: dict[str, dict[str, Any]] = {"without": _NO_VALUES, "with a budget": _LITTLE_BUDGET}
+    for what, option in options.items():
+        for n, (first, second) in enumerate(
+            zip(expected, runs(program, gpu, **option), strict=True), 1
+        ):
+            found = difference(program, first, second)
+            if found:
+                return f"run {n} with values and {what}: {found}"
+    return None
+
+
+def repetitions_take_as_long(program: Program, gpu: Gpu) -> str | None:
+    """Compare the second run on a GPU with the third and the hundredth, which are warm like it."""
+    with session(gpu.new()) as programs:
+        repeated = [programs.run(program) for _ in range(_HUNDREDTH)]
+    for n in (_N_RUNS, _HUNDREDTH):
+        found = difference(program, repeated[1], repeated[n - 1])
+        if found:
+            return f"runs 2 and {n}: {found}"
+    return None
+
+
+def a_fresh_process_takes_as_long(program: Program, gpu: Gpu) -> str | None:
+    """Compare a run in this process with the first run of a new one."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        other = process.submit(_runs_in_a_new_process, program).result()
+    for n, (first, second) in enumerate(zip(runs(program, gpu), other, strict=True), 1):
+        found = difference(program, first, second)
+        if found:
+            return f"run {n} here and in a new process: {found}"
+    return None
+
+
+def _runs_in_a_new_process(program: Program) -> list[list[Reading]]:
+    from benchmarks.laws.readings import VIRTUAL
+
+    return runs(program, VIRTUAL)
+
+
+def runs(program: Program, gpu: Gpu, **options: object) -> list[list[Reading]]:
+    """Return the readings of the first runs of a program on a new GPU."""
+    with session(gpu.new(**options)) as programs:
+        return [programs.run(program) for _ in range(_N_RUNS)]
+
+
+def difference(
+    program: Program, first: Sequence[Reading], second: Sequence[Reading]
+) -> str | None:
+    """Return the first reading in which two runs differ; None if there is none."""
+    texts = [*(step.text for step in program.steps), "the end"]
+    for text, one, other in zip(texts, first, second, strict=True):
+        for name in Reading._fields:
+            a, b = getattr(one, name), getattr(other, name)
+            if a != b:
+                return f"{name} at {text!r} is {a} and {b}"
+    return None
+
+
+def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
+    """Compare runs of a program before and after other programs, errors, interrupts and cells."""
+    machine, injector = gpu.new(), Injector("interrupt")
+    # The handler comes first, because gpulab wraps the handlers that it finds when it begins.
+    with injector.listening(), session(machine) as programs:
+        programs.run(program)
+        # They keep some memory of the GPU, so that the allocator's pool is never empty again.
+        _use_tools()
+        expected = _run_with_empty_pool(programs, program)
+        for what, disturb in _disturbances(program, programs, machine, injector):
+            disturb()
+            found = difference(program, expected, _run_with_empty_pool(programs, program))
+            if found:
+                return f"before and after {what}: {found}"
+    return None
+
+
+def _run_with_empty_pool(programs: Session, program: Program) -> list[Reading]:
+    programs.names()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch._C._host_emptyCache()  # of pinned memory; it has no public name in torch 2.11
+    return programs.run(program)
+
+
+def _disturbances(
+    program: Program, programs: Session, machine: Any, injector: Injector
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    chance = random.Random(program.name)  # noqa: S311 # no secret
+    other = program_of(chance.randrange(1 << 30))
+    yield other.name, partial(programs.run, other)
+    for target in (program, other):
+        interrupt = partial(_interrupt, target, programs, injector, chance)
+        yield f"an interrupt of {target.name}", lambda: (interrupt(), _next_cell(machine))
+    yield "errors", partial(_fail, programs)
+    yield "another cell", partial(_next_cell, machine)
+    yield "gpulab's tools", _use_tools
+
+
+def _interrupt(
+    program: Program, programs: Session, injector: Injector, chance: random.Random
+) -> None:
+    """Run a program, and send Ctrl-C at a random call of a function."""
+    count = Tracer(None, by="calls")
+    count.run(lambda: programs.run(program))
+    tracer = Tracer(injector, at=chance.randrange(count.n), by="calls")
+    # A program that catches an interrupt may miss what it needs afterwards.
+    with suppress(KeyboardInterrupt, ProgramError):
+        tracer.run(lambda: programs.run(program))
+    with suppress(KeyboardInterrupt):
+        injector.settle()
+
+
+def _fail(programs: Session) -> None:
+    """Raise the errors that a program meets, at a call and at a later wait."""
+    for text in (
+        "x = torch.ones(3, device='cuda'); x @ torch.ones(4, device='cuda')",
+        "torch.ones(3, device='cuda')[torch.tensor([7], device='cuda')]; torch.cuda.synchronize()",
+        "torch.empty(1 << 44, device='cuda')",
+        "with torch.cuda.graph(torch.cuda.CUDAGraph()):\n    torch.cuda.synchronize()",
+    ):
+        with suppress(ProgramError):
+            run_step(text, programs.names())
+
+
+def _next_cell(machine: Any) -> None:
+    """End a cell and begin another; PyTorch may have been interrupted inside ``stream()``."""
+    machine.__exit__(None, None, None)
+    machine.__enter__()
+    torch.cuda.set_stream(torch.cuda.default_stream())
+
+
+def _use_tools() -> None:
+    x = torch.ones(1000, device="cuda")
+    gpulab.measure(lambda: x * 2, n_samples=3)
