@@ -320,8 +320,21 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that were being handled when it was raised, the first one last."""
+    while error is not None:
+        yield error
+        error = error.__context__
+
+
+def _described(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
 def answer_of(program: Program) -> dict[str, Any]:
-    """Run a program; return its result, or the type and the first line of its error.
+    """Run a program; return its result, or its errors.
+
+    The end of a capture raises an error of its own if the capture has failed.
 
     Examples
     --------
@@ -338,7 +351,7 @@ def answer_of(program: Program) -> dict[str, Any]:
             if result.is_leaf and result.grad is not None:
                 answer["gradient"] = result.grad.tolist()
         except Exception as error:  # noqa: BLE001 # the error is the answer
-            answer = {"error": type(error).__name__, "text": str(error).partition("\n")[0]}
+            answer = {"errors": [_described(each) for each in _chain(error)]}
     return {**answer, "warnings": sorted({str(each.message).partition("\n")[0] for each in seen})}
 
 
@@ -354,10 +367,10 @@ def _in_new_process(name: str, gpu: str) -> dict[str, Any]:
             command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return {"error": "no end", "text": f"it ran longer than {_LIMIT_S} s"}
+        return {"errors": [f"it ran longer than {_LIMIT_S} s"]}
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        return {"error": f"exit status {done.returncode}", "text": done.stderr[-500:]}
+        return {"errors": [f"exit status {done.returncode}", done.stderr[-500:]]}
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
 
