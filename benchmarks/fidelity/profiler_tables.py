@@ -88,7 +88,7 @@ def _row(row: FunctionEventAvg, *, by_shape: bool) -> dict[str, Any]:
 
 
 def _device(row: FunctionEvent | FunctionEventAvg) -> str:
-    return "device" if row.device_type is DeviceType.CUDA else "host"
+    return "device" if row.device_type == DeviceType.CUDA else "host"
 
 
 def _events(events: EventList) -> list[dict[str, Any]]:
