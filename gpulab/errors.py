@@ -237,6 +237,23 @@ class NotModelledError(GpulabError, NotImplementedError):
     """
 
 
+class NotModelledNameError(NotModelledError, AttributeError):
+    """The virtual GPU has no model of a function that this build of PyTorch does not have.
+
+    It is an AttributeError, too, so that ``hasattr`` says that the name does not exist.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     try:
+    ...         torch.cuda.current_blas_handle()
+    ...     except NotImplementedError as error:
+    ...         print(error)
+    the virtual GPU has no model of torch.cuda.current_blas_handle; use a CUDA GPU
+    """
+
+
 class NoValuesError(VirtualGpuError):
     """A program reads a value that the virtual GPU did not compute, to save time.
 

@@ -5,6 +5,7 @@
     python -m benchmarks.fidelity sample --out dense.json
     python -m benchmarks.fidelity fit
     python -m benchmarks.fidelity blind record --out FOLDER
+    python -m benchmarks.fidelity structure --out h100-structure.json
 
 record   times about 310 workloads, 19 programs and single facts on the GPU in use, in about four
          minutes; it changes no setting of the GPU. --role unseen times the workloads of one role
@@ -16,6 +17,8 @@ fit      fits the surfaces of efficiencies to recordings and writes them where g
          in about ten minutes; --nested chooses the scales of the coordinates in each fold again,
          and takes forty.
 blind    records, predicts, and only then opens the recorded times: see its own --help.
+structure  writes what does not depend on speed: the profiler's rows and events of small programs,
+         and which programs a CUDA graph can capture; about three minutes.
 """
 
 import argparse
@@ -62,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     _add_sample(commands)
     _add_fit(commands)
     _add_blind(commands)
+    _add_structure(commands)
     return made
 
 
@@ -122,6 +126,14 @@ def _add_blind(commands: "Commands") -> None:
     for part in (predict, judge):
         part.add_argument("folder", type=Path, help="folder with both files")
         part.add_argument("--predicted", type=Path, required=True, help="file of predictions")
+
+
+def _add_structure(commands: "Commands") -> None:
+    structure = commands.add_parser("structure", help="profiler tables, and what can be captured")
+    structure.add_argument("--out", type=Path, default=Path("structure.json"))
+    structure.add_argument("--virtual", default="", metavar="GPU", help="a virtual GPU instead")
+    structure.add_argument("--only", default="", help="only tables whose names contain this")
+    structure.set_defaults(command=_structure)
 
 
 def _recordings(names: Sequence[str]) -> list[Path]:
@@ -190,6 +202,12 @@ def _blind_judge(options: argparse.Namespace) -> None:
     from benchmarks.fidelity.blind import judge
 
     judge(options.folder, options.predicted, options.out)
+
+
+def _structure(options: argparse.Namespace) -> None:
+    from benchmarks.fidelity.structure import write
+
+    write(options.out, options.virtual, options.only)
 
 
 if __name__ == "__main__":

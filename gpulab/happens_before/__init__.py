@@ -5,6 +5,7 @@ The package does not import torch. ``gpulab.virtual`` reports the program's call
 """
 
 from gpulab.happens_before._accesses import Allocation, MemoryAccess
+from gpulab.happens_before._answers import is_answer_used
 from gpulab.happens_before._byte_ranges import extent
 from gpulab.happens_before._call_sites import NOWHERE, Site, site_text, user_site
 from gpulab.happens_before._checker import Checker
@@ -23,6 +24,7 @@ __all__ = [
     "Snapshot",
     "StreamKey",
     "extent",
+    "is_answer_used",
     "site_text",
     "user_site",
 ]

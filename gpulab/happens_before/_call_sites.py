@@ -34,7 +34,7 @@ def user_site() -> Site:
     # Not traceback.extract_stack(): it walks the whole stack and looks up source lines, and this
     # runs at every launch.
     frame = sys._getframe(1)  # noqa: SLF001 # inspect.currentframe takes longer
-    inner = _is_inner
+    inner = is_inner
     while inner(frame.f_code.co_filename):
         if frame.f_back is None:
             return NOWHERE
@@ -74,7 +74,14 @@ def _cell_number(name: str) -> str | None:
 
 
 @cache  # a process has few files, and each launch asks for a handful of them
-def _is_inner(name: str) -> bool:
+def is_inner(name: str) -> bool:
+    """Return whether a file is PyTorch's, this package's or Python's own.
+
+    Examples
+    --------
+    >>> is_inner(threading.__file__), is_inner("train.py")
+    (True, False)
+    """
     # Frozen modules are Python's own, such as the import system and ``runpy``.
     return name.startswith(("<frozen ", *_inner_folders()))
 

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import torch
 
+from gpulab.happens_before import is_answer_used
 from gpulab.interrupts import Undo, contextmanager
 from gpulab.torch_private import disable_dispatch
 
@@ -83,11 +84,11 @@ def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, st
         listener.stream_waits(cuda.current_stream() if stream is None else stream, event)
 
     def event_query(is_done: object, event: torch.cuda.Event) -> None:
-        if is_done:
+        if is_done and is_answer_used():
             listener.event_is_done(event)
 
     def stream_query(is_done: object, stream: torch.cuda.Stream) -> None:
-        if is_done:
+        if is_done and is_answer_used():
             listener.stream_is_done(stream)
 
     # ``Stream.wait_event``, ``wait_stream`` and ``record_event`` need no entry: in PyTorch they

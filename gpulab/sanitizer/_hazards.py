@@ -104,6 +104,12 @@ def hazards() -> Iterator[Hazards]:
     also finds memory that the allocator hands out again while another stream still uses it, which
     ``record_stream`` prevents.
 
+    A ``query()`` that returned True counts as a wait only if the program decides something by the
+    answer. An answer that it drops, prints or stores without further use orders nothing; the
+    checker reads that from the program's source. An answer that becomes an attribute or goes to
+    another function counts as used, and a used answer counts for everything after it, also
+    outside the branch.
+
     On a virtual GPU it sees all work. On a CUDA GPU it sees what passes through PyTorch's
     dispatcher on this thread and in its backward passes, and the waits of ``torch.cuda``. There
     it does not see kernels of other libraries (Triton, CuPy, extensions), the capture and the

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpulab.errors import NotModelledError, VirtualGpuError
-from gpulab.happens_before import Snapshot
+from gpulab.happens_before import Snapshot, is_answer_used
 from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
@@ -90,8 +90,8 @@ class StreamBase:
         """Return whether everything in the stream is done."""
         machine = machine_with(self.core)
         is_done = machine.query(self.core.last)
-        # A program that has seen the stream idle may rely on it: for races this is a wait.
-        if is_done and machine.hazards is not None:
+        # A program that acts because the stream is idle relies on it: for races this is a wait.
+        if is_done and machine.hazards is not None and is_answer_used():
             machine.hazards.host_wait_stream(self.core.key)
         return is_done
 
@@ -209,8 +209,9 @@ class EventBase:
         """Return whether the event is done, or was never recorded."""
         self._require_not_captured()
         is_done = active().query(self.task)
-        if is_done and self.snapshot is not None:
-            self._seen_done()
+        checker = active().hazards
+        if is_done and checker is not None and self.snapshot is not None and is_answer_used():
+            checker.host_wait(self.snapshot)
         return is_done
 
     def synchronize(self) -> None:
@@ -224,12 +225,6 @@ class EventBase:
             machine.fail_capture(
                 "operation not permitted on an event last recorded in a capturing stream"
             )
-
-    def _seen_done(self) -> None:
-        """Report to the race detector that the host has seen the event done."""
-        checker = active().hazards
-        if checker is not None and self.snapshot is not None:
-            checker.host_wait(self.snapshot)
 
     def elapsed_time(self, other: Any) -> float:
         """Return the milliseconds from this event to ``other``; both must be done."""

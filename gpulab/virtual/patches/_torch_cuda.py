@@ -145,7 +145,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     layers = WholeLayers(machine)
     return [
-        (C, {**_devices(machine), **_streams(machine), **_accelerator(machine)}),
+        (C, {**_devices(machine), **_streams(machine), **_accelerator(machine), **_tuning()}),
         (torch.cuda, _cuda_functions(machine)),
         (
             torch.accelerator,
@@ -220,6 +220,7 @@ def _devices(machine: Machine) -> dict[str, Any]:
 
     return {
         "_cuda_getDevice": lambda: machine.current,
+        "_cuda_getDeviceCount": lambda: len(machine.gpus),
         "_cuda_setDevice": set_device,
         "_cuda_exchangeDevice": exchange_device,
         "_cuda_maybeExchangeDevice": exchange_device,
@@ -246,6 +247,9 @@ def _streams(machine: Machine) -> dict[str, Any]:
         gpu = _gpu(machine, index)
         return gpu.stream.number, gpu.index, CUDA_DEVICE_TYPE
 
+    def raw_stream(index: int) -> int:
+        return _gpu(machine, index).stream.number
+
     def default_stream(index: int) -> tuple[int, int, int]:
         return 0, _gpu(machine, index).index, CUDA_DEVICE_TYPE
 
@@ -259,11 +263,21 @@ def _streams(machine: Machine) -> dict[str, Any]:
 
     return {
         "_cuda_getCurrentStream": current_stream,
+        "_cuda_getCurrentRawStream": raw_stream,
         "_cuda_getDefaultStream": default_stream,
         "_cuda_getStreamFromExternal": external_stream,
         "_cuda_setStream": set_stream,
         "_cuda_sleep": sleep,
         "_cuda_synchronize": lambda: machine.wait_for_gpu(machine.gpu),
+    }
+
+
+def _tuning() -> dict[str, Any]:
+    """Return PyTorch's defaults of ``torch.cuda.tunable``, whose ``enable()`` is refused."""
+    return {
+        "_cuda_tunableop_is_enabled": lambda: False,
+        "_cuda_tunableop_tuning_is_enabled": lambda: True,
+        "_cuda_record_untuned_is_enabled": lambda: False,
     }
 
 

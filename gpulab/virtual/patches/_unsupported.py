@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.cuda.comm  # importing torch does not import it
 
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import ScriptModule
+from gpulab.errors import NotModelledError, NotModelledNameError
+from gpulab.torch_private import C, ScriptModule
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -22,6 +22,13 @@ _PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
 _PROCESSES = "send a copy on the CPU, made with tensor.cpu()"
 _LIBRARIES = "other libraries can read a copy on the CPU, made with tensor.cpu()"
+_COMBINE = "copy with .to(device), and combine the copies there"
+_COLLECTIVES = (
+    *("broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced"),
+    "scatter",
+)
+_SPARSE_TYPES = ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+_CUDA_GPU = "use a CUDA GPU"
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _ONE_PROCESS = 'use all devices from one process, or choose the backend "gloo" for the CPU'
 
@@ -47,18 +54,25 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.green_contexts.GreenContext.create": "use streams",
     _WRAPPER: _PARALLEL,
     "torch.distributed.init_process_group": _ONE_PROCESS,
+    "torch.nn.parallel.replicate": _PARALLEL,
+    "torch.nn.parallel.scatter": _COMBINE,
+    "torch.nn.parallel.gather": _COMBINE,
+    # Of a collective both names are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
     **{
-        f"torch.cuda.{module}.{name}": "copy with .to(device), and combine the copies there"
+        f"torch.{module}.{name}": _COMBINE
         for module, names in {
-            "comm": ("broadcast", "broadcast_coalesced", "gather", "reduce_add", "scatter"),
-            "nccl": ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"),
+            "nn.parallel.comm": _COLLECTIVES,
+            "cuda.comm": _COLLECTIVES,
+            "cuda.nccl": ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"),
         }.items()
         for name in names
     },
+    "torch.cuda.nccl.version": _PARALLEL,
     **{
         f"torch.sparse_{kind}_tensor": _DENSE
         for kind in ("bsc", "bsr", "compressed", "coo", "csc", "csr")
     },
+    **{f"torch.cuda.sparse.{name}Tensor": _DENSE for name in _SPARSE_TYPES},
     "torch.nested.nested_tensor": "use a list of tensors, or a padded tensor and a mask",
     "torch.nested.as_nested_tensor": "use a list of tensors, or a padded tensor and a mask",
     "torch.nested.nested_tensor_from_jagged": "use a list of tensors, or a padded tensor",
@@ -71,6 +85,16 @@ UNSUPPORTED: dict[str, str] = {
     "torch.Tensor.share_memory_": _PROCESSES,
     "torch.to_dlpack": _LIBRARIES,
     "torch.utils.dlpack.to_dlpack": _LIBRARIES,
+}
+
+# Functions of PyTorch's C layer that only builds with CUDA have, by the beginning of their names,
+# and what to use instead. Public functions call them.
+_ONLY_WITH_CUDA: dict[str, str] = {
+    "_cuda_tunableop_": "leave the choice of kernels to the model",
+    "_cuda_record_untuned_": "leave the choice of kernels to the model",
+    "_nccl_": _PARALLEL,
+    **dict.fromkeys(("_broadcast", "_gather", "_reduce_add", "_scatter"), _COMBINE),
+    **dict.fromkeys(("_cuda", "_Cuda", "_CUDA", "_cudnn", "_gds_"), _CUDA_GPU),
 }
 
 # Functions with these prefixes still work for tensors on the host.
@@ -89,8 +113,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         if original is None:
             continue  # not in this version of torch, or not imported
         # A class with __del__ is replaced as a whole: Python would call __del__ on an object whose
-        # __init__ has raised.
-        if isinstance(original, type) and not hasattr(original, "__del__"):
+        # __init__ has raised. A class of C has no __init__ to replace.
+        is_class = isinstance(original, type) and "__init__" in vars(original)
+        if is_class and not hasattr(original, "__del__"):
             # Only __init__ is replaced, so that a program that imported the class before is
             # refused, too.
             replaced.append((original, {"__init__": _guard(name, vars(original)["__init__"])}))
@@ -100,7 +125,20 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         shown = vars(torch.cuda).get(last) is original
         owners = {id(owner): owner, **({id(torch.cuda): torch.cuda} if shown else {})}
         replaced += [(each, {last: guarded}) for each in owners.values()]
-    return replaced
+    return [*replaced, (C, {"__getattr__": _missing_from_c})]
+
+
+def _missing_from_c(name: str) -> Any:
+    """Raise an error for a name that this build of PyTorch does not have, as Python calls it."""
+    instead = next((text for start, text in _ONLY_WITH_CUDA.items() if name.startswith(start)), "")
+    if not instead:
+        raise AttributeError(f"module '{C.__name__}' has no attribute '{name}'")
+    caller = sys._getframe(1)  # noqa: SLF001 # the documented way to read it
+    module, function = str(caller.f_globals.get("__name__")), caller.f_code.co_qualname
+    # The user has called the public function that needs the name.
+    is_public = module.startswith("torch.") and not function.startswith(("_", "<"))
+    shown = f"{module}.{function}" if is_public else f"{C.__name__}.{name}"
+    raise NotModelledNameError(f"the virtual GPU has no model of {shown}; {instead}")
 
 
 def unsupported_error(name: str, instead: str = "") -> NotModelledError:

@@ -278,6 +278,11 @@ class Machine:
         site = user_site() if self.lists_accesses and accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
+            if task.stream.number == 0:
+                # It cannot be captured: the default stream is CUDA's legacy stream.
+                self.fail_capture(
+                    "operation would make the legacy stream depend on a capturing blocking stream"
+                )
             if self.capture.depends_on_outside(task):
                 self.fail_capture("dependency created on uncaptured work in another stream")
             self.capture.add(task, accesses, site)

@@ -13,6 +13,7 @@ from gpulab.virtual import VirtualGpu
 
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
 FAILED = "CUDA error: operation failed due to a previous error during capture"
+LEGACY = "CUDA error: operation would make the legacy stream depend on a capturing blocking stream"
 NOT_ON_DEFAULT_STREAM = (
     "CUDA graphs must be captured on a non-default stream. "
     "(However, after capture, it's ok to replay them on the default stream.)"
@@ -111,6 +112,10 @@ FORBIDDEN: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
         lambda x: torch.cuda.current_stream().wait_event(x.before),  # type: ignore[attr-defined] # set below
         "CUDA error: dependency created on uncaptured work in another stream",
     ),
+    "a wait of the default stream": (
+        lambda _: torch.cuda.default_stream().wait_stream(torch.cuda.current_stream()),
+        LEGACY,
+    ),
 }
 
 
@@ -155,6 +160,43 @@ def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
     ):
         capture(lambda: 1 / 0)
     assert gpu.machine.capture is None
+
+
+@pytest.mark.parametrize("is_accumulated", [False, True])
+@pytest.mark.parametrize("n_inside", [0, 1])
+def test_backward_through_the_default_stream_fails_the_capture(
+    gpu: VirtualGpu, *, is_accumulated: bool, n_inside: int
+) -> None:
+    """Backward runs on the streams of forward, and a capture cannot use the default stream."""
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    made = x * 2
+
+    def backward() -> None:
+        loss = made.exp().sum() if n_inside else made.sum()
+        loss.backward() if is_accumulated else torch.autograd.grad(loss, x)
+
+    with pytest.raises(torch.AcceleratorError) as error:
+        capture(backward)
+    assert str(error.value).splitlines()[0] == FAILED
+    assert str(error.value.__context__).splitlines()[0] == LEGACY
+    assert gpu.machine.capture is None
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("warm_up_stream", ["default", "side"])
+def test_both_passes_can_be_captured_after_a_warm_up(warm_up_stream: str) -> None:
+    """A capture of both passes needs nothing of the warm-up, so any stream will do for it."""
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    stream = torch.cuda.Stream() if warm_up_stream == "side" else torch.cuda.default_stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.autograd.grad((x * 2).exp().sum(), x)
+    torch.cuda.current_stream().wait_stream(stream)
+    results = []
+    graph = capture(lambda: results.extend(torch.autograd.grad((x * 2).sum(), x)))
+    graph.replay()
+    assert results[0].tolist() == [2.0] * 3
 
 
 @pytest.mark.usefixtures("gpu")
