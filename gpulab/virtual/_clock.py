@@ -19,7 +19,7 @@ from gpulab.virtual.simulator import Host, is_owner
 _PERF_COUNTER_START_NS = 1_000_000_000_000_000
 _NS = 1_000_000_000
 
-_CLOCKS = ("perf_counter", "time", "monotonic", "process_time", "thread_time")
+CLOCKS = ("perf_counter", "time", "monotonic", "process_time", "thread_time")
 # These do not advance during time.sleep(). They advance during a wait for the device, because
 # CUDA's host waits in a loop.
 _CPU_CLOCKS = ("process_time", "thread_time")
@@ -61,7 +61,7 @@ class HostClocks:
         """Read all real clocks, at the first call; from there the virtual ones go on."""
         if not self._starts:
             self._began_ns = self.host.now_ns
-            self._starts = {name: getattr(time, f"{name}_ns")() for name in _CLOCKS}
+            self._starts = {name: getattr(time, f"{name}_ns")() for name in CLOCKS}
             self._starts["perf_counter"] = _PERF_COUNTER_START_NS
             for name in _CLOCK_IDS if hasattr(time, "clock_gettime_ns") else ():
                 self._starts[name] = time.clock_gettime_ns(getattr(time, name))
@@ -91,6 +91,10 @@ class _Builtin:
         return self.__name__
 
 
+# The code that runs when a program reads a clock.
+VIRTUAL_CLOCK = _Builtin.__call__.__code__
+
+
 def install(clocks: HostClocks, replaced: Replaced, undo: Undo) -> None:
     """Make the functions of ``time`` use ``clocks`` on this thread, until ``undo`` closes.
 
@@ -98,7 +102,7 @@ def install(clocks: HostClocks, replaced: Replaced, undo: Undo) -> None:
     ``from time import perf_counter``, are replaced, too.
     """
     clocks.start()
-    names = (*(f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")), *_OTHERS)
+    names = (*(f"{name}{unit}" for name in CLOCKS for unit in ("", "_ns")), *_OTHERS)
     # Some systems have no clock_gettime.
     real = {name: getattr(time, name) for name in names if hasattr(time, name)}
     calls = _virtual_clocks(clocks, real)
@@ -113,7 +117,7 @@ def install(clocks: HostClocks, replaced: Replaced, undo: Undo) -> None:
 
 def _virtual_clocks(clocks: HostClocks, real: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     calls: dict[str, Callable[..., Any]] = {}
-    for name in _CLOCKS:
+    for name in CLOCKS:
         read = clocks.clock(name)
         chosen = _unless_library if name == "monotonic" else _on_owner
         calls[name] = chosen(_in_seconds(read), real[name])
@@ -155,14 +159,20 @@ def _unless_library(read: Callable[[], Any], real: Callable[[], Any]) -> Callabl
     def now() -> Any:
         # The caller of _Builtin.__call__, which has called this function.
         caller = sys._getframe(2).f_code.co_filename  # noqa: SLF001 # the only way to find it
-        return real() if not is_owner() or _is_library(caller) else read()
+        return real() if not is_owner() or is_library(caller) else read()
 
     return now
 
 
 @cache
-def _is_library(filename: str) -> bool:
-    """Return whether code of this file belongs to Python, gpulab or an installed package."""
+def is_library(filename: str) -> bool:
+    """Return whether code of this file belongs to Python, gpulab or an installed package.
+
+    Examples
+    --------
+    >>> is_library(time.__spec__.origin or ""), is_library(timeit.__file__)
+    (False, True)
+    """
     if "site-packages" in filename or "dist-packages" in filename:
         return True
     own = Path(__file__).parents[1]
