@@ -62,6 +62,10 @@ def _indexing() -> Iterator[tuple[str, Call]]:
         "scatter multiply",
         lambda: torch.scatter(_plain(4), 0, index(), _plain(3), reduce="multiply"),
     )
+    yield (
+        "scatter value multiply",
+        lambda: torch.scatter(_plain(4), 0, index(), 2.0, reduce="multiply"),
+    )
     yield "scatter value add", lambda: torch.scatter(_plain(4), 0, index(), 2.0, reduce="add")
     yield "scatter_add", lambda: torch.scatter_add(_floats(4), 0, index(), _floats(3))
     yield (
@@ -249,7 +253,8 @@ def _losses() -> Iterator[tuple[str, Call]]:
         lambda: F.multilabel_margin_loss(_floats(1, 4), _indices(3, 0, -1, 1)[None]),
     )
     for where in ("cuda", "cpu"):
-        yield f"ctc_loss, targets on {where}", partial(_ctc, where)
+        for dtype in (torch.int32, torch.int64):
+            yield f"ctc_loss, {dtype} targets on {where}", partial(_ctc, where, dtype)
     yield "cdist", lambda: torch.cdist(_floats(3, 2), _floats(4, 2))
     yield "pdist", lambda: F.pdist(_floats(3, 2))
 
@@ -258,11 +263,10 @@ def _labels(*shape: int) -> torch.Tensor:
     return torch.ones(*shape, dtype=torch.int64, device=_DEVICE)
 
 
-def _ctc(where: str) -> torch.Tensor:
+def _ctc(where: str, dtype: torch.dtype) -> torch.Tensor:
     scores = _floats(10, 1, 5).log_softmax(2)
-    targets = torch.tensor([1, 2, 3], dtype=torch.int32, device=where)
-    n_inputs, n_targets = (torch.tensor([n], dtype=torch.int32) for n in (10, 3))
-    return F.ctc_loss(scores, targets, n_inputs, n_targets)
+    targets = torch.tensor([1, 2, 3], dtype=dtype, device=where)
+    return F.ctc_loss(scores, targets, (10,), (3,))
 
 
 def _others() -> Iterator[tuple[str, Call]]:

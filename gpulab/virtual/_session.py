@@ -15,6 +15,7 @@ from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requiremen
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._environment import Environment
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode, known_results
@@ -90,6 +91,7 @@ class VirtualGpu:
         self._thread = 0
         self._default_device = _settings.DefaultDevice()
         self._clocks = _clock.HostClocks(self.machine.host)
+        self._environment = Environment(count)
 
     @property
     def entered(self) -> bool:
@@ -179,6 +181,8 @@ class VirtualGpu:
                 f"the virtual {other.spec.name} is entered already; "
                 f"leave it before entering the virtual {self.spec.name}"
             )
+        self._environment.read()
+        self.machine.blocks_launches = self._environment.blocks_launches
         self._thread = threading.get_ident()
         undo = self._undo
         try:

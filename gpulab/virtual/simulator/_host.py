@@ -275,6 +275,11 @@ class Host:
         """Wait until everything submitted to ``stream`` is done."""
         self.wait(stream.last)
 
+    def wait_for_launch(self, stream: SimulatedStream) -> None:
+        """Wait until everything submitted to ``stream`` is done, inside a call that launches."""
+        # The call's own time is charged already, by the launch.
+        self._wait_until(self._end_of(stream.last), 0)
+
     def wait_for_device(self, device: SimulatedDevice) -> None:
         """Wait until everything submitted to ``device`` is done."""
         self.start_context()

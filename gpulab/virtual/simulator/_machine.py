@@ -144,6 +144,8 @@ class Machine:
         library, such as an LSTM.
     cuda_error
         The class for errors that CUDA itself reports.
+    blocks_launches
+        Whether each launch of a kernel or a graph waits until its work is done.
     sync_debug_mode
         What a hidden synchronization does besides waiting: 0 nothing, 1 warn, 2 raise.
 
@@ -182,6 +184,7 @@ class Machine:
         self.hazards: Checker | None = None
         self._unrolled: Unrolled | None = None
         self.follow_backward: Callable[[], None] | None = None
+        self.blocks_launches = False
         self.sync_debug_mode = 0
 
     @property
@@ -284,6 +287,8 @@ class Machine:
         launched = self.host.launch(task, host_ns)
         if self.hazards is not None and accesses:
             self.hazards.launch(task.stream.key, task.name, accesses, site)
+        if self.blocks_launches and task.kind is Kind.KERNEL:
+            self._wait_for_launch(task.stream)
         return launched
 
     def mark(
@@ -311,6 +316,14 @@ class Machine:
         launched = graph.launch(self.host, stream)
         if self.hazards is not None:
             report_launch(self.hazards, stream, launched)
+        if self.blocks_launches:
+            self._wait_for_launch(stream)
+
+    def _wait_for_launch(self, stream: SimulatedStream) -> None:
+        """Wait for what was just launched on ``stream``, as ``CUDA_LAUNCH_BLOCKING=1`` asks."""
+        self.host.wait_for_launch(stream)
+        if self.hazards is not None:
+            self.hazards.host_wait_stream(stream.key)
 
     def wait(self, task: StreamTask | None, snapshot: Snapshot | None = None) -> None:
         """Block the host until ``task`` is done.
