@@ -88,7 +88,7 @@ nested_from_mask_left_aligned: Any = torch._nested_tensor_from_mask_left_aligned
 deterministic_mode: Any = torch._C._get_deterministic_algorithms
 is_only_warned: Any = torch._C._get_deterministic_algorithms_warn_only
 set_deterministic_mode: Any = torch._C._set_deterministic_algorithms
-fills_new_memory: Any = torch._C._get_deterministic_fill_uninitialized_memory  # type: ignore[attr-defined] # not in the stubs
+fills_new_memory: Any = torch._C._get_deterministic_fill_uninitialized_memory
 _float32_precision: Any = torch._C._get_fp32_precision_getter
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
@@ -109,8 +109,8 @@ efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
 def allows_tf32(what: str) -> bool:
     """Return whether TF32 may be used on a GPU, for ``"matmul"``, ``"conv"`` or ``"rnn"``.
 
-    It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). A read
-    of an old switch raises an error if the program has used a new one.
+    It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). The
+    old ones raise an error when they are read, if the program has used a new one.
 
     Examples
     --------

@@ -106,7 +106,9 @@ def _part(options: argparse.Namespace) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    first, second = (json.loads(path.read_text("utf-8")) for path in (options.first, options.second))
+    first, second = (
+        json.loads(path.read_text("utf-8")) for path in (options.first, options.second)
+    )
     for run in first:
         if isinstance(first[run], dict):
             for name, answer in first[run].items():

@@ -72,8 +72,9 @@ def _indexing() -> Iterator[tuple[str, Call]]:
         "scatter_add 2d",
         lambda: torch.scatter_add(_floats(4, 2), 0, _rows(), _floats(3, 2)),
     )
-    yield "scatter_add integers", lambda: torch.zeros(4, dtype=torch.int64, device=_DEVICE).scatter_add(
-        0, index(), index()
+    yield (
+        "scatter_add integers",
+        lambda: torch.zeros(4, dtype=torch.int64, device=_DEVICE).scatter_add(0, index(), index()),
     )
     for shape in ((4,), (4, 2)):
         for reduction in ("sum", "prod", "mean", "amax", "amin"):
@@ -161,15 +162,26 @@ def _pools() -> Iterator[tuple[str, Call]]:
             pool = getattr(F, f"{kind}{n}d")
             size = (2.0, 2) if kind == "lp_pool" else (2,)
             yield f"{kind}{n}d", partial(_pool, pool, shape, size)
-        yield f"adaptive_avg_pool{n}d to 1", partial(_pool, getattr(F, f"adaptive_avg_pool{n}d"), shape, (1,))
-        yield f"max_pool{n}d overlapping", partial(_pool, getattr(F, f"max_pool{n}d"), shape, (3, 1))
-        yield f"avg_pool{n}d overlapping", partial(_pool, getattr(F, f"avg_pool{n}d"), shape, (3, 1))
+        yield (
+            f"adaptive_avg_pool{n}d to 1",
+            partial(_pool, getattr(F, f"adaptive_avg_pool{n}d"), shape, (1,)),
+        )
+        yield (
+            f"max_pool{n}d overlapping",
+            partial(_pool, getattr(F, f"max_pool{n}d"), shape, (3, 1)),
+        )
+        yield (
+            f"avg_pool{n}d overlapping",
+            partial(_pool, getattr(F, f"avg_pool{n}d"), shape, (3, 1)),
+        )
         yield f"max_unpool{n}d", partial(_unpool, n, shape)
     yield "fractional_max_pool2d", lambda: _fractional(F.fractional_max_pool2d, (1, 2, 8, 8))
     yield "fractional_max_pool3d", lambda: _fractional(F.fractional_max_pool3d, (1, 2, 8, 8, 8))
 
 
-def _pool(pool: Callable[..., Any], shape: tuple[int, ...], size: tuple[float, ...]) -> torch.Tensor:
+def _pool(
+    pool: Callable[..., Any], shape: tuple[int, ...], size: tuple[float, ...]
+) -> torch.Tensor:
     pooled: torch.Tensor = pool(_floats(*shape), *size)
     return pooled
 
@@ -336,7 +348,9 @@ def matmul_calls() -> dict[str, Call]:
         "mm half": lambda: matrix(dtype=half) @ matrix(dtype=half),
         "mm bfloat16": lambda: matrix(dtype=torch.bfloat16) @ matrix(dtype=torch.bfloat16),
         "mm float64": lambda: matrix(dtype=torch.float64) @ matrix(dtype=torch.float64),
-        "mm complex": lambda: _plain(4, 4, dtype=torch.complex64) @ _plain(4, 4, dtype=torch.complex64),
+        "mm complex": lambda: (
+            _plain(4, 4, dtype=torch.complex64) @ _plain(4, 4, dtype=torch.complex64)
+        ),
         "mm out": lambda: torch.mm(_plain(4, 4), _plain(4, 4), out=_plain(4, 4)),
         "mm empty": lambda: _plain(0, 4) @ _plain(4, 4),
         "mv": lambda: matrix() @ vector(),

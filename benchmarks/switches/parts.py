@@ -4,12 +4,15 @@ import functools
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from benchmarks.switches.calls import Call, deterministic_calls, matmul_calls
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 _N_SAMPLES = 8
 _SPIN_CYCLES = 20_000_000  # about 10 ms
@@ -19,12 +22,12 @@ _ALERT = "determinis"
 
 def deterministic() -> dict[str, Any]:
     """Return for each call what the deterministic mode says to it, forward and backward."""
-    return {name: _alerts(call) for name, call in deterministic_calls().items()}
+    return {name: alerts(call) for name, call in deterministic_calls().items()}
 
 
 def matmuls() -> dict[str, Any]:
     """Return the same for calls that use cuBLAS."""
-    return {name: _alerts(call) for name, call in matmul_calls().items()}
+    return {name: alerts(call) for name, call in matmul_calls().items()}
 
 
 def database() -> dict[str, Any]:
@@ -47,7 +50,7 @@ def database() -> dict[str, Any]:
     return found
 
 
-def _database_alerts(info: Any, dtype: torch.dtype) -> dict[str, list[str]]:
+def _database_alerts(info: "OpInfo", dtype: torch.dtype) -> dict[str, list[str]]:
     needs_gradient = bool(dtype.is_floating_point and info.supports_autograd)
     try:
         samples = list(info.sample_inputs("cpu", dtype, requires_grad=needs_gradient))
@@ -57,13 +60,13 @@ def _database_alerts(info: Any, dtype: torch.dtype) -> dict[str, list[str]]:
     texts: dict[str, set[str]] = {"forward": set(), "backward": set()}
     for sample in samples[::step]:
         call = functools.partial(_on_device, info.op, sample)
-        for direction, text in _alerts(call).items():
+        for direction, text in alerts(call).items():
             if _ALERT in (text or ""):
                 texts[direction].add(text)
     return {direction: sorted(each) for direction, each in texts.items() if each}
 
 
-def _on_device(operator: Callable[..., Any], sample: Any) -> Any:
+def _on_device(operator: Callable[..., Any], sample: "SampleInput") -> object:
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().to("cuda").requires_grad_(tensor.requires_grad)
 
@@ -72,8 +75,14 @@ def _on_device(operator: Callable[..., Any], sample: Any) -> Any:
     return operator(first, *args, **kwargs)
 
 
-def _alerts(call: Call) -> dict[str, str | None]:
-    """Return the errors of a call under deterministic algorithms, or None where there is none."""
+def alerts(call: Call) -> dict[str, str | None]:
+    """Return the errors of a call under deterministic algorithms, or None where there is none.
+
+    Examples
+    --------
+    >>> alerts(lambda: torch.ones(2))
+    {'forward': None, 'backward': None}
+    """
     forward: str | None = _error(call, mode=True)
     results: list[Any] = []
     before = _error(lambda: results.append(call()), mode=False)
@@ -149,7 +158,7 @@ def fills() -> dict[str, Any]:
         "randn": lambda: torch.randn(4, device="cuda").isfinite(),
         "mm": lambda: torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda"),
         "cat": lambda: torch.cat((like, like)),
-        "clone": lambda: like.clone(),
+        "clone": like.clone,
         "to": lambda: torch.ones(4).to("cuda"),
         "sort": lambda: like.sort()[0],
         "softmax": lambda: like.softmax(0),

@@ -30,7 +30,7 @@ _CLOCK_IDS = tuple(name for name in vars(time) if name.startswith("CLOCK_"))
 _OF_NOW = ("localtime", "gmtime", "ctime", "asctime", "strftime")
 _OTHERS = ("sleep", "clock_gettime", "clock_gettime_ns", *_OF_NOW)
 
-Clock = Callable[[], int]
+ReadClock = Callable[[], int]
 
 
 class HostClocks:
@@ -66,7 +66,7 @@ class HostClocks:
             for name in _CLOCK_IDS if hasattr(time, "clock_gettime_ns") else ():
                 self._starts[name] = time.clock_gettime_ns(getattr(time, name))
 
-    def clock(self, name: str) -> Clock:
+    def clock(self, name: str) -> ReadClock:
         """Return the function that reads a clock, in nanoseconds."""
         host, start_ns = self.host, self._starts[name] - self._began_ns
         if name in _CPU_CLOCKS or name in _CPU_CLOCK_IDS:
@@ -139,7 +139,7 @@ def _virtual_clocks(clocks: HostClocks, real: Mapping[str, Any]) -> dict[str, Ca
     return calls
 
 
-def _in_seconds(read: Clock) -> Callable[[], float]:
+def _in_seconds(read: ReadClock) -> Callable[[], float]:
     return lambda: read() / _NS
 
 

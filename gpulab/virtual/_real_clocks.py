@@ -1,6 +1,6 @@
 """Notice reads of clocks that show real time while the program runs on the virtual clock."""
 
-import datetime
+import datetime as dt
 import os
 import sys
 import time
@@ -45,7 +45,7 @@ def watch_clocks() -> Iterator[ClocksRead]:
     --------
     >>> import datetime, gpulab, time
     >>> with gpulab.virtual_gpu("H200"), watch_clocks() as clocks:
-    ...     read = time.perf_counter(), datetime.datetime.now()
+    ...     read = time.perf_counter(), dt.datetime.now(tz=dt.UTC)
     >>> clocks
     ClocksRead(real=['datetime.now()'], n_virtual=1)
     """
@@ -71,7 +71,7 @@ def watch_clocks() -> Iterator[ClocksRead]:
 def _real_clock(called: Any) -> str:
     """Return the name of the clock that a builtin function reads, or an empty text."""
     name, owner = getattr(called, "__name__", ""), getattr(called, "__self__", None)
-    if name in _OF_DATES and isinstance(owner, type) and issubclass(owner, datetime.date):
+    if name in _OF_DATES and isinstance(owner, type) and issubclass(owner, dt.date):
         return f"{owner.__name__}.{name}()"
     if owner is time and name in _OF_TIME:
         return f"{name}() from an earlier import"

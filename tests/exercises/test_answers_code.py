@@ -1,6 +1,6 @@
 """Functions of learners run on the virtual GPU, and each typical mistake gets its diagnosis."""
 
-import datetime
+import datetime as dt
 import time
 import timeit
 from collections.abc import Callable
@@ -126,10 +126,10 @@ READY_MADE: list[tuple[Any, str]] = [
 def by_date(work: Work) -> float:
     """Time with the date, which the virtual clock does not reach."""
     torch.cuda.synchronize()
-    began = datetime.datetime.now()
+    began = dt.datetime.now(tz=dt.UTC)
     work()
     torch.cuda.synchronize()
-    return (datetime.datetime.now() - began).total_seconds()
+    return (dt.datetime.now(tz=dt.UTC) - began).total_seconds()
 
 
 STOPWATCHES: list[tuple[Any, str]] = [
@@ -154,8 +154,11 @@ STOPWATCHES: list[tuple[Any, str]] = [
     (by_date, "other-clock"),
     (lambda work: by_date(work) and timed(work), ""),
     (lambda work: by_date(work) and 8 * timed(work), "unexplained"),
-    (lambda work: (datetime.datetime.now(), -timed(work))[1], "negative"),
-    (lambda work: time.time() - (work(), datetime.datetime.now().timestamp())[1], "other-clock"),
+    (lambda work: (dt.datetime.now(tz=dt.UTC), -timed(work))[1], "negative"),
+    (
+        lambda work: time.time() - (work(), dt.datetime.now(tz=dt.UTC).timestamp())[1],
+        "other-clock",
+    ),
     (raises, "raised"),
     (lambda: 2e-3, "raised"),
     (2e-3, "not-a-choice"),

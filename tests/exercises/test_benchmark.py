@@ -1,6 +1,6 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
-import datetime
+import datetime as dt
 import statistics
 import time
 from collections.abc import Callable
@@ -137,10 +137,10 @@ def test_torch_and_the_gpu_in_use_are_restored() -> None:
 def by_date(fn: Work) -> float:
     """Time with the date, which the virtual clock does not reach."""
     torch.cuda.synchronize()
-    began = datetime.datetime.now()
+    began = dt.datetime.now(tz=dt.UTC)
     fn()
     torch.cuda.synchronize()
-    return (datetime.datetime.now() - began).total_seconds()
+    return (dt.datetime.now(tz=dt.UTC) - began).total_seconds()
 
 
 def test_a_benchmark_that_reads_the_date_is_told_so() -> None:
@@ -166,7 +166,7 @@ def test_a_benchmark_may_use_any_clock_of_time(clock: str) -> None:
         fn()
         torch.cuda.synchronize()
         for _ in range(2):  # a log with the date is no mistake
-            datetime.datetime.now()
+            dt.datetime.now(tz=dt.UTC)
         return read() - start_s
 
     with gpulab.virtual_gpu("H200"):

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-import datetime
+import datetime as dt
 import logging
 import multiprocessing.queues
 import pickle
@@ -116,13 +116,14 @@ def test_a_program_reads_the_present_date() -> None:
     with gpulab.virtual_gpu("H200"):
         now_s = time.time()
         assert before_s <= now_s <= before_s + 60
-        day = datetime.datetime.fromtimestamp(now_s)
+        day = dt.datetime.fromtimestamp(now_s, tz=dt.UTC).astimezone()
         assert time.strftime("%Y-%m-%d") == f"{day:%Y-%m-%d}"
         assert time.localtime()[:3] == day.timetuple()[:3]
-        assert str(day.year) in time.ctime() and str(day.year) in time.asctime()
+        assert str(day.year) in time.ctime()
+        assert str(day.year) in time.asctime()
         assert time.gmtime().tm_year == time.gmtime(now_s).tm_year
         time.sleep(86_400)
-        assert time.localtime()[:3] == (day + datetime.timedelta(days=1)).timetuple()[:3]
+        assert time.localtime()[:3] == (day + dt.timedelta(days=1)).timetuple()[:3]
         # With an argument they are Python's own.
         assert time.gmtime(0).tm_year == 1970
         assert time.strftime("%Y", time.gmtime(0)) == "1970"
@@ -205,10 +206,14 @@ def test_real_clocks_are_noticed() -> None:
             time.perf_counter()
             time.time()
             log_record()
-            datetime.datetime(2026, 1, 1).isoformat()
+            dt.datetime(2026, 1, 1, tzinfo=dt.UTC).isoformat()
         assert (clocks_read.real, clocks_read.n_virtual) == ([], 2)
         with watch_clocks() as clocks_read:
-            datetime.datetime.now()
-            datetime.date.today()
+            dt.datetime.now(tz=dt.UTC)
+            dt.date.today()  # noqa: DTZ011 # what programs do
             early()
-    assert clocks_read.real == ["datetime.now()", "date.today()", "perf_counter() from an earlier import"]
+    assert clocks_read.real == [
+        "datetime.now()",
+        "date.today()",
+        "perf_counter() from an earlier import",
+    ]

@@ -109,8 +109,10 @@ if torch.__version__ < (2, 13):  # type: ignore[operator] # torch compares it wi
         _always,
     )
 # PyTorch fills memory that these return, with nan or the largest value of the type.
-_UNFILLED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty")
-_UNFILLED += ("new_empty_strided",)
+_UNFILLED = (
+    *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty"),
+    *("new_empty_strided",),
+)
 
 OperatorHandler = Callable[[Any, Any, Any], Any]
 Wrapper = Callable[[OperatorHandler], OperatorHandler]

@@ -165,11 +165,11 @@ def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:
         if not deterministic_mode():
             return call(*args, **kwargs)
         warns = is_only_warned()
-        set_deterministic_mode(False, warn_only=False)  # noqa: FBT003 # torch's signature
+        set_deterministic_mode(False, warn_only=False)  # torch's signature
         try:
             return call(*args, **kwargs)
         finally:
-            set_deterministic_mode(True, warn_only=warns)  # noqa: FBT003 # as above
+            set_deterministic_mode(True, warn_only=warns)  # as above
 
     return quiet
 

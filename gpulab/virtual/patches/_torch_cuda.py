@@ -135,7 +135,14 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
             _replace_class(module, name, base, replaced, undo)
     # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
     # a backward pass is charged once and then changes streams.
-    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _deterministic, _switches):
+    for feature in (
+        _autocast,
+        _autograd_streams,
+        _pynvml,
+        _device_numbers,
+        _deterministic,
+        _switches,
+    ):
         feature.install(machine, undo)
     steps = OptimizerSteps(replaced, undo)
     _python_cost.install(machine, steps)
