@@ -84,6 +84,12 @@ CheckpointHooks: Any = torch.utils.checkpoint._checkpoint_hook
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
 nested_from_mask_left_aligned: Any = torch._nested_tensor_from_mask_left_aligned
+# What the program has chosen, also while a virtual GPU has replaced the functions that set it.
+deterministic_mode: Any = torch._C._get_deterministic_algorithms
+is_only_warned: Any = torch._C._get_deterministic_algorithms_warn_only
+set_deterministic_mode: Any = torch._C._set_deterministic_algorithms
+fills_new_memory: Any = torch._C._get_deterministic_fill_uninitialized_memory
+_float32_precision: Any = torch._C._get_fp32_precision_getter
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
 # Operators without a public name.
@@ -98,6 +104,20 @@ unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
+
+
+def allows_tf32(what: str) -> bool:
+    """Return whether TF32 may be used on a GPU, for ``"matmul"``, ``"conv"`` or ``"rnn"``.
+
+    It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). The
+    old ones raise an error when they are read, if the program has used a new one.
+
+    Examples
+    --------
+    >>> allows_tf32("matmul"), allows_tf32("conv")
+    (False, True)
+    """
+    return bool(_float32_precision("cuda", what) == "tf32")
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private

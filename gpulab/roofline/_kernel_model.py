@@ -15,6 +15,7 @@ import torch
 from gpulab.device import outside
 from gpulab.errors import InvalidOptionError
 from gpulab.gpus import GpuSpec
+from gpulab.torch_private import allows_tf32
 from gpulab.virtual import (
     Gaps,
     KernelWork,
@@ -71,7 +72,7 @@ def predict_by_kernels(
         If the inputs and the result do not fit into the memory of the GPU.
     """
     # Read here, outside the cached function, which must not answer for another setting.
-    switches = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+    switches = (allows_tf32("matmul"), allows_tf32("conv"))
     kernels = _trace_kernels(name, size, dtype, spec.name, switches)
     return _add_up([_Kernel.of(item, spec) for item in _cache_traffic(kernels, spec, cache)])
 

@@ -2,8 +2,6 @@
 
 from dataclasses import asdict, dataclass
 
-import torch
-
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line
@@ -11,6 +9,7 @@ from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.requirements import COUNT, NameOf, instance_of
 from gpulab.roofline._kernel_model import TimeBreakdown, predict_by_kernels
 from gpulab.sweeps import CACHES
+from gpulab.torch_private import allows_tf32
 from gpulab.units import format_time
 from gpulab.workloads import Workload, workload
 
@@ -219,9 +218,6 @@ def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
     COUNT.check(size=size)
     NameOf(f"type of {work.name}", work.dtypes).check(dtype=dtype)
     # By default PyTorch allows TF32 for convolutions and not for matmuls.
-    allowed = {
-        "matmul": torch.backends.cuda.matmul.allow_tf32,
-        "cudnn": torch.backends.cudnn.allow_tf32,
-    }
+    allowed = {"matmul": allows_tf32("matmul"), "cudnn": allows_tf32("conv")}
     is_rounded = dtype == "float32" and allowed.get(work.problem(size).tensor_cores, False)
     return "tf32" if is_rounded else dtype

@@ -1,32 +1,112 @@
-"""Make ``time.perf_counter``, ``time.time`` and ``time.sleep`` use the virtual host's clock."""
+"""Make the clocks of ``time`` follow the virtual host's clock, and ``time.sleep`` advance it."""
 
+import os
 import sys
+import sysconfig
 import time
 import timeit
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from gpulab.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 
-# Virtual clocks start at this time, so that you can tell a virtual reading from a real one.
-_EPOCH_S = 1_000_000
+# Only perf_counter starts at this time: it has no meaning of its own, so you can tell a virtual
+# reading from a real one. The others start at what the real clock shows at the first entry.
+_PERF_COUNTER_START_NS = 1_000_000_000_000_000
 _NS = 1_000_000_000
 
-# time.monotonic is not replaced: asyncio, and with it the notebook's kernel, needs real time.
-_SECONDS = ("perf_counter", "time")
-_NANOSECONDS = ("perf_counter_ns", "time_ns")
+CLOCKS = ("perf_counter", "time", "monotonic", "process_time", "thread_time")
+# These do not advance during time.sleep(). They advance during a wait for the device, because
+# CUDA's host waits in a loop.
+_CPU_CLOCKS = ("process_time", "thread_time")
+_CPU_CLOCK_IDS = ("CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID", "CLOCK_PROF")
+# The constants of ``time`` for clock_gettime(); which of them exist depends on the system.
+_CLOCK_IDS = tuple(name for name in vars(time) if name.startswith("CLOCK_"))
+# They take the present time if they get none.
+_OF_NOW = ("localtime", "gmtime", "ctime", "asctime", "strftime")
+_OTHERS = ("sleep", "clock_gettime", "clock_gettime_ns", *_OF_NOW)
+
+ReadClock = Callable[[], int]
 
 
-def install(host: Host, replaced: Replaced, undo: Undo) -> None:
-    """Make the clocks of ``time`` return ``host``'s time on this thread, until ``undo`` closes.
+class HostClocks:
+    """The clocks of a virtual host. All tell one story, from one context to the next.
+
+    Parameters
+    ----------
+    host
+        The virtual host.
+
+    Examples
+    --------
+    >>> import gpulab, time
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     before = time.time_ns(), time.monotonic_ns()
+    ...     time.sleep(1)
+    ...     after = time.time_ns(), time.monotonic_ns()
+    >>> [round((late - early) / 1e9, 6) for early, late in zip(before, after)]
+    [1.0, 1.0]
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._starts: dict[str, int] = {}
+        self._began_ns = 0
+
+    def start(self) -> None:
+        """Read all real clocks, at the first call; from there the virtual ones go on."""
+        if not self._starts:
+            self._began_ns = self.host.now_ns
+            self._starts = {name: getattr(time, f"{name}_ns")() for name in CLOCKS}
+            self._starts["perf_counter"] = _PERF_COUNTER_START_NS
+            for name in _CLOCK_IDS if hasattr(time, "clock_gettime_ns") else ():
+                self._starts[name] = time.clock_gettime_ns(getattr(time, name))
+
+    def clock(self, name: str) -> ReadClock:
+        """Return the function that reads a clock, in nanoseconds."""
+        host, start_ns = self.host, self._starts[name] - self._began_ns
+        if name in _CPU_CLOCKS or name in _CPU_CLOCK_IDS:
+            return lambda: start_ns + host.read_clock() - host.slept_ns
+        return lambda: start_ns + host.read_clock()
+
+
+class _Builtin:
+    """Stands in for a builtin function of ``time``: as an attribute of a class it is no method."""
+
+    __slots__ = ("__name__", "_call")
+    __module__ = "time"
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.__name__ = name
+        self._call = call
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call(*args)
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+# The code that runs when a program reads a clock.
+VIRTUAL_CLOCK = _Builtin.__call__.__code__
+
+
+def install(clocks: HostClocks, replaced: Replaced, undo: Undo) -> None:
+    """Make the functions of ``time`` use ``clocks`` on this thread, until ``undo`` closes.
 
     Other threads still get real time. Names that ``__main__`` has already imported, as in
     ``from time import perf_counter``, are replaced, too.
     """
-    real = {name: getattr(time, name) for name in (*_SECONDS, *_NANOSECONDS, "sleep")}
-    virtual = _virtual_clocks(host, real)
+    clocks.start()
+    names = (*(f"{name}{unit}" for name in CLOCKS for unit in ("", "_ns")), *_OTHERS)
+    # Some systems have no clock_gettime.
+    real = {name: getattr(time, name) for name in names if hasattr(time, name)}
+    calls = _virtual_clocks(clocks, real)
+    virtual = {name: _Builtin(name, calls[name]) for name in real}
     replaced.put(time, virtual)
     replaced.put(timeit, {"default_timer": virtual["perf_counter"]})
     for timer in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
@@ -35,28 +115,94 @@ def install(host: Host, replaced: Replaced, undo: Undo) -> None:
     _set_early_imports(vars(sys.modules["__main__"]), by_identity, undo)
 
 
-def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
-    def clock(name: str, read: Callable[[], float]) -> Callable[[], float]:
-        def now() -> float:
-            # The module ``time`` is shared by all threads, so each call asks on which one it is.
-            return read() if is_owner() else real[name]()
+def _virtual_clocks(clocks: HostClocks, real: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    calls: dict[str, Callable[..., Any]] = {}
+    for name in CLOCKS:
+        read = clocks.clock(name)
+        chosen = _unless_library if name == "monotonic" else _on_owner
+        calls[name] = chosen(_in_seconds(read), real[name])
+        calls[f"{name}_ns"] = chosen(read, real[f"{name}_ns"])
+    calls["sleep"] = _sleep(clocks.host, real["sleep"])
+    now = calls["time"]
+    for name in ("localtime", "gmtime", "ctime"):
+        calls[name] = _at_present(now, real[name])
+    local = calls["localtime"]
+    calls["asctime"] = lambda moment=None: real["asctime"](local() if moment is None else moment)
+    calls["strftime"] = lambda form, moment=None: real["strftime"](
+        form, local() if moment is None else moment
+    )
+    by_id = {getattr(time, name): clocks.clock(name) for name in _CLOCK_IDS}
+    calls["clock_gettime"] = _by_id(
+        {key: _in_seconds(read) for key, read in by_id.items()}, real.get("clock_gettime")
+    )
+    calls["clock_gettime_ns"] = _by_id(by_id, real.get("clock_gettime_ns"))
+    return calls
 
-        now.__name__ = name
-        return now
 
+def _in_seconds(read: ReadClock) -> Callable[[], float]:
+    return lambda: read() / _NS
+
+
+def _on_owner(read: Callable[[], Any], real: Callable[[], Any]) -> Callable[[], Any]:
+    # The module ``time`` is shared by all threads, so each call asks on which one it is.
+    return lambda: read() if is_owner() else real()
+
+
+def _unless_library(read: Callable[[], Any], real: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a clock that is virtual for the program, and real for libraries.
+
+    Libraries use ``time.monotonic`` for the deadlines of real waits: asyncio, and with it the
+    notebook's kernel, multiprocessing, file locks. With a clock that stands still while they wait
+    they would wait for ever.
+    """
+
+    def now() -> Any:
+        # The caller of _Builtin.__call__, which has called this function.
+        caller = sys._getframe(2).f_code.co_filename  # noqa: SLF001 # the only way to find it
+        return real() if not is_owner() or is_library(caller) else read()
+
+    return now
+
+
+@cache
+def is_library(filename: str) -> bool:
+    """Return whether code of this file belongs to Python, gpulab or an installed package.
+
+    Examples
+    --------
+    >>> is_library(time.__spec__.origin or ""), is_library(timeit.__file__)
+    (False, True)
+    """
+    if "site-packages" in filename or "dist-packages" in filename:
+        return True
+    own = Path(__file__).parents[1]
+    return filename.startswith((f"{own}{os.sep}", f"{sysconfig.get_path('stdlib')}{os.sep}"))
+
+
+def _sleep(host: Host, real: Callable[[float], None]) -> Callable[[float], None]:
     def sleep(duration_s: float) -> None:
-        if not is_owner():
-            real["sleep"](duration_s)
+        # A number that is negative or not a number gets Python's own error.
+        if not is_owner() or not duration_s >= 0:
+            real(duration_s)
         else:
             # The devices follow later, up to this time, when the next call looks at them.
-            host.spend(round(duration_s * _NS))
+            host.sleep(round(duration_s * _NS))
 
-    clocks: dict[str, Any] = {"sleep": sleep}
-    for name in _SECONDS:
-        clocks[name] = clock(name, lambda: _EPOCH_S + host.read_clock() / _NS)
-    for name in _NANOSECONDS:
-        clocks[name] = clock(name, lambda: _EPOCH_S * _NS + host.read_clock())
-    return clocks
+    return sleep
+
+
+def _at_present(now: Callable[[], float], real: Callable[[float], Any]) -> Callable[..., Any]:
+    return lambda moment_s=None: real(now() if moment_s is None else moment_s)
+
+
+def _by_id(clocks: Mapping[int, Callable[[], Any]], real: Any) -> Callable[[int], Any]:
+    def read(clock_id: int) -> Any:
+        # Other numbers name clocks of single threads and processes, which have no virtual one.
+        if is_owner() and clock_id in clocks:
+            return clocks[clock_id]()
+        return real(clock_id)
+
+    return read
 
 
 def _set_timer_default(function: Any, real: object, virtual: object, undo: Undo) -> None:

@@ -15,6 +15,7 @@ from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requiremen
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._environment import Environment
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode, known_results
@@ -89,6 +90,8 @@ class VirtualGpu:
         self._depth = 0
         self._thread = 0
         self._default_device = _settings.DefaultDevice()
+        self._clocks = _clock.HostClocks(self.machine.host)
+        self._environment = Environment(count)
 
     @property
     def entered(self) -> bool:
@@ -178,6 +181,8 @@ class VirtualGpu:
                 f"the virtual {other.spec.name} is entered already; "
                 f"leave it before entering the virtual {self.spec.name}"
             )
+        self._environment.read()
+        self.machine.blocks_launches = self._environment.blocks_launches
         self._thread = threading.get_ident()
         undo = self._undo
         try:
@@ -194,7 +199,7 @@ class VirtualGpu:
             replaced = Replaced()
             undo.callback(replaced.restore)
             install(self.machine, replaced, undo)
-            _clock.install(self.machine.host, replaced, undo)
+            _clock.install(self._clocks, replaced, undo)
             _timer_loops.install(self.machine.host, replaced)
             # The mode comes last: operators reach the virtual GPU from here on, and need the rest.
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
@@ -237,9 +242,9 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
 ) -> VirtualGpu:
     """Return a virtual GPU; inside a ``with`` block of it ``torch.cuda`` uses it.
 
-    You can enter it as often as you like. On the thread that entered it, ``time.perf_counter``,
-    ``time.time`` and ``time.sleep`` use the virtual clock. Every duration is computed from a
-    model of the named GPU and is not a measurement of one. The same seed always gives the same
+    You can enter it as often as you like. On the thread that entered it, the clocks of ``time``
+    and ``time.sleep`` use the virtual clock. Every duration is computed from a model of the named
+    GPU and is not a measurement of one. The same seed always gives the same
     random numbers here; they differ from those of a CPU generator and of a real GPU.
 
     Parameters

@@ -24,6 +24,7 @@ from gpulab.requirements import (
     instance_of,
     items_of,
 )
+from gpulab.torch_private import allows_tf32
 from gpulab.workloads import _compute_bound as products
 from gpulab.workloads import _memory_bound as elementwise
 from gpulab.workloads import _memory_bound as indexed
@@ -267,12 +268,9 @@ def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> floa
 
 
 def _allows_tf32(problem: Problem) -> bool:
-    switches: dict[str, Any] = {
-        "cudnn": torch.backends.cudnn,
-        "matmul": torch.backends.cuda.matmul,
-    }
+    switches = {"cudnn": "conv", "matmul": "matmul"}
     switch = switches.get(problem.tensor_cores)
-    return switch is not None and bool(switch.allow_tf32)
+    return switch is not None and allows_tf32(switch)
 
 
 def _powers(first: int, last: int, step: int = 2) -> tuple[int, ...]:

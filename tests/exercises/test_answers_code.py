@@ -1,5 +1,6 @@
 """Functions of learners run on the virtual GPU, and each typical mistake gets its diagnosis."""
 
+import datetime as dt
 import time
 import timeit
 from collections.abc import Callable
@@ -120,6 +121,17 @@ READY_MADE: list[tuple[Any, str]] = [
     ),
     (lambda work: timeit.timeit(work, torch.cuda.synchronize, number=1), "timeit"),
 ]
+
+
+def by_date(work: Work) -> float:
+    """Time with the date, which the virtual clock does not reach."""
+    torch.cuda.synchronize()
+    began = dt.datetime.now(tz=dt.UTC)
+    work()
+    torch.cuda.synchronize()
+    return (dt.datetime.now(tz=dt.UTC) - began).total_seconds()
+
+
 STOPWATCHES: list[tuple[Any, str]] = [
     (timed, ""),
     (lambda work: torch.tensor(timed(work)).double().numpy()[()], ""),
@@ -139,6 +151,14 @@ STOPWATCHES: list[tuple[Any, str]] = [
     (lambda work: [timed(work)], "no-number"),
     (lambda work: timed(work) > 0, "no-number"),
     (lambda _: 2e-3, "work-not-called"),
+    (by_date, "other-clock"),
+    (lambda work: by_date(work) and timed(work), ""),
+    (lambda work: by_date(work) and 8 * timed(work), "unexplained"),
+    (lambda work: (dt.datetime.now(tz=dt.UTC), -timed(work))[1], "negative"),
+    (
+        lambda work: time.time() - (work(), dt.datetime.now(tz=dt.UTC).timestamp())[1],
+        "other-clock",
+    ),
     (raises, "raised"),
     (lambda: 2e-3, "raised"),
     (2e-3, "not-a-choice"),

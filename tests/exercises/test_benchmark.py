@@ -1,5 +1,6 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
+import datetime as dt
 import statistics
 import time
 from collections.abc import Callable
@@ -131,3 +132,42 @@ def test_torch_and_the_gpu_in_use_are_restored() -> None:
         assert entered.now_s == pytest.approx(entered_s, abs=1e-3)
         assert torch.cuda.get_device_name() == "Tesla T4"
     assert torch.cuda.Event.elapsed_time is before
+
+
+def by_date(fn: Work) -> float:
+    """Time with the date, which the virtual clock does not reach."""
+    torch.cuda.synchronize()
+    began = dt.datetime.now(tz=dt.UTC)
+    fn()
+    torch.cuda.synchronize()
+    return (dt.datetime.now(tz=dt.UTC) - began).total_seconds()
+
+
+def test_a_benchmark_that_reads_the_date_is_told_so() -> None:
+    """The diagnosis names the clock, and not a mistake that the learner did not make."""
+    verdict = BenchmarkJudge("stopwatch")(by_date)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "other-clock")
+    # An error comes first.
+    assert BenchmarkJudge("stopwatch")(lambda fn: by_date(fn) + fn()).diagnosis_code == "raised"
+    assert verdict.message == (
+        "It reads datetime.now(), which shows the real time of this machine. On the virtual GPU "
+        "your program runs on a virtual clock: read time.perf_counter(), or record events."
+    )
+
+
+@pytest.mark.parametrize("clock", ["time", "monotonic", "process_time", "thread_time"])
+def test_a_benchmark_may_use_any_clock_of_time(clock: str) -> None:
+    """Each clock of the module time gives a right answer."""
+
+    def benchmark(fn: Work) -> float:
+        read: Callable[[], float] = getattr(time, clock)
+        torch.cuda.synchronize()
+        start_s = read()
+        fn()
+        torch.cuda.synchronize()
+        for _ in range(2):  # a log with the date is no mistake
+            dt.datetime.now(tz=dt.UTC)
+        return read() - start_s
+
+    with gpulab.virtual_gpu("H200"):
+        assert BenchmarkJudge("wait")(benchmark).ok

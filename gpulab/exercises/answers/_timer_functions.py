@@ -1,6 +1,7 @@
 """The judge for functions that time work: it runs them and judges their readings."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
@@ -8,7 +9,7 @@ from numbers import Real
 
 import torch
 
-from gpulab import device
+from gpulab import device, virtual
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.exercises.answers._forms import (
@@ -18,7 +19,7 @@ from gpulab.exercises.answers._forms import (
     raised,
     unanswered,
 )
-from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
+from gpulab.exercises.answers._watching import elapsed_calls, other_clock, ready_made_timer
 from gpulab.torch_private import spin
 from gpulab.units import counted
 
@@ -51,6 +52,8 @@ class FunctionTrial:
         none.
     work_s, backlog_s
         Seconds that the work and the backlog in front of it took by our own stopwatch.
+    clocks
+        The clocks that it read on a virtual GPU; None on a CUDA GPU, whose time is real.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class FunctionTrial:
     ready_made: str
     work_s: float
     backlog_s: float
+    clocks: virtual.ClocksRead | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -120,7 +124,8 @@ class TimerFunction:
         idle = _try(answer)
         if _is_stub(idle):
             return unanswered(self.how)
-        diagnosis = self._without_reading(idle) or _wrong_scale(idle)
+        diagnosis = self._without_reading(idle) or _real_clock(idle)
+        diagnosis = diagnosis or _wrong_scale(idle)
         diagnosis = diagnosis or self.explain(idle, _try(answer, backlog=True))
         return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
 
@@ -199,11 +204,14 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
         backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
         if backlog:
             spin(_BACKLOG_CYCLES)
-        with elapsed_calls() as elapsed:
+        watched = nullcontext() if virtual.entered() is None else virtual.watch_clocks()
+        with elapsed_calls() as elapsed, watched as clocks:
             value, error = _call(function, work)
         torch.cuda.synchronize()
     ready_made = next(filter(None, calls), "")
-    return FunctionTrial(value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s)
+    return FunctionTrial(
+        value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s, clocks
+    )
 
 
 # A function of its own, because its code marks where the search for finished timers ends.
@@ -218,6 +226,10 @@ def _call(
 
 def _is_stub(trial: FunctionTrial) -> bool:
     return trial.error is None and trial.n_calls == 0 and is_open(trial.value)
+
+
+def _real_clock(trial: FunctionTrial) -> Diagnosis | None:
+    return None if trial.clocks is None or trial.n_elapsed else other_clock(trial.clocks)
 
 
 def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:

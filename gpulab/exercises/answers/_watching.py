@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
+from gpulab.exercises.answers._forms import Diagnosis
+from gpulab.virtual import ClocksRead
+
 # Modules that contain finished timers, and the name by which learners know each.
 _READY_MADE = {
     "gpulab.timing": "gpulab.measure",
@@ -12,6 +15,8 @@ _READY_MADE = {
     "triton.testing": "triton.testing.do_bench",
     "timeit": "timeit",
 }
+
+_STOPWATCH = 2  # readings of a clock that a stopwatch needs
 
 
 def ready_made_timer(caller: CodeType) -> str:
@@ -56,3 +61,20 @@ def elapsed_calls() -> Iterator[list[None]]:
         yield calls
     finally:
         event.elapsed_time = original  # type: ignore[method-assign]  # as it was
+
+
+def other_clock(clocks: ClocksRead) -> Diagnosis | None:
+    """Return the diagnosis of a function that timed with a real clock on a virtual GPU, or None.
+
+    A single reading of a real clock may be the date of a log, and so may all of them if the
+    function has read virtual clocks twice.
+    """
+    n_readings = len(clocks.real) + clocks.n_virtual
+    is_timed_by_it = clocks.real and clocks.n_virtual < _STOPWATCH <= n_readings
+    if not is_timed_by_it:
+        return None
+    return Diagnosis(
+        "other-clock",
+        f"It reads {clocks.real[0]}, which shows the real time of this machine. On the virtual "
+        "GPU your program runs on a virtual clock: read time.perf_counter(), or record events.",
+    )

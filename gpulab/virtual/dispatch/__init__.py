@@ -1,7 +1,12 @@
 """Run an operator on the virtual GPU: plan it, launch it, compute its values when it ends."""
 
 from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
-from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
+from gpulab.virtual.dispatch._dispatcher import (
+    VirtualMode,
+    dispatch,
+    observing,
+    require_deterministic,
+)
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._result_cache import known_results
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
@@ -19,6 +24,7 @@ __all__ = [
     "missing_by_size",
     "observing",
     "pin",
+    "require_deterministic",
     "require_values",
     "storage_of",
 ]

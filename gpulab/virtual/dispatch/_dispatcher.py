@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
+    allows_tf32,
     check_errors,
     conj_view,
     efficient_zero_tensor,
@@ -41,12 +42,12 @@ from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
+from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
 from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
-from gpulab.virtual.kernels import tf32_allowed
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
@@ -184,8 +185,8 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
         return run_data_dependent(func, args, kwargs, tensors, gpu)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
-    if operator.is_matmul:
-        parts = (*parts, tf32_allowed())
+    if operator.tf32_switch is not None:
+        parts = (*parts, allows_tf32(operator.tf32_switch))
     # The lengths of sequences decide the shapes, so their values are part of the key.
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
@@ -466,5 +467,21 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     read_scalar: _item,
     aten.lift_fresh.default: _lift,
 }
-_HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}
+_USUAL_HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}
+_HANDLERS = dict(_USUAL_HANDLERS)
 set_dispatch(dispatch, copy_to_show)
+
+
+def require_deterministic(*, is_required: bool) -> None:
+    """Refuse nondeterministic operators and fill new memory from now on, or no longer.
+
+    Examples
+    --------
+    >>> require_deterministic(is_required=False)  # the default
+    """
+    # By other handlers, so that an operator costs nothing more without this mode.
+    handlers = dict(_USUAL_HANDLERS)
+    for func, wrapper in deterministic_handlers() if is_required else ():
+        handlers[id(func)] = wrapper(handlers.get(id(func), _run_planned))
+    _HANDLERS.clear()
+    _HANDLERS.update(handlers)

@@ -6,9 +6,20 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of
+from gpulab.torch_private import (
+    arguments_of,
+    deterministic_mode,
+    is_only_warned,
+    set_deterministic_mode,
+)
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
-from gpulab.virtual.kernels import MATMULS, computable, is_composite, is_random, operator_name
+from gpulab.virtual.kernels import (
+    computable,
+    is_composite,
+    is_random,
+    operator_name,
+    tf32_switch,
+)
 from gpulab.virtual.simulator import SimulatedGpu
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -43,6 +54,8 @@ class Operator:
         The name without namespace and overload, such as ``"add"``.
     out_names
         Names of the arguments that receive its results, such as ``("out",)``.
+    tf32_switch
+        Which of PyTorch's switches decides whether it may use TF32, or None.
     overwrites
         Whether it replaces all values of its first argument without reading them.
     n_inside
@@ -57,7 +70,7 @@ class Operator:
     name: str
     is_composite: bool
     is_random: bool
-    is_matmul: bool
+    tf32_switch: str | None
     takes_lengths: bool
     has_data_dependent_shape: bool
     is_index: bool
@@ -99,6 +112,10 @@ _N_INSIDE = {
     "multinomial": 10,
 }
 
+# The kernels of the CPU raise or warn in the deterministic mode, too. For the values of a virtual
+# tensor that was decided before (_nondeterministic.py).
+_ALERTING_ON_HOST = {"put", "max_unpool2d", "max_unpool3d"}
+
 # By id, because hashing an OpOverload runs Python code of PyTorch. Each record refers to its
 # operator, so the operator lives on and its id cannot be reused.
 _known: dict[int, Operator] = {}
@@ -111,11 +128,11 @@ def operator_of(func: Any) -> Operator:
         name = operator_name(func)
         found = _known[id(func)] = Operator(
             func,
-            computable(func),
+            _computing(func, name),
             name,
             is_composite=is_composite(func),
             is_random=is_random(func),
-            is_matmul=name in MATMULS,
+            tf32_switch=tf32_switch(name),
             takes_lengths=name in TAKES_LENGTHS,
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
@@ -126,6 +143,35 @@ def operator_of(func: Any) -> Operator:
             into=_into_result(func),
         )
     return found
+
+
+def _computing(func: Any, name: str) -> Callable[..., Any]:
+    """Return the function that computes an operator; it never refuses deterministic algorithms."""
+    compute: Callable[..., Any] = computable(func)
+    return without_alerts(compute) if name in _ALERTING_ON_HOST else compute
+
+
+def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that switches deterministic algorithms off while it runs ``call``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> without_alerts(torch.are_deterministic_algorithms_enabled)()
+    False
+    """
+
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        if not deterministic_mode():
+            return call(*args, **kwargs)
+        warns = is_only_warned()
+        set_deterministic_mode(False, warn_only=False)  # torch's signature
+        try:
+            return call(*args, **kwargs)
+        finally:
+            set_deterministic_mode(True, warn_only=warns)  # as above
+
+    return quiet
 
 
 def _into_result(func: Any) -> tuple[Any, str] | None:

@@ -28,6 +28,7 @@ ALLOCATING = {
     aten.empty.memory_format,
     aten.empty_strided.default,
     aten.empty_like.default,
+    aten.empty_permuted.default,
     aten.new_empty.default,
     aten.new_empty_strided.default,
 }

@@ -11,7 +11,7 @@ from gpulab.virtual.kernels._lowering import (
     libraries_used,
     lower,
     operator_name,
-    tf32_allowed,
+    tf32_switch,
 )
 from gpulab.virtual.kernels._out_dtype import check_out_dtype, computable, place_of_out_dtype
 
@@ -25,5 +25,5 @@ __all__ = [
     "lower",
     "operator_name",
     "place_of_out_dtype",
-    "tf32_allowed",
+    "tf32_switch",
 ]

@@ -10,7 +10,12 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import flash_attention_for_cpu, flop_formulas, has_kernel
+from gpulab.torch_private import (
+    allows_tf32,
+    flash_attention_for_cpu,
+    flop_formulas,
+    has_kernel,
+)
 from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, elementwise
 from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
 from gpulab.virtual.kernels._lower_matmul import MATMUL_LOWERINGS
@@ -113,16 +118,17 @@ def libraries_used(func: Any, work: KernelWork) -> tuple[str, ...]:
     return ("random",) if is_random(func) else ()
 
 
-def tf32_allowed() -> bool:
-    """Return whether float32 matmuls may use TF32.
+def tf32_switch(name: str) -> str | None:
+    """Return which of PyTorch's switches allows TF32 for an operator, or None.
 
     Examples
     --------
-    >>> import torch
-    >>> tf32_allowed() == torch.backends.cuda.matmul.allow_tf32
-    True
+    >>> tf32_switch("mm"), tf32_switch("convolution"), tf32_switch("add")
+    ('matmul', 'conv', None)
     """
-    return bool(torch.backends.cuda.matmul.allow_tf32)
+    if "convolution" in name:
+        return "conv"
+    return "matmul" if name in MATMULS else None
 
 
 @cache
@@ -163,10 +169,8 @@ def _arithmetic(name: str, dtype: torch.dtype) -> str:
         return _HALVES[dtype]
     if dtype is torch.float64:
         return "float64"
-    # PyTorch has one switch for convolutions, which is on by default, and one for matmuls.
-    if "convolution" in name:
-        return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
-    return "tf32" if name in MATMULS and tf32_allowed() else "float32"
+    switch = tf32_switch(name)
+    return "tf32" if switch is not None and allows_tf32(switch) else "float32"
 
 
 def _flops(func: Any, args: Any, kwargs: Any, out: Any) -> int:

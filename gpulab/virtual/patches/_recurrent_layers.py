@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gpulab.torch_private import variable_functions
+from gpulab.torch_private import allows_tf32, variable_functions
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.patches._whole_recurrence import recurrent_call
 from gpulab.virtual.simulator import fitted_costs, is_owner
@@ -149,7 +149,7 @@ def _arithmetic(dtype: torch.dtype) -> str:
         return "float16"
     if dtype is torch.float64:
         return "float64"
-    return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
+    return "tf32" if allows_tf32("rnn") else "float32"
 
 
 def _matmul(sizes: _Sizes, m: int, n: int, k: int) -> KernelWork:

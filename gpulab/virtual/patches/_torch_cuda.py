@@ -28,6 +28,7 @@ from gpulab.virtual.patches import (
     _autograd_streams,
     _cuda_graphs,
     _data_parallel,
+    _deterministic,
     _device_numbers,
     _factories,
     _fft_plans,
@@ -42,6 +43,7 @@ from gpulab.virtual.patches import (
     _python_cost,
     _recurrent_layers,
     _serialization,
+    _switches,
     _tensor_methods,
     _threads,
     _torch_compile,
@@ -80,6 +82,7 @@ _FEATURES = (
         _autocast,
         _cuda_graphs,
         _data_parallel,
+        _deterministic,
         _device_numbers,
         _factories,
         _fft_plans,
@@ -93,7 +96,7 @@ _FEATURES = (
         _memory,
     ),
     *(_pynvml, _nvtx),
-    *(_serialization, _threads, _torch_compile, _unsupported),
+    *(_serialization, _switches, _threads, _torch_compile, _unsupported),
 )
 
 
@@ -132,7 +135,14 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
             _replace_class(module, name, base, replaced, undo)
     # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
     # a backward pass is charged once and then changes streams.
-    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers):
+    for feature in (
+        _autocast,
+        _autograd_streams,
+        _pynvml,
+        _device_numbers,
+        _deterministic,
+        _switches,
+    ):
         feature.install(machine, undo)
     steps = OptimizerSteps(replaced, undo)
     _python_cost.install(machine, steps)

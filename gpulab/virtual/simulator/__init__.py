@@ -5,15 +5,7 @@ run them on one event queue. No module here reads a real clock, so equal program
 """
 
 from gpulab.virtual.simulator._device import TaskRecord
-from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
-from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._host_time import fitted_costs
-from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
-from gpulab.virtual.simulator._library_kernels import Unrolled
-from gpulab.virtual.simulator._machine import (
-    Machine,
-    SimulatedGpu,
-    ValueLimits,
+from gpulab.virtual.simulator._entered_machine import (
     active,
     disown,
     enter,
@@ -21,6 +13,12 @@ from gpulab.virtual.simulator._machine import (
     is_owner,
     leave,
 )
+from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
+from gpulab.virtual.simulator._host import Host, HostCosts
+from gpulab.virtual.simulator._host_time import fitted_costs
+from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
+from gpulab.virtual.simulator._library_kernels import Unrolled
+from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
 from gpulab.virtual.simulator._task import (
     FixedDuration,

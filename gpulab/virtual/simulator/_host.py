@@ -94,6 +94,8 @@ class Host:
         The host's time for each kind of call.
     now_ns
         The host's clock.
+    slept_ns
+        How much of it the program has slept: no processor time.
     first_use
         Whether first-use costs are charged.
     n_backward
@@ -131,6 +133,7 @@ class Host:
         self._event_queue = first.event_queue
         self.costs = costs or HostCosts()
         self.now_ns = 0
+        self.slept_ns = 0
         self.first_use = first_use
         self.n_backward = 0
         self.is_free = False
@@ -167,6 +170,11 @@ class Host:
         """Advance the host's clock by ``duration_ns``."""
         if not (self.is_free or self._event_queue.is_in_action):
             self.now_ns += duration_ns
+
+    def sleep(self, duration_ns: int) -> None:
+        """Advance the host's clock by ``duration_ns``, in which its processor does nothing."""
+        self.spend(duration_ns)
+        self.slept_ns += duration_ns
 
     def charge(self, what: str, n: int = 1) -> None:
         """Advance the host's clock by ``n`` times a cost of :func:`fitted_costs`."""
@@ -292,6 +300,11 @@ class Host:
     def wait_for_stream(self, stream: SimulatedStream) -> None:
         """Wait until everything submitted to ``stream`` is done."""
         self.wait(stream.last)
+
+    def wait_for_launch(self, stream: SimulatedStream) -> None:
+        """Wait until everything submitted to ``stream`` is done, inside a call that launches."""
+        # The call's own time is charged already, by the launch.
+        self._wait_until(self._end_of(stream.last), 0)
 
     def wait_for_device(self, device: SimulatedDevice) -> None:
         """Wait until everything submitted to ``device`` is done."""

@@ -1,12 +1,11 @@
-"""The simulated machine: one host, its GPUs and their memory; and which machine is entered."""
+"""The simulated machine: one host, its GPUs and their memory."""
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import get_ident
 from typing import Any, cast
 
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.errors import VirtualGpuError
 from gpulab.gpus import GpuSpec
 from gpulab.happens_before import NOWHERE, Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice
@@ -146,6 +145,8 @@ class Machine:
         library, such as an LSTM.
     cuda_error
         The class for errors that CUDA itself reports.
+    blocks_launches
+        Whether each launch of a kernel or a graph waits until its work is done.
     sync_debug_mode
         What a hidden synchronization does besides waiting: 0 nothing, 1 warn, 2 raise.
 
@@ -185,6 +186,7 @@ class Machine:
         self.hazards: Checker | None = None
         self._unrolled: Unrolled | None = None
         self.follow_backward: Callable[[], None] | None = None
+        self.blocks_launches = False
         self.sync_debug_mode = 0
 
     @property
@@ -292,6 +294,8 @@ class Machine:
         launched = self.host.launch(task, host_ns)
         if self.hazards is not None and accesses:
             self.hazards.launch(task.stream.key, task.name, accesses, site)
+        if self.blocks_launches and task.kind is Kind.KERNEL:
+            self._wait_for_launch(task.stream)
         return launched
 
     def mark(
@@ -319,6 +323,14 @@ class Machine:
         launched = graph.launch(self.host, stream)
         if self.hazards is not None:
             report_launch(self.hazards, stream, launched)
+        if self.blocks_launches:
+            self._wait_for_launch(stream)
+
+    def _wait_for_launch(self, stream: SimulatedStream) -> None:
+        """Wait for what was just launched on ``stream``, as ``CUDA_LAUNCH_BLOCKING=1`` asks."""
+        self.host.wait_for_launch(stream)
+        if self.hazards is not None:
+            self.hazards.host_wait_stream(stream.key)
 
     def wait(self, task: StreamTask | None, snapshot: Snapshot | None = None) -> None:
         """Block the host until ``task`` is done.
@@ -382,121 +394,3 @@ class Machine:
         """Return whether ``task`` is done at the host's time; the question takes no host time."""
         self.host.catch_up()
         return task is None or bool(task.is_done)
-
-
-# The entered machine, with the thread that entered it.
-_entered: list[tuple[Machine, int]] = []
-# Not empty in a forked process. As with CUDA, the child of a fork cannot use the parent's device.
-_lost: list[bool] = []
-
-
-def is_entered() -> bool:
-    """Return whether a virtual GPU is entered, on any thread.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     is_entered()
-    True
-    """
-    return bool(_entered)
-
-
-def is_owner() -> bool:
-    """Return whether the calling thread has entered a virtual GPU, in this very process.
-
-    Examples
-    --------
-    >>> import gpulab, threading
-    >>> answers = []
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     thread = threading.Thread(target=lambda: answers.append(is_owner()))
-    ...     thread.start()
-    ...     thread.join()
-    ...     is_owner(), answers
-    (True, [False])
-    """
-    return bool(_entered) and not _lost and get_ident() == _entered[-1][1]
-
-
-def active() -> Machine:
-    """Return the machine of the entered virtual GPU.
-
-    Raises
-    ------
-    VirtualGpuError
-        If none is entered, or if another thread has entered it.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     active() is gpu.machine
-    True
-    """
-    if _lost:
-        raise forked_error()
-    if not _entered:
-        raise VirtualGpuError(
-            "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
-            "work with it inside `with gpu:` or after gpulab.use(...)"
-        )
-    machine, owner = _entered[-1]
-    if get_ident() != owner:
-        raise NotModelledError(
-            "the virtual GPU has no model of device work from a second thread; do it on the "
-            "thread that entered the virtual GPU, or use a CUDA GPU"
-        )
-    return machine
-
-
-def forked_error() -> RuntimeError:
-    """Return PyTorch's error for a forked process that uses CUDA."""
-    return RuntimeError(
-        "Cannot re-initialize CUDA in forked subprocess. "
-        "To use CUDA with multiprocessing, you must use the 'spawn' start method"
-    )
-
-
-def disown() -> None:
-    """Mark this process as forked: it cannot use the virtual GPU of its parent.
-
-    ``os.register_at_fork`` calls it in the child.
-
-    >>> disown()
-    >>> _lost.pop()
-    True
-    """
-    _lost.append(True)
-
-
-def enter(machine: Machine) -> None:
-    """Make ``machine`` the active one, for the calling thread.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200").machine
-    >>> enter(machine)  # virtual_gpu() does this, and more
-    >>> active() is machine
-    True
-    >>> leave(machine)
-    """
-    _entered.append((machine, get_ident()))
-
-
-def leave(machine: Machine) -> None:
-    """Undo :func:`enter`; do nothing if ``machine`` is not entered.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200").machine
-    >>> enter(machine)
-    >>> leave(machine)
-    >>> is_entered()
-    False
-    """
-    # Not the last entry only: an interrupted end may run this a second time.
-    _entered[:] = [entry for entry in _entered if entry[0] is not machine]

@@ -121,7 +121,7 @@ def test_a_training_step_that_is_repeated_is_computed_twice(
     run = deferred.DeferredValues._run
 
     def noted(self: deferred.DeferredValues, seed: int) -> None:
-        if self._operator.is_matmul:
+        if self._operator.tf32_switch == "matmul":
             products.append(self._operator.name)
         run(self, seed)
 

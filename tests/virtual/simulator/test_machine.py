@@ -10,7 +10,15 @@ from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual import SimulatedStream
-from gpulab.virtual.simulator import Capture, Kind, Machine, StreamTask, ValueLimits, _machine
+from gpulab.virtual.simulator import (
+    Capture,
+    Kind,
+    Machine,
+    StreamTask,
+    ValueLimits,
+    _entered_machine,
+    _machine,
+)
 from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import SimulatedGpu
 from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
@@ -339,38 +347,38 @@ def test_a_hidden_wait_warns_or_raises() -> None:
 def test_the_thread_that_entered_last_is_the_owner() -> None:
     """Of two machines the last one entered is active, for its own thread, until it is left."""
     first, second = new_machine(), new_machine()
-    thread = threading.Thread(target=lambda: _machine.enter(first))
+    thread = threading.Thread(target=lambda: _entered_machine.enter(first))
     thread.start()
     thread.join()
     try:
-        assert (_machine.is_entered(), _machine.is_owner()) == (True, False)
-        _machine.enter(second)
-        assert (_machine.active(), _machine.is_owner()) == (second, True)
-        _machine.leave(second)
-        assert (_machine.is_entered(), _machine.is_owner()) == (True, False)
+        assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (True, False)
+        _entered_machine.enter(second)
+        assert (_entered_machine.active(), _entered_machine.is_owner()) == (second, True)
+        _entered_machine.leave(second)
+        assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (True, False)
     finally:
-        _machine.leave(second)
-        _machine.leave(first)
-    assert (_machine.is_entered(), _machine.is_owner()) == (False, False)
+        _entered_machine.leave(second)
+        _entered_machine.leave(first)
+    assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (False, False)
 
 
 def test_only_the_process_and_the_thread_that_entered_may_use_the_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without an entered GPU, on another thread and in a forked process the use is refused."""
-    monkeypatch.setattr(_machine, "_entered", [])
-    monkeypatch.setattr(_machine, "_lost", [])
+    monkeypatch.setattr(_entered_machine, "_entered", [])
+    monkeypatch.setattr(_entered_machine, "_lost", [])
     with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, "):
-        _machine.active()
+        _entered_machine.active()
     machine = new_machine()
-    thread = threading.Thread(target=lambda: _machine.enter(machine))
+    thread = threading.Thread(target=lambda: _entered_machine.enter(machine))
     thread.start()
     thread.join()
     with pytest.raises(NotModelledError, match=r" no model of device work from a second thread; "):
-        _machine.active()
-    _machine.enter(machine)
-    assert _machine.active() is machine
-    _machine.disown()
-    assert not _machine.is_owner()
+        _entered_machine.active()
+    _entered_machine.enter(machine)
+    assert _entered_machine.active() is machine
+    _entered_machine.disown()
+    assert not _entered_machine.is_owner()
     with pytest.raises(RuntimeError, match=r"^Cannot re-initialize CUDA in forked subprocess\. "):
-        _machine.active()
+        _entered_machine.active()

@@ -1,0 +1,1 @@
+"""Ask a GPU what PyTorch's and CUDA's switches do: deterministic algorithms, blocking launches."""

@@ -1,0 +1,89 @@
+"""Switches of ``torch.backends`` that the virtual GPU does not model: a warning names each."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpulab.interrupts import Undo
+from gpulab.torch_private import C
+from gpulab.virtual._environment import warn
+from gpulab.virtual.simulator import Machine
+
+_ONE_KERNEL = "attention is one fused kernel here, whichever is allowed"
+_REDUCED = "the rounding of a matmul is the CPU's here"
+_LIBRARY = "there is one implementation of each operator here"
+# Each function of PyTorch's C layer that sets a switch: the function that reads it, the value that
+# the virtual GPU does not model, the switch's public name, and the reason.
+NOT_MODELLED: dict[str, tuple[str, bool, str, str]] = {
+    "_set_cudnn_benchmark": (
+        *("_get_cudnn_benchmark", True, "torch.backends.cudnn.benchmark"),
+        "each convolution has one algorithm here, so nothing is searched",
+    ),
+    "_set_cudnn_deterministic": (
+        *("_get_cudnn_deterministic", True, "torch.backends.cudnn.deterministic"),
+        "each convolution has one algorithm here, and its results are always the same",
+    ),
+    "_set_cublas_allow_fp16_accumulation": (
+        *("_get_cublas_allow_fp16_accumulation", True),
+        *("torch.backends.cuda.matmul.allow_fp16_accumulation", _REDUCED),
+    ),
+    **{
+        f"_set_cublas_allow_{dtype}_reduced_precision_reduction": (
+            *(f"_get_cublas_allow_{dtype}_reduced_precision_reduction", False),
+            *(f"torch.backends.cuda.matmul.allow_{dtype}_reduced_precision_reduction", _REDUCED),
+        )
+        for dtype in ("fp16", "bf16")
+    },
+    **{
+        f"_set_sdp_use_{name}": (
+            f"_get_{name}_sdp_enabled",
+            False,
+            "torch.nn.attention.sdpa_kernel or torch.backends.cuda.enable_..._sdp",
+            _ONE_KERNEL,
+        )
+        for name in ("flash", "mem_efficient", "math", "cudnn")
+    },
+}
+# PyTorch without CUDA raises errors in these.
+_REPLACED = {
+    "_set_linalg_preferred_backend": ("torch.backends.cuda.preferred_linalg_library", _LIBRARY),
+    "_set_blas_preferred_backend": ("torch.backends.cuda.preferred_blas_library", _LIBRARY),
+    "_accelerator_setAllocatorSettings": (
+        *("torch.cuda.memory._set_allocator_settings",),
+        "the allocator has PyTorch's default settings here",
+    ),
+}
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+    """Return functions that set these switches, and warn."""
+    setters = {name: _setter(name) for name in NOT_MODELLED if hasattr(C, name)}
+    ignoring = {name: _ignoring(*said) for name, said in _REPLACED.items() if hasattr(C, name)}
+    return [(C, {**setters, **ignoring})]
+
+
+def install(_machine: Machine, _undo: Undo) -> None:
+    """Warn of the switches that the program has set before."""
+    for reader, value, name, reason in NOT_MODELLED.values():
+        found = getattr(C, reader)()
+        if value in (found if isinstance(found, tuple) else (found,)):
+            warn(_text(name, reason))
+
+
+def _setter(function: str) -> Callable[..., None]:
+    _, ignored, name, reason = NOT_MODELLED[function]
+    original = getattr(C, function)
+
+    def set_switch(*values: bool) -> None:
+        original(*values)
+        if ignored in values:
+            warn(_text(name, reason))
+
+    return set_switch
+
+
+def _ignoring(name: str, reason: str) -> Callable[..., None]:
+    return lambda *_values: warn(_text(name, reason))
+
+
+def _text(name: str, reason: str) -> str:
+    return f"{name} does nothing on the virtual GPU: {reason}. Use a CUDA GPU to see what it does"

@@ -1,0 +1,123 @@
+"""Which machine is entered, and on which thread."""
+
+from threading import get_ident
+
+from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.virtual.simulator._machine import Machine
+
+# The entered machine, with the thread that entered it.
+_entered: list[tuple[Machine, int]] = []
+# Not empty in a forked process. As with CUDA, the child of a fork cannot use the parent's device.
+_lost: list[bool] = []
+
+
+def is_entered() -> bool:
+    """Return whether a virtual GPU is entered, on any thread.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     is_entered()
+    True
+    """
+    return bool(_entered)
+
+
+def is_owner() -> bool:
+    """Return whether the calling thread has entered a virtual GPU, in this very process.
+
+    Examples
+    --------
+    >>> import gpulab, threading
+    >>> answers = []
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     thread = threading.Thread(target=lambda: answers.append(is_owner()))
+    ...     thread.start()
+    ...     thread.join()
+    ...     is_owner(), answers
+    (True, [False])
+    """
+    return bool(_entered) and not _lost and get_ident() == _entered[-1][1]
+
+
+def active() -> Machine:
+    """Return the machine of the entered virtual GPU.
+
+    Raises
+    ------
+    VirtualGpuError
+        If none is entered, or if another thread has entered it.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200") as gpu:
+    ...     active() is gpu.machine
+    True
+    """
+    if _lost:
+        raise forked_error()
+    if not _entered:
+        raise VirtualGpuError(
+            "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
+            "work with it inside `with gpu:` or after gpulab.use(...)"
+        )
+    machine, owner = _entered[-1]
+    if get_ident() != owner:
+        raise NotModelledError(
+            "the virtual GPU has no model of device work from a second thread; do it on the "
+            "thread that entered the virtual GPU, or use a CUDA GPU"
+        )
+    return machine
+
+
+def forked_error() -> RuntimeError:
+    """Return PyTorch's error for a forked process that uses CUDA."""
+    return RuntimeError(
+        "Cannot re-initialize CUDA in forked subprocess. "
+        "To use CUDA with multiprocessing, you must use the 'spawn' start method"
+    )
+
+
+def disown() -> None:
+    """Mark this process as forked: it cannot use the virtual GPU of its parent.
+
+    ``os.register_at_fork`` calls it in the child.
+
+    >>> disown()
+    >>> _lost.pop()
+    True
+    """
+    _lost.append(True)
+
+
+def enter(machine: Machine) -> None:
+    """Make ``machine`` the active one, for the calling thread.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200").machine
+    >>> enter(machine)  # virtual_gpu() does this, and more
+    >>> active() is machine
+    True
+    >>> leave(machine)
+    """
+    _entered.append((machine, get_ident()))
+
+
+def leave(machine: Machine) -> None:
+    """Undo :func:`enter`; do nothing if ``machine`` is not entered.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200").machine
+    >>> enter(machine)
+    >>> leave(machine)
+    >>> is_entered()
+    False
+    """
+    # Not the last entry only: an interrupted end may run this a second time.
+    _entered[:] = [entry for entry in _entered if entry[0] is not machine]
