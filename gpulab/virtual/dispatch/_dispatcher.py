@@ -254,7 +254,9 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
         check_host_operation(machine.hazards, func, args, kwargs)
     if pinned:
         pin(out[0])
-    return out[0]
+    # No reference to a new tensor may stay in this frame, which an error that was caught somewhere
+    # may keep alive: PyTorch would return a copy made by another operator, which takes time.
+    return out.pop()
 
 
 def _size_bytes(tensor: torch.Tensor) -> int:

@@ -68,7 +68,8 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         machine.host.spend(machine.host.costs.empty_ns)
     elif plan.work is not None:
         _launch(machine, plan, plan.work, call, results, missing=missing)
-    return results[0] if plan.container is None else plan.container(results)
+    # No reference to a new tensor may stay in this frame; see _on_host().
+    return results.pop() if plan.container is None else plan.container(results)
 
 
 def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
