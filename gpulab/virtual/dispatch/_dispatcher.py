@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
+    arguments_of,
     check_errors,
     conj_view,
     efficient_zero_tensor,
@@ -27,17 +28,19 @@ from gpulab.virtual.dispatch._copies import (
     copy_out,
     is_pinned,
     pin,
+    read_back,
     read_item,
     to_device,
     to_host,
 )
 from gpulab.virtual.dispatch._data_dependent_shapes import (
+    find_selected,
     host_result,
     run_data_dependent,
-    selects_by_mask,
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
+from gpulab.virtual.dispatch._host_reads import MASKS, When, applying
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
@@ -179,8 +182,9 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if operator.is_index:
             # PyTorch copies each of them to the device, and waits for none of these copies.
             active().host.charge("index from the host", len(key.host_tensors))
+    reads = applying(operator.host_reads, func, args, kwargs) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
-    if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
+    if any(read.when is When.FOR_SIZE for read in reads):
         return run_data_dependent(func, args, kwargs, tensors, gpu)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
     if operator.is_matmul:
@@ -192,7 +196,14 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
-    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    if not reads:
+        return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    for _ in (read for read in reads if read.when is When.BEFORE):
+        read_back(gpu)
+    result = execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    for _ in (read for read in reads if read.when is When.AFTER):
+        read_back(gpu)
+    return result
 
 
 class _CallKey:
@@ -381,14 +392,47 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _multinomial(func: Any, args: Any, kwargs: Any) -> Any:
-    # As in PyTorch: one draw of a row, or draws without replacement, check the weights first, and
-    # the host waits for the two answers.
-    machine, n_drawn = active(), args[1]
-    if n_drawn == 1 or not (args[2] if len(args) > 2 else kwargs.get("replacement", False)):  # noqa: PLR2004 # its third argument
-        machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
-        for _ in range(2):
-            machine.wait_for_stream(args[0].storage_block.gpu.stream)
+def _index_put(func: Any, args: Any, kwargs: Any) -> Any:
+    """Write by an index; for a mask PyTorch finds the selected elements first, and waits."""
+    target, indices, value, *rest = args
+    accumulates = rest[0] if rest else kwargs.get("accumulate", False)
+    masks = [item for item in indices if item is not None and item.dtype in MASKS]
+    if not isinstance(value, VirtualTensor) and value.numel() == 1:
+        mask = None if accumulates else _only_mask(target, indices)
+        if mask is not None:
+            is_in_place = arguments_of(func)[0].alias_info is not None
+            fill = aten.masked_fill_.Scalar if is_in_place else aten.masked_fill.Scalar
+            return _run_planned(fill, (target, mask, value.item()), {})
+        # PyTorch copies the number to the device, and waits for the copy.
+        value = _as_it_is(value, target.storage_block.gpu, non_blocking=False)
+    for mask in masks:
+        if isinstance(mask, VirtualTensor):
+            find_selected(mask)
+    return _run_planned(func, (target, indices, value, *rest), kwargs)
+
+
+def _only_mask(target: VirtualTensor, indices: Any) -> torch.Tensor | None:
+    """Return the mask of an index that is only this mask, in a shape for ``masked_fill``."""
+    given = [(place, item) for place, item in enumerate(indices) if item is not None]
+    if len(given) != 1 or not isinstance(given[0][1], VirtualTensor):
+        return None
+    place, mask = given[0]
+    if mask.dtype not in MASKS or mask.shape != target.shape[place : place + mask.dim()]:
+        return None
+    for _ in range(target.dim() - place - mask.dim()):
+        mask = mask.unsqueeze(-1)
+    return cast("torch.Tensor", mask)
+
+
+def _equal(func: Any, args: Any, kwargs: Any) -> Any:
+    first, second = args
+    # PyTorch compares only what may differ.
+    if isinstance(second, VirtualTensor) and first.device == second.device:
+        if first.shape != second.shape:
+            return False
+        is_same = first.storage_block is second.storage_block and first.offset == second.offset
+        if first.numel() == 0 or (is_same and first.layout_key is second.layout_key):
+            return True
     return _run_planned(func, args, kwargs)
 
 
@@ -412,11 +456,10 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
-    # PyTorch's own function reads the flags on the host, and raises its own error.
+    read_back(info.storage_block.gpu)
+    # PyTorch's own function looks at the flags, and raises its own error.
     if info.has_values:
-        func(to_host(info), *args[1:], **kwargs)
-    else:
-        active().wait_for_stream(info.storage_block.gpu.stream)
+        func(info.elements(), *args[1:], **kwargs)
 
 
 def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:
@@ -455,7 +498,11 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
-    aten.multinomial.default: _on_virtual(_multinomial),
+    aten.index_put_.default: _on_virtual(_index_put),
+    aten.index_put.default: _on_virtual(_index_put),
+    aten._unsafe_index_put.default: _on_virtual(_index_put),
+    aten._index_put_impl_.default: _on_virtual(_index_put),
+    aten.equal.default: _on_virtual(_equal),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

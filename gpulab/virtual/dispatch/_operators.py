@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import arguments_of
+from gpulab.virtual.dispatch._host_reads import HostRead, reads_in
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
 from gpulab.virtual.kernels import MATMULS, computable, is_composite, is_random, operator_name
 from gpulab.virtual.simulator import SimulatedGpu
@@ -16,17 +17,6 @@ aten = torch.ops.aten
 
 # These replace all values of their first argument, so they do not read it.
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
-# The shape of their result depends on values, or the host needs the values, so PyTorch itself
-# waits for the device in them. PyTorch marks most others with Tag.dynamic_output_shape.
-_DATA_DEPENDENT = {
-    "_unique",
-    "_unique2",
-    "unique_consecutive",
-    "unique_dim",
-    "bincount",
-    "equal",
-    "histc",
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +31,8 @@ class Operator:
         A function that computes it on the CPU: ``func`` itself, if the CPU has it.
     name
         The name without namespace and overload, such as ``"add"``.
+    host_reads
+        What PyTorch reads back on the host inside it, so that the host waits.
     out_names
         Names of the arguments that receive its results, such as ``("out",)``.
     overwrites
@@ -59,7 +51,7 @@ class Operator:
     is_random: bool
     is_matmul: bool
     takes_lengths: bool
-    has_data_dependent_shape: bool
+    host_reads: tuple[HostRead, ...]
     is_index: bool
     is_over_lists: bool
     out_names: tuple[str, ...]
@@ -117,7 +109,7 @@ def operator_of(func: Any) -> Operator:
             is_random=is_random(func),
             is_matmul=name in MATMULS,
             takes_lengths=name in TAKES_LENGTHS,
-            has_data_dependent_shape=_has_data_dependent_shape(func, name),
+            host_reads=reads_in(func, name),
             is_index=func is aten.index.Tensor,
             is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
@@ -143,9 +135,3 @@ def _into_result(func: Any) -> tuple[Any, str] | None:
 
 def _named(argument: Any) -> tuple[str, str]:
     return argument.name, str(argument.type)
-
-
-def _has_data_dependent_shape(func: Any, name: str) -> bool:
-    # ``index`` has the tag, too, but only an index by a mask depends on values.
-    is_marked = torch.Tag.dynamic_output_shape in func.tags and func is not aten.index.Tensor
-    return is_marked or name in _DATA_DEPENDENT

@@ -1,0 +1,207 @@
+"""What PyTorch reads back on the host inside an operator, so that the host waits: the table.
+
+A composite function is not in it: PyTorch's C++ takes it apart, and what it reads arrives here as
+an operator of its own, such as ``_local_scalar_dense`` for ``.item()``. The files are those of
+PyTorch 2.11 below ``aten/src/ATen/native``, and the answers of a CUDA GPU in
+``benchmarks/results/waits-h100.json`` agree with the table, call by call.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import arguments_of
+from gpulab.virtual.tensors import VirtualTensor
+
+MASKS = (torch.bool, torch.uint8)
+# A kernel finds the mode of up to so many numbers; for more the host copies each mode.
+_MODE_KERNEL_SIZE = 2048
+
+
+class When(Enum):
+    """When the host reads: before the operator's kernels, after them, or to learn a size.
+
+    The size of a result must be known before the memory for it can be allocated.
+    """
+
+    BEFORE = "before its kernels"
+    AFTER = "after its kernels"
+    FOR_SIZE = "for the size of its result"
+
+
+Arguments = Callable[[str], Any]
+
+
+def _always(_arguments: Arguments) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class HostRead:
+    """What an operator reads back from the device.
+
+    Attributes
+    ----------
+    when
+        Whether it is read before or after the operator's kernels, or for the size of the result.
+    what
+        What is read.
+    source
+        The file of PyTorch that reads it.
+    condition
+        Returns for the arguments of a call, by name, whether this call reads.
+    """
+
+    when: When
+    what: str
+    source: str
+    condition: Callable[[Arguments], bool] = _always
+
+
+def reads_in(func: Any, name: str) -> tuple[HostRead, ...]:
+    """Return what an operator reads back, whatever its arguments are.
+
+    Examples
+    --------
+    >>> reads_in(torch.ops.aten._linalg_svd.default, "_linalg_svd")[0].what
+    'whether the factorization succeeded'
+    >>> reads_in(torch.ops.aten.add.Tensor, "add")
+    ()
+    """
+    if name in HOST_READS:
+        return HOST_READS[name]
+    # ``index`` has the tag, too, but only an index by a mask depends on values.
+    return (_SIZE,) if torch.Tag.dynamic_output_shape in func.tags else ()
+
+
+def applying(
+    reads: tuple[HostRead, ...], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[HostRead]:
+    """Return those reads that a call with these arguments makes."""
+
+    def given(name: str) -> Any:
+        for position, argument in enumerate(arguments_of(func)):
+            if argument.name == name:
+                value = args[position] if position < len(args) else argument.default_value
+                return kwargs.get(name, value)
+        return None
+
+    return [read for read in reads if read.condition(given)]
+
+
+def _has_mask(arguments: Arguments) -> bool:
+    return any(index is not None and index.dtype in MASKS for index in arguments("indices"))
+
+
+def _on_device(name: str) -> Callable[[Arguments], bool]:
+    return lambda arguments: isinstance(arguments(name), VirtualTensor)
+
+
+def _checks_errors(arguments: Arguments) -> bool:
+    return bool(arguments("check_errors"))
+
+
+def _has_no_bounds(arguments: Arguments) -> bool:
+    return bool(arguments("min") == arguments("max") and arguments("self").numel())
+
+
+def _has_no_size(arguments: Arguments) -> bool:
+    return arguments("output_size") is None
+
+
+def _is_matrix(arguments: Arguments) -> bool:
+    return bool(arguments("self").shape[-1] > 1)
+
+
+def _has_long_rows(arguments: Arguments) -> bool:
+    source, dim = arguments("self"), arguments("dim")
+    return bool(source.dim() and source.shape[-1 if dim is None else dim] > _MODE_KERNEL_SIZE)
+
+
+def _is_whole(arguments: Arguments) -> bool:
+    # The overload for a dimension has its own kernel.
+    return arguments("dim") is None and bool(arguments("self").numel())
+
+
+def _is_checked(arguments: Arguments) -> bool:
+    return arguments("lengths") is not None and not arguments("unsafe")
+
+
+_SIZE = HostRead(When.FOR_SIZE, "how many elements the result has", "")
+_INFO = HostRead(
+    When.AFTER, "whether the factorization succeeded", "BatchLinearAlgebra.cpp: check_errors"
+)
+_INFO_IF_ASKED = HostRead(_INFO.when, _INFO.what, _INFO.source, _checks_errors)
+_COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu")
+
+# By name without overload: ``normal.Tensor_float`` is ``normal``, and ``normal_`` is, too.
+HOST_READS: dict[str, tuple[HostRead, ...]] = {
+    "nonzero": (HostRead(When.FOR_SIZE, "how many elements are not zero", "cuda/Nonzero.cu"),),
+    "masked_select": (HostRead(When.FOR_SIZE, "how many are selected", "cuda/Nonzero.cu"),),
+    "index": (HostRead(When.FOR_SIZE, "how many are selected", "IndexingUtils.h", _has_mask),),
+    "_unique": (_COUNT,),
+    "_unique2": (_COUNT,),
+    "unique_consecutive": (_COUNT,),
+    "unique_dim": (_COUNT,),
+    "bincount": (HostRead(When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu"),),
+    "histc": (
+        HostRead(When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds),
+    ),
+    "repeat_interleave": (
+        HostRead(When.FOR_SIZE, "the sum of the repeats", "Repeat.h", _has_no_size),
+    ),
+    "equal": (HostRead(When.FOR_SIZE, "whether all are equal", "cuda/Equal.cpp"),),
+    # Reads before the kernels
+    "normal": (
+        HostRead(
+            When.BEFORE,
+            "whether a deviation is negative",
+            "DistributionTemplates.h",
+            _on_device("std"),
+        ),
+    ),
+    "masked_fill": (
+        HostRead(When.BEFORE, "the value to write", "cuda/Indexing.cu", _on_device("value")),
+    ),
+    "index_fill": (
+        HostRead(
+            When.BEFORE, "the value to write", "TensorAdvancedIndexing.cpp", _on_device("value")
+        ),
+    ),
+    "linalg_matrix_exp": (
+        HostRead(When.BEFORE, "the norms of the matrices", "LinearAlgebra.cpp", _is_matrix),
+    ),
+    "segment_reduce": (
+        HostRead(When.BEFORE, "whether the lengths are right", "SegmentReduce.cpp", _is_checked),
+    ),
+    "nanmedian": (HostRead(When.BEFORE, "how many are not nan", "cuda/Sorting.cpp", _is_whole),),
+    # Reads after the kernels
+    "mode": (
+        HostRead(
+            When.AFTER, "each mode of a long row", "cuda/TensorModeKernel.cu", _has_long_rows
+        ),
+    ),
+    "cholesky": (_INFO,),
+    "cholesky_inverse": (_INFO,),
+    "linalg_eig": (
+        HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
+        _INFO,
+    ),
+    "_linalg_eigvals": (
+        HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
+        _INFO,
+    ),
+    "_linalg_eigh": (_INFO,),
+    "_linalg_svd": (_INFO,),
+    "linalg_lstsq": (_INFO,),
+    **dict.fromkeys(
+        (
+            *("linalg_cholesky_ex", "linalg_inv_ex", "_linalg_solve_ex"),
+            *("linalg_lu_factor_ex", "linalg_ldl_factor_ex"),
+        ),
+        (_INFO_IF_ASKED,),
+    ),
+}
