@@ -1,6 +1,12 @@
 """Run an operator on the virtual GPU: plan it, launch it, compute its values when it ends."""
 
-from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
+from gpulab.virtual.dispatch._copies import (
+    MissingValuesWarning,
+    is_pinned,
+    pin,
+    read_back,
+    require_values,
+)
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._result_cache import known_results
@@ -19,6 +25,7 @@ __all__ = [
     "missing_by_size",
     "observing",
     "pin",
+    "read_back",
     "require_values",
     "storage_of",
 ]

@@ -130,6 +130,9 @@ def copy_in(
     target: VirtualTensor, source: torch.Tensor, *, pinned: bool, non_blocking: bool
 ) -> None:
     """Copy host memory into a virtual tensor."""
+    if target.layout_key.n_elements == 0:
+        return
+    pinned = pinned and _is_direct(source, target.layout_key)
     on_device = reference(target)
     # Without non_blocking PyTorch waits for the stream after every copy. Otherwise the driver
     # copies a small pageable source into a buffer of its own and returns at once; a larger one
@@ -151,7 +154,7 @@ def copy_in(
     accesses = [device_access(target, is_write=True)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(source, is_write=False))
-    _launch(task, accesses, waits=waits, by_driver=non_blocking)
+    _launch(task, accesses, waits=waits, is_known=not non_blocking)
 
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
@@ -160,12 +163,15 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     As in PyTorch, the GPU converts the type for a copy that does not block, and otherwise the
     host, so that the copy needs no memory on the GPU.
     """
+    if source.layout_key.n_elements == 0:
+        return
     converts = target.dtype != source.dtype
     if converts and non_blocking:
         source = cast("VirtualTensor", source.to(target.dtype))
     on_device = reference(source)
     # The host converts from pageable memory.
-    pinned = is_pinned(target) and (non_blocking or not converts)
+    is_direct = (non_blocking or not converts) and _is_direct(target, source.layout_key)
+    pinned = is_direct and is_pinned(target)
     if not source.has_values:
         # Raises or warns now, on the line of the program that copies.
         _stand_in(source, target.dtype)
@@ -185,10 +191,20 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))
-    _launch(task, accesses, waits=not (pinned and non_blocking), by_driver=non_blocking)
+    _launch(task, accesses, waits=not (pinned and non_blocking), is_known=not non_blocking)
     if converts and not non_blocking:
         # The task above has converted the values; here is the time that the host takes for it.
         active().host.run(lambda: None, size_bytes=source.layout_key.size_bytes)
+
+
+def _is_direct(on_host: torch.Tensor, on_device: TensorLayout) -> bool:
+    """Return whether the driver copies from or to the memory of a host tensor itself.
+
+    For other layouts PyTorch makes a dense tensor in between, in pageable memory.
+    """
+    if on_host.is_contiguous():
+        return True
+    return on_device.is_dense and on_host.stride() == on_device.strides
 
 
 def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
@@ -231,12 +247,17 @@ def read_back(
     gpu: SimulatedGpu,
     size_bytes: int = _NUMBER_BYTES,
     accesses: Sequence[MemoryAccess] = (),
+    *,
+    by_library: bool = False,
 ) -> None:
-    """Wait for a copy of a number to the host, as PyTorch does where it reads a value."""
+    """Wait for a copy of a number to the host, as PyTorch does where it reads a value.
+
+    ``by_library`` is for a library that waits without PyTorch's knowledge.
+    """
     # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
     # element through pinned memory, so this counts as pinned.
     task = _copy_task(Kind.COPY_OUT, gpu, size_bytes, pinned=True, move=None)
-    _launch(task, accesses, waits=True)
+    _launch(task, accesses, waits=True, is_known=not by_library)
 
 
 def require_values(tensor: VirtualTensor, where: str = "") -> None:
@@ -334,13 +355,13 @@ def _copy_task(
 
 
 def _launch(
-    task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool, by_driver: bool = False
+    task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool, is_known: bool = True
 ) -> None:
+    """Launch a copy; ``is_known`` says whether PyTorch knows that the host waits for it."""
     machine = active()
     if waits and machine.capture is not None and machine.capture.has(task.stream):
         machine.require_no_capture()
-    # PyTorch does not know that the driver waits in a copy that should not block.
-    if waits and not by_driver:
+    if waits and is_known:
         machine.note_hidden_wait()
     host_ns = machine.host.costs.copy_launch_ns
     machine.host.begin_operator(task.kind, next_sequence_number(), launch_ns=host_ns, n_listed=0)

@@ -42,12 +42,18 @@ def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
 
 
 def run_data_dependent(
-    func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: SimulatedGpu
+    func: Any,
+    args: Any,
+    kwargs: Any,
+    tensors: list[VirtualTensor],
+    gpu: SimulatedGpu,
+    *,
+    by_library: bool,
 ) -> Any:
     """Wait for the inputs, compute the result on the host, and return it as a virtual tensor."""
     for tensor in tensors:
         require_values(tensor)
-    _wait_for_inputs(gpu)
+    _wait_for_inputs(gpu, by_library=by_library)
     given, options = _elements(args), _elements(kwargs)
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*given, **options)
@@ -66,17 +72,18 @@ def find_selected(mask: VirtualTensor) -> None:
     Nobody looks at the result. So it needs no values, and takes as long with and without them.
     """
     gpu = mask.storage_block.gpu
-    _wait_for_inputs(gpu)
+    _wait_for_inputs(gpu, by_library=False)
     with without_symbols():
         # How many are selected makes little difference to the kernel.
         found = torch.empty((mask.numel() // 2, mask.dim()), dtype=torch.int64, device="meta")
     _take_time(aten.nonzero.default, (mask,), {}, ([mask], [found]), gpu)
 
 
-def _wait_for_inputs(gpu: SimulatedGpu) -> None:
+def _wait_for_inputs(gpu: SimulatedGpu, *, by_library: bool) -> None:
     # On a CUDA GPU the host waits, too: it must know the size of the result to allocate it.
     machine = active()
-    machine.note_hidden_wait()
+    if not by_library:
+        machine.note_hidden_wait()
     machine.host.charge("operator with a size from values")
     machine.wait_for_stream(gpu.stream)
 

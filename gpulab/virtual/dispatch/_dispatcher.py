@@ -179,13 +179,12 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
-        if operator.is_index:
-            # PyTorch copies each of them to the device, and waits for none of these copies.
-            active().host.charge("index from the host", len(key.host_tensors))
     reads = applying(operator.host_reads, func, args, kwargs) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
-    if any(read.when is When.FOR_SIZE for read in reads):
-        return run_data_dependent(func, args, kwargs, tensors, gpu)
+    for read in reads:
+        if read.when is When.FOR_SIZE:
+            by_library = read.by_library
+            return run_data_dependent(func, args, kwargs, tensors, gpu, by_library=by_library)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
     if operator.is_matmul:
         parts = (*parts, tf32_allowed())
@@ -198,11 +197,13 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     plan = plan_for(func, *call, tensors, hashable)
     if not reads:
         return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
-    for _ in (read for read in reads if read.when is When.BEFORE):
-        read_back(gpu)
+    for read in reads:
+        if read.when is When.BEFORE:
+            read_back(gpu, by_library=read.by_library)
     result = execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
-    for _ in (read for read in reads if read.when is When.AFTER):
-        read_back(gpu)
+    for read in reads:
+        if read.when is When.AFTER:
+            read_back(gpu, by_library=read.by_library)
     return result
 
 
@@ -392,6 +393,42 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
+def _index(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, (args[0], _indices_on_gpu(*args), *args[2:]), kwargs)
+
+
+def _indices_on_gpu(target: VirtualTensor, indices: Any) -> Any:
+    """Return the indices with copies of those that are on the host, as PyTorch makes them."""
+    if all(item is None or isinstance(item, VirtualTensor) for item in indices):
+        return indices
+    gpu = target.storage_block.gpu
+    moved: list[Any] = []
+    for item in indices:
+        if item is None or isinstance(item, VirtualTensor):
+            moved.append(item)
+        elif item.dtype not in MASKS:
+            moved.append(_as_it_is(item, gpu, non_blocking=False))
+        elif item.shape != target.shape[len(moved) : len(moved) + item.dim()]:
+            return indices  # the plan raises PyTorch's error
+        else:
+            # What a mask selects is found on the host, and its copy does not block.
+            selected = _on_host(aten.nonzero.default, (item,), {})
+            moved += [_as_it_is(pin(column.clone()), gpu) for column in selected.unbind(1)]
+    return moved
+
+
+def _where(func: Any, args: Any, kwargs: Any) -> Any:
+    gpu = next(item.storage_block.gpu for item in args if isinstance(item, VirtualTensor))
+    # PyTorch copies a tensor without dimensions to the device, and waits for the copy.
+    moved = [
+        item
+        if isinstance(item, VirtualTensor) or item.dim()
+        else _as_it_is(item, gpu, non_blocking=False)
+        for item in args
+    ]
+    return _run_planned(func, tuple(moved), kwargs)
+
+
 def _index_put(func: Any, args: Any, kwargs: Any) -> Any:
     """Write by an index; for a mask PyTorch finds the selected elements first, and waits."""
     target, indices, value, *rest = args
@@ -408,7 +445,7 @@ def _index_put(func: Any, args: Any, kwargs: Any) -> Any:
     for mask in masks:
         if isinstance(mask, VirtualTensor):
             find_selected(mask)
-    return _run_planned(func, (target, indices, value, *rest), kwargs)
+    return _run_planned(func, (target, _indices_on_gpu(target, indices), value, *rest), kwargs)
 
 
 def _only_mask(target: VirtualTensor, indices: Any) -> torch.Tensor | None:
@@ -498,6 +535,8 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
+    aten.where.self: _on_virtual(_where),
+    aten.index.Tensor: _on_virtual(_index),
     aten.index_put_.default: _on_virtual(_index_put),
     aten.index_put.default: _on_virtual(_index_put),
     aten._unsafe_index_put.default: _on_virtual(_index_put),

@@ -53,12 +53,16 @@ class HostRead:
         The file of PyTorch that reads it.
     condition
         Returns for the arguments of a call, by name, whether this call reads.
+    by_library
+        Whether a library waits that PyTorch calls. ``torch.cuda.set_sync_debug_mode()`` does not
+        see such a wait.
     """
 
     when: When
     what: str
     source: str
     condition: Callable[[Arguments], bool] = _always
+    by_library: bool = False
 
 
 def reads_in(func: Any, name: str) -> tuple[HostRead, ...]:
@@ -112,6 +116,14 @@ def _has_no_size(arguments: Arguments) -> bool:
     return arguments("output_size") is None
 
 
+def _has_dim(arguments: Arguments) -> bool:
+    return arguments("dim") is not None
+
+
+def _has_no_dim(arguments: Arguments) -> bool:
+    return arguments("dim") is None
+
+
 def _is_matrix(arguments: Arguments) -> bool:
     return bool(arguments("self").shape[-1] > 1)
 
@@ -121,9 +133,13 @@ def _has_long_rows(arguments: Arguments) -> bool:
     return bool(source.dim() and source.shape[-1 if dim is None else dim] > _MODE_KERNEL_SIZE)
 
 
-def _is_whole(arguments: Arguments) -> bool:
-    # The overload for a dimension has its own kernel.
-    return arguments("dim") is None and bool(arguments("self").numel())
+def _is_sorted(arguments: Arguments) -> bool:
+    """Return whether ``isin`` sorts, and first drops equal elements, because there are many."""
+    elements, tests = arguments("elements"), arguments("test_elements")
+    if not isinstance(elements, VirtualTensor) or not isinstance(tests, VirtualTensor):
+        return False
+    is_long = tests.numel() >= int(10 * elements.numel() ** 0.145)  # PyTorch's rule
+    return bool(elements.numel()) and is_long and not arguments("assume_unique")
 
 
 def _is_checked(arguments: Arguments) -> bool:
@@ -136,6 +152,7 @@ _INFO = HostRead(
 )
 _INFO_IF_ASKED = HostRead(_INFO.when, _INFO.what, _INFO.source, _checks_errors)
 _COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu")
+_BY_THRUST = HostRead(_COUNT.when, _COUNT.what, "cuda/Unique.cu: Thrust", by_library=True)
 
 # By name without overload: ``normal.Tensor_float`` is ``normal``, and ``normal_`` is, too.
 HOST_READS: dict[str, tuple[HostRead, ...]] = {
@@ -144,8 +161,11 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
     "index": (HostRead(When.FOR_SIZE, "how many are selected", "IndexingUtils.h", _has_mask),),
     "_unique": (_COUNT,),
     "_unique2": (_COUNT,),
-    "unique_consecutive": (_COUNT,),
-    "unique_dim": (_COUNT,),
+    "unique_consecutive": (
+        HostRead(_COUNT.when, _COUNT.what, _COUNT.source, _has_no_dim),
+        HostRead(_COUNT.when, _COUNT.what, _BY_THRUST.source, _has_dim, by_library=True),
+    ),
+    "unique_dim": (_BY_THRUST,),
     "bincount": (HostRead(When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu"),),
     "histc": (
         HostRead(When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds),
@@ -177,7 +197,21 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
     "segment_reduce": (
         HostRead(When.BEFORE, "whether the lengths are right", "SegmentReduce.cpp", _is_checked),
     ),
-    "nanmedian": (HostRead(When.BEFORE, "how many are not nan", "cuda/Sorting.cpp", _is_whole),),
+    "searchsorted": (
+        HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _on_device("sorter")),
+        HostRead(When.BEFORE, "the largest place", "BucketizationUtils.h", _on_device("sorter")),
+    ),
+    "isin": (
+        HostRead(When.BEFORE, "how many elements differ", "TensorCompare.cpp", _is_sorted),
+        HostRead(When.BEFORE, "how many test elements differ", "TensorCompare.cpp", _is_sorted),
+    ),
+    **dict.fromkeys(
+        ("linspace", "logspace"),
+        (
+            HostRead(When.BEFORE, "the first number", "RangeFactories.cpp", _on_device("start")),
+            HostRead(When.BEFORE, "the last number", "RangeFactories.cpp", _on_device("end")),
+        ),
+    ),
     # Reads after the kernels
     "mode": (
         HostRead(
@@ -185,7 +219,6 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         ),
     ),
     "cholesky": (_INFO,),
-    "cholesky_inverse": (_INFO,),
     "linalg_eig": (
         HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
         _INFO,
@@ -197,11 +230,13 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
     "_linalg_eigh": (_INFO,),
     "_linalg_svd": (_INFO,),
     "linalg_lstsq": (_INFO,),
+    "linalg_pinv": (_INFO,),  # of the factorization that it contains
     **dict.fromkeys(
-        (
-            *("linalg_cholesky_ex", "linalg_inv_ex", "_linalg_solve_ex"),
-            *("linalg_lu_factor_ex", "linalg_ldl_factor_ex"),
-        ),
+        ("linalg_cholesky_ex", "linalg_inv_ex", "_linalg_solve_ex", "linalg_lu_factor_ex"),
         (_INFO_IF_ASKED,),
+    ),
+    "linalg_ldl_factor_ex": (
+        HostRead(When.AFTER, "the pivots", "cuSOLVER's sytrf", by_library=True),
+        _INFO_IF_ASKED,
     ),
 }

@@ -52,7 +52,6 @@ class Operator:
     is_matmul: bool
     takes_lengths: bool
     host_reads: tuple[HostRead, ...]
-    is_index: bool
     is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
@@ -110,7 +109,6 @@ def operator_of(func: Any) -> Operator:
             is_matmul=name in MATMULS,
             takes_lengths=name in TAKES_LENGTHS,
             host_reads=reads_in(func, name),
-            is_index=func is aten.index.Tensor,
             is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
