@@ -65,12 +65,18 @@ def _ask(options: argparse.Namespace) -> None:
     with _gpu(options.gpu):
         rows = answers(asked, limit_s=options.limit_s)
         gpu = f"virtual {options.gpu}" if options.gpu else torch.cuda.get_device_name()
-    saved = {"gpu": gpu, "torch": torch.__version__, "rows": rows}
-    options.out.write_text(json.dumps(saved, indent=1) + "\n")
+    save(options.out, {"gpu": gpu, "torch": torch.__version__}, rows)
     failed = {name: row for name, row in rows.items() if str in map(type, row.values())}
     print(f"{len(rows)} calls, of which {sum(row['waits'] is True for row in rows.values())} wait")
     for name, row in failed.items():
         print(f"  failed: {name}: {row}")
+
+
+def save(path: Path, provenance: dict[str, str], rows: Rows) -> None:
+    """Write answers as JSON, one call a line."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
+    head = json.dumps(provenance)[1:-1]
+    path.write_text(f'{{{head}, "rows": {{\n' + ",\n".join(lines) + "\n}}\n")
 
 
 def _gpu(name: str) -> AbstractContextManager[object]:

@@ -40,7 +40,7 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
-from gpulab.virtual.dispatch._host_reads import MASKS, When, applying
+from gpulab.virtual.dispatch._host_reads import MASKS, Arguments, HostRead, When
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
@@ -179,7 +179,10 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
-    reads = applying(operator.host_reads, func, args, kwargs) if operator.host_reads else ()
+    reads: list[HostRead] = []
+    if operator.host_reads:
+        arguments = Arguments(func, args, kwargs)
+        reads = [read for read in operator.host_reads if read.condition(arguments)]
     # Before the plan, which is made from shapes alone.
     for read in reads:
         if read.when is When.FOR_SIZE:
@@ -200,6 +203,7 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     for read in reads:
         if read.when is When.BEFORE:
             read_back(gpu, by_library=read.by_library)
+            read.check(arguments)
     result = execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
     for read in reads:
         if read.when is When.AFTER:

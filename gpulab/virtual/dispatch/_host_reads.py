@@ -32,11 +32,30 @@ class When(Enum):
     FOR_SIZE = "for the size of its result"
 
 
-Arguments = Callable[[str], Any]
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call, by name or position."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __call__(self, wanted: str | int) -> Any:
+        """Return an argument, or its default; None if the operator has no such argument."""
+        for position, argument in enumerate(arguments_of(self.func)):
+            if wanted in {position, argument.name}:
+                default = argument.default_value
+                value = self.args[position] if position < len(self.args) else default
+                return self.kwargs.get(argument.name, value)
+        return None
 
 
 def _always(_arguments: Arguments) -> bool:
     return True
+
+
+def _unchecked(_arguments: Arguments) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ class HostRead:
         The file of PyTorch that reads it.
     condition
         Returns for the arguments of a call, by name, whether this call reads.
+    check
+        Raises PyTorch's error for what was read, if the values are computed.
     by_library
         Whether a library waits that PyTorch calls. ``torch.cuda.set_sync_debug_mode()`` does not
         see such a wait.
@@ -62,6 +83,7 @@ class HostRead:
     what: str
     source: str
     condition: Callable[[Arguments], bool] = _always
+    check: Callable[[Arguments], None] = _unchecked
     by_library: bool = False
 
 
@@ -81,27 +103,48 @@ def reads_in(func: Any, name: str) -> tuple[HostRead, ...]:
     return (_SIZE,) if torch.Tag.dynamic_output_shape in func.tags else ()
 
 
-def applying(
-    reads: tuple[HostRead, ...], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[HostRead]:
-    """Return those reads that a call with these arguments makes."""
-
-    def given(name: str) -> Any:
-        for position, argument in enumerate(arguments_of(func)):
-            if argument.name == name:
-                value = args[position] if position < len(args) else argument.default_value
-                return kwargs.get(name, value)
-        return None
-
-    return [read for read in reads if read.condition(given)]
-
-
 def _has_mask(arguments: Arguments) -> bool:
     return any(index is not None and index.dtype in MASKS for index in arguments("indices"))
 
 
 def _on_device(name: str) -> Callable[[Arguments], bool]:
     return lambda arguments: isinstance(arguments(name), VirtualTensor)
+
+
+def _has_elements(arguments: Arguments) -> bool:
+    return bool(arguments(0).numel())
+
+
+def _has_deviations(arguments: Arguments) -> bool:
+    deviations = arguments("std")
+    return isinstance(deviations, VirtualTensor) and bool(deviations.numel())
+
+
+def _check_deviations(arguments: Arguments) -> None:
+    if _is_any(arguments("std"), lambda deviations: deviations < 0):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
+def _check_sorter(arguments: Arguments) -> None:
+    size = arguments("sorter").shape[-1]
+    if _is_any(arguments("sorter"), lambda places: (places < 0) | (places >= size)):
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+
+
+def _check_lengths(arguments: Arguments) -> None:
+    lengths, size = arguments("lengths"), arguments(0).shape[arguments("axis")]
+    if _is_any(lengths, lambda numbers: numbers < 0):
+        raise RuntimeError("lengths contains negative value!")
+    if _is_any(lengths, lambda numbers: numbers.sum(-1) != size):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to "
+            "data.size(lengths.dim()-1) when !unsafe."
+        )
+
+
+def _is_any(tensor: VirtualTensor, test: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Return whether the values of a tensor are computed, and one of them is as tested."""
+    return tensor.has_values and bool(test(tensor.elements()).any())
 
 
 def _checks_errors(arguments: Arguments) -> bool:
@@ -148,7 +191,10 @@ def _is_checked(arguments: Arguments) -> bool:
 
 _SIZE = HostRead(When.FOR_SIZE, "how many elements the result has", "")
 _INFO = HostRead(
-    When.AFTER, "whether the factorization succeeded", "BatchLinearAlgebra.cpp: check_errors"
+    When.AFTER,
+    "whether the factorization succeeded",
+    "BatchLinearAlgebra.cpp: _linalg_check_errors",
+    _has_elements,
 )
 _INFO_IF_ASKED = HostRead(_INFO.when, _INFO.what, _INFO.source, _checks_errors)
 _COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu")
@@ -168,7 +214,9 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
     "unique_dim": (_BY_THRUST,),
     "bincount": (HostRead(When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu"),),
     "histc": (
-        HostRead(When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds),
+        HostRead(
+            When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds
+        ),
     ),
     "repeat_interleave": (
         HostRead(When.FOR_SIZE, "the sum of the repeats", "Repeat.h", _has_no_size),
@@ -180,7 +228,8 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
             When.BEFORE,
             "whether a deviation is negative",
             "DistributionTemplates.h",
-            _on_device("std"),
+            _has_deviations,
+            _check_deviations,
         ),
     ),
     "masked_fill": (
@@ -195,11 +244,18 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(When.BEFORE, "the norms of the matrices", "LinearAlgebra.cpp", _is_matrix),
     ),
     "segment_reduce": (
-        HostRead(When.BEFORE, "whether the lengths are right", "SegmentReduce.cpp", _is_checked),
+        HostRead(When.BEFORE, "the least length", "SegmentReduce.cpp", _is_checked),
+        HostRead(When.BEFORE, "their sums", "SegmentReduce.cpp", _is_checked, _check_lengths),
     ),
     "searchsorted": (
         HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _on_device("sorter")),
-        HostRead(When.BEFORE, "the largest place", "BucketizationUtils.h", _on_device("sorter")),
+        HostRead(
+            When.BEFORE,
+            "the largest place",
+            "BucketizationUtils.h",
+            _on_device("sorter"),
+            _check_sorter,
+        ),
     ),
     "isin": (
         HostRead(When.BEFORE, "how many elements differ", "TensorCompare.cpp", _is_sorted),
