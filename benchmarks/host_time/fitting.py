@@ -35,10 +35,8 @@ EXPECTED = {
     "operator in backward": (9_000, 4_000),
     # The same in a step of an optimizer, where few operators repeat for each parameter.
     "operator of an optimizer": (3_000, 2_000),
-    # An operator for which the host waits, because its result's size depends on values; and an
-    # index that PyTorch copies to the device first.
+    # An operator for which the host waits, because its result's size depends on values.
     "operator with a size from values": (40_000, 15_000),
-    "index from the host": (15_000, 5_000),
     # An operator that PyTorch's C++ code calls inside another one.
     "operator inside another": (8_000, 2_000),
     # For each microsecond that the launches of such an operator take in a loop of its own.

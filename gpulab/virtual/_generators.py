@@ -4,7 +4,7 @@ The same seed always gives the same numbers here. They differ from those of a CP
 from those of a real GPU.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import index
@@ -44,11 +44,14 @@ class Philox:
     captured
         While a graph is captured: how many numbers the graph has used so far. At a replay they
         count from the offset at its launch. None outside a capture.
+    is_registered
+        Whether the graph that is being captured may draw from it.
     """
 
     seed: int = _FIRST_SEED
     offset: int = 0
     captured: int | None = None
+    is_registered: bool = False
 
     def go_to(self, offset: int) -> None:
         """Set the offset; during a capture, the offset inside the graph, as on CUDA."""
@@ -262,17 +265,31 @@ def captured_seeds(generator: VirtualGenerator) -> Callable[[], int]:
 
     A replay draws the same numbers as the same work without a graph. So if a checkpoint restores
     an earlier state during the capture, each replay draws the same numbers twice.
+
+    Raises
+    ------
+    RuntimeError
+        If the generator is not registered for the graph; the text is PyTorch's.
     """
     philox = generator.philox
+    if not philox.is_registered:
+        raise RuntimeError(
+            "Attempt to increase offset for a CUDA generator not in capture mode."
+        )
     position = philox.captured or 0
     philox.captured = position + _OFFSET_STEP
     return lambda: _seed_at(philox, philox.offset + position)
 
 
-def begin_capture() -> None:
-    """Make all generators count how many numbers the captured launches use."""
+def begin_capture(registered: Iterable[VirtualGenerator]) -> None:
+    """Make all generators count how many numbers the captured launches use.
+
+    A graph may draw only from the default generators and from those registered for it.
+    """
     for generator in _by_address.values():
         generator.philox.captured = 0
+    for generator in (*default_generators(active()), *registered):
+        generator.philox.is_registered = True
 
 
 def end_capture() -> list[tuple[Philox, int]]:
@@ -282,6 +299,7 @@ def end_capture() -> list[tuple[Philox, int]]:
     used = [(philox, philox.captured) for philox in philoxes.values() if philox.captured]
     for philox in philoxes.values():
         philox.captured = None
+        philox.is_registered = False
     return used
 
 

@@ -97,7 +97,9 @@ class StreamBase:
 
     def synchronize(self) -> None:
         """Block the host until everything in the stream is done."""
-        machine_with(self.core).wait_for_stream(self.core)
+        machine = machine_with(self.core)
+        machine.note_hidden_wait()  # in PyTorch, too, although the program asks for this wait
+        machine.wait_for_stream(self.core)
 
     def is_capturing(self) -> bool:
         """Return whether work on the stream is captured into a graph."""
@@ -207,6 +209,10 @@ class EventBase:
 
     def query(self) -> bool:
         """Return whether the event is done, or was never recorded."""
+        # PyTorch makes the event when it is first recorded, and does not ask CUDA before.
+        if self.task is None:
+            active()
+            return True
         self._require_not_captured()
         is_done = active().query(self.task)
         checker = active().hazards
@@ -216,11 +222,14 @@ class EventBase:
 
     def synchronize(self) -> None:
         """Block the host until the event is done."""
+        if self.task is None:  # as above
+            active()
+            return
         self._require_not_captured()
         active().wait(self.task, self.snapshot)
 
     def _require_not_captured(self) -> None:
-        machine = active() if self.task is None else machine_with(self.task.stream)
+        machine = machine_with(self.task.stream)
         if machine.capture is not None and machine.capture.captured(self.task):
             machine.fail_capture(
                 "operation not permitted on an event last recorded in a capturing stream"

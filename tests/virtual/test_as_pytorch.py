@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 import gpulab
-from gpulab.virtual.dispatch._operators import _has_data_dependent_shape
+from gpulab.virtual.dispatch._host_reads import reads_in
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +136,7 @@ def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) ->
 def test_unique_waits_for_its_size_without_pytorchs_tag() -> None:
     """``_unique`` waits for its size also in a PyTorch that does not tag it as data-dependent."""
     unmarked = SimpleNamespace(tags=())
-    assert _has_data_dependent_shape(unmarked, "_unique")
+    assert reads_in(unmarked, "_unique")
     # The backward of index_fill calls _unique.
     filled = torch.tensor(2.0, device="cuda", requires_grad=True)
     index = torch.tensor([0, 2, 0], device="cuda")

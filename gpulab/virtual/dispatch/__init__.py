@@ -1,6 +1,12 @@
 """Run an operator on the virtual GPU: plan it, launch it, compute its values when it ends."""
 
-from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
+from gpulab.virtual.dispatch._copies import (
+    MissingValuesWarning,
+    is_pinned,
+    pin,
+    read_back,
+    require_values,
+)
 from gpulab.virtual.dispatch._dispatcher import (
     VirtualMode,
     dispatch,
@@ -24,6 +30,7 @@ __all__ = [
     "missing_by_size",
     "observing",
     "pin",
+    "read_back",
     "require_deterministic",
     "require_values",
     "storage_of",

@@ -38,6 +38,7 @@ from gpulab.virtual.tensors import (
 # The host needs 7 µs more to launch a copy between two GPUs than another copy, measured on a
 # machine with two H200.
 _PEER_LAUNCH_NS = 7_000
+_NUMBER_BYTES = 8  # of a number that PyTorch reads back inside an operator
 
 
 class MissingValuesWarning(UserWarning):
@@ -129,6 +130,9 @@ def copy_in(
     target: VirtualTensor, source: torch.Tensor, *, pinned: bool, non_blocking: bool
 ) -> None:
     """Copy host memory into a virtual tensor."""
+    if target.layout_key.n_elements == 0:
+        return
+    pinned = pinned and _is_direct(source, target.layout_key)
     on_device = reference(target)
     # Without non_blocking PyTorch waits for the stream after every copy. Otherwise the driver
     # copies a small pageable source into a buffer of its own and returns at once; a larger one
@@ -143,14 +147,14 @@ def copy_in(
         if on_device.values.missing is None:
             known_copy_in(on_device, held)
 
-    task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
+    task = _copy_task(Kind.COPY_IN, *_on_gpu(target), pinned=pinned, move=move)
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
     accesses = [device_access(target, is_write=True)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(source, is_write=False))
-    _launch(task, accesses, waits=waits)
+    _launch(task, accesses, waits=waits, is_known=not non_blocking)
 
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
@@ -159,12 +163,15 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     As in PyTorch, the GPU converts the type for a copy that does not block, and otherwise the
     host, so that the copy needs no memory on the GPU.
     """
+    if source.layout_key.n_elements == 0:
+        return
     converts = target.dtype != source.dtype
     if converts and non_blocking:
         source = cast("VirtualTensor", source.to(target.dtype))
     on_device = reference(source)
     # The host converts from pageable memory.
-    pinned = is_pinned(target) and (non_blocking or not converts)
+    is_direct = (non_blocking or not converts) and _is_direct(target, source.layout_key)
+    pinned = is_direct and is_pinned(target)
     if not source.has_values:
         # Raises or warns now, on the line of the program that copies.
         _stand_in(source, target.dtype)
@@ -178,16 +185,26 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
         elif may_look:
             target.detach().fill_(math.nan)
 
-    task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
+    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=pinned, move=move)
     if pinned and non_blocking:
         _note_use(target, source.storage_block.gpu)
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))
-    _launch(task, accesses, waits=not (pinned and non_blocking))
+    _launch(task, accesses, waits=not (pinned and non_blocking), is_known=not non_blocking)
     if converts and not non_blocking:
         # The task above has converted the values; here is the time that the host takes for it.
         active().host.run(lambda: None, size_bytes=source.layout_key.size_bytes)
+
+
+def _is_direct(on_host: torch.Tensor, on_device: TensorLayout) -> bool:
+    """Return whether the driver copies from or to the memory of a host tensor itself.
+
+    For other layouts PyTorch makes a dense tensor in between, in pageable memory.
+    """
+    if on_host.is_contiguous():
+        return True
+    return on_device.is_dense and on_host.stride() == on_device.strides
 
 
 def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
@@ -205,7 +222,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
         if written.values.missing is None:
             written.to_write().copy_(read.view())
 
-    task = _copy_task(Kind.COPY_PEER, source, pinned=True, move=move)
+    task = _copy_task(Kind.COPY_PEER, *_on_gpu(source), pinned=True, move=move)
     machine.host.spend(_PEER_LAUNCH_NS)
     cost_ns = machine.host.costs.stream_wait_ns
     machine.order(there, here, cost_ns)
@@ -226,7 +243,8 @@ def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
         finally:
             del guard
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
-    _launch(_copy_task(Kind.COPY_OUT, source, pinned=False, move=None), accesses, waits=True)
+    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=False, move=None)
+    _launch(task, accesses, waits=True)
     return None
 
 
@@ -234,12 +252,27 @@ def read_item(source: VirtualTensor) -> Any:
     """Wait for a tensor of one element and return its value, as ``Tensor.item`` does."""
     on_device = reference(source)
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
-    # Nothing is moved: the value is read below, after the wait. PyTorch copies a single element
-    # through pinned memory, so this counts as pinned.
-    _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
+    read_back(source.storage_block.gpu, source.layout_key.size_bytes, accesses)
     if on_device.values.missing is not None:
         return _stand_in(source, source.dtype)
     return on_device.view().item()
+
+
+def read_back(
+    gpu: SimulatedGpu,
+    size_bytes: int = _NUMBER_BYTES,
+    accesses: Sequence[MemoryAccess] = (),
+    *,
+    by_library: bool = False,
+) -> None:
+    """Wait for a copy of a number to the host, as PyTorch does where it reads a value.
+
+    ``by_library`` is for a library that waits without PyTorch's knowledge.
+    """
+    # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
+    # element through pinned memory, so this counts as pinned.
+    task = _copy_task(Kind.COPY_OUT, gpu, size_bytes, pinned=True, move=None)
+    _launch(task, accesses, waits=True, is_known=not by_library)
 
 
 def require_values(tensor: VirtualTensor, where: str = "") -> None:
@@ -316,11 +349,14 @@ def _refuse_pageable(gpu: SimulatedGpu) -> None:
         )
 
 
+def _on_gpu(tensor: VirtualTensor) -> tuple[SimulatedGpu, int]:
+    """Return the GPU and the number of bytes of a tensor."""
+    return tensor.storage_block.gpu, tensor.layout_key.size_bytes
+
+
 def _copy_task(
-    kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Payload | None
+    kind: Kind, gpu: SimulatedGpu, size_bytes: int, *, pinned: bool, move: Payload | None
 ) -> StreamTask:
-    gpu = on_device.storage_block.gpu
-    size_bytes = on_device.layout_key.size_bytes
     if not pinned:
         _refuse_pageable(gpu)
     if kind is Kind.COPY_PEER:
@@ -333,12 +369,15 @@ def _copy_task(
     )
 
 
-def _launch(task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool) -> None:
+def _launch(
+    task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool, is_known: bool = True
+) -> None:
+    """Launch a copy; ``is_known`` says whether PyTorch knows that the host waits for it."""
     machine = active()
     if waits and machine.capture is not None and machine.capture.has(task.stream):
         machine.require_no_capture()
-    if waits:
-        machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
+    if waits and is_known:
+        machine.note_hidden_wait()
     host_ns = machine.host.costs.copy_launch_ns
     machine.host.begin_operator(task.kind, next_sequence_number(), launch_ns=host_ns, n_listed=0)
     machine.launch(task, host_ns, accesses)

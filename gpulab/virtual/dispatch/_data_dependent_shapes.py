@@ -11,6 +11,7 @@ import torch
 
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import has_complex
 from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.kernels import lower
@@ -23,6 +24,8 @@ from gpulab.virtual.simulator import (
     active,
 )
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
+
+aten = torch.ops.aten
 
 # How many leading dimensions of the data are steps and sequences; the others are features.
 _N_LEADING = {"_pack_padded_sequence": 2, "_pad_packed_sequence": 1}
@@ -38,24 +41,19 @@ def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
     return result
 
 
-def selects_by_mask(indices: Any) -> bool:
-    """Return whether an index contains a mask, so that the result's shape depends on values."""
-    masks = (torch.bool, torch.uint8)
-    return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in indices)
-
-
 def run_data_dependent(
-    func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: SimulatedGpu
+    func: Any,
+    args: Any,
+    kwargs: Any,
+    tensors: list[VirtualTensor],
+    gpu: SimulatedGpu,
+    *,
+    by_library: bool,
 ) -> Any:
     """Wait for the inputs, compute the result on the host, and return it as a virtual tensor."""
-    machine = active()
     for tensor in tensors:
         require_values(tensor)
-    machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
-    machine.host.charge("operator with a size from values")
-    # On a CUDA GPU the host also waits here: it must know the size of the result before it can
-    # allocate it.
-    machine.wait_for_stream(gpu.stream)
+    _wait_for_inputs(gpu, by_library=by_library)
     given, options = _elements(args), _elements(kwargs)
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*given, **options)
@@ -66,6 +64,28 @@ def run_data_dependent(
     if isinstance(out, tuple):
         return tuple(_known_result(gpu, item) for item in out)
     return out
+
+
+def find_selected(mask: VirtualTensor) -> None:
+    """Take the time that finding the selected elements takes, and wait as PyTorch does.
+
+    Nobody looks at the result. So it needs no values, and takes as long with and without them.
+    """
+    gpu = mask.storage_block.gpu
+    _wait_for_inputs(gpu, by_library=False)
+    with without_symbols():
+        # How many are selected makes little difference to the kernel.
+        found = torch.empty((mask.numel() // 2, mask.dim()), dtype=torch.int64, device="meta")
+    _take_time(aten.nonzero.default, (mask,), {}, ([mask], [found]), gpu)
+
+
+def _wait_for_inputs(gpu: SimulatedGpu, *, by_library: bool) -> None:
+    # On a CUDA GPU the host waits, too: it must know the size of the result to allocate it.
+    machine = active()
+    if not by_library:
+        machine.note_hidden_wait()
+    machine.host.charge("operator with a size from values")
+    machine.wait_for_stream(gpu.stream)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
     allows_tf32,
+    arguments_of,
     check_errors,
     conj_view,
     efficient_zero_tensor,
@@ -29,17 +30,19 @@ from gpulab.virtual.dispatch._copies import (
     copy_to_show,
     is_pinned,
     pin,
+    read_back,
     read_item,
     to_device,
     to_host,
 )
 from gpulab.virtual.dispatch._data_dependent_shapes import (
+    find_selected,
     host_result,
     run_data_dependent,
-    selects_by_mask,
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
+from gpulab.virtual.dispatch._host_reads import MASKS, Arguments, HostRead, When
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
@@ -178,12 +181,15 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
-        if operator.is_index:
-            # PyTorch copies each of them to the device, and waits for none of these copies.
-            active().host.charge("index from the host", len(key.host_tensors))
+    reads: list[HostRead] = []
+    if operator.host_reads:
+        arguments = Arguments(func, args, kwargs)
+        reads = [read for read in operator.host_reads if read.condition(arguments)]
     # Before the plan, which is made from shapes alone.
-    if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
-        return run_data_dependent(func, args, kwargs, tensors, gpu)
+    for read in reads:
+        if read.when is When.FOR_SIZE:
+            by_library = read.by_library
+            return run_data_dependent(func, args, kwargs, tensors, gpu, by_library=by_library)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
     if operator.tf32_switch is not None:
         parts = (*parts, allows_tf32(operator.tf32_switch))
@@ -194,7 +200,17 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
-    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    if not reads:
+        return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    for read in reads:
+        if read.when is When.BEFORE:
+            read_back(gpu, by_library=read.by_library)
+            read.check(arguments)
+    result = execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    for read in reads:
+        if read.when is When.AFTER:
+            read_back(gpu, by_library=read.by_library)
+    return result
 
 
 class _CallKey:
@@ -385,14 +401,83 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _multinomial(func: Any, args: Any, kwargs: Any) -> Any:
-    # As in PyTorch: one draw of a row, or draws without replacement, check the weights first, and
-    # the host waits for the two answers.
-    machine, n_drawn = active(), args[1]
-    if n_drawn == 1 or not (args[2] if len(args) > 2 else kwargs.get("replacement", False)):  # noqa: PLR2004 # its third argument
-        machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
-        for _ in range(2):
-            machine.wait_for_stream(args[0].storage_block.gpu.stream)
+def _index(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, (args[0], _indices_on_gpu(*args), *args[2:]), kwargs)
+
+
+def _indices_on_gpu(target: VirtualTensor, indices: Any) -> Any:
+    """Return the indices with copies of those that are on the host, as PyTorch makes them."""
+    if all(item is None or isinstance(item, VirtualTensor) for item in indices):
+        return indices
+    gpu = target.storage_block.gpu
+    moved: list[Any] = []
+    for item in indices:
+        if item is None or isinstance(item, VirtualTensor):
+            moved.append(item)
+        elif item.dtype not in MASKS:
+            moved.append(_as_it_is(item, gpu, non_blocking=False))
+        elif item.shape != target.shape[len(moved) : len(moved) + item.dim()]:
+            return indices  # the plan raises PyTorch's error
+        else:
+            # What a mask selects is found on the host, and its copy does not block.
+            selected = _on_host(aten.nonzero.default, (item,), {})
+            moved += [_as_it_is(pin(column.clone()), gpu) for column in selected.unbind(1)]
+    return moved
+
+
+def _where(func: Any, args: Any, kwargs: Any) -> Any:
+    gpu = next(item.storage_block.gpu for item in args if isinstance(item, VirtualTensor))
+    # PyTorch copies a tensor without dimensions to the device, and waits for the copy.
+    moved = [
+        item
+        if isinstance(item, VirtualTensor) or item.dim()
+        else _as_it_is(item, gpu, non_blocking=False)
+        for item in args
+    ]
+    return _run_planned(func, tuple(moved), kwargs)
+
+
+def _index_put(func: Any, args: Any, kwargs: Any) -> Any:
+    """Write by an index; for a mask PyTorch finds the selected elements first, and waits."""
+    target, indices, value, *rest = args
+    accumulates = rest[0] if rest else kwargs.get("accumulate", False)
+    masks = [item for item in indices if item is not None and item.dtype in MASKS]
+    if not isinstance(value, VirtualTensor) and value.numel() == 1:
+        mask = None if accumulates else _only_mask(target, indices)
+        if mask is not None:
+            is_in_place = arguments_of(func)[0].alias_info is not None
+            fill = aten.masked_fill_.Scalar if is_in_place else aten.masked_fill.Scalar
+            return _run_planned(fill, (target, mask, value.item()), {})
+        # PyTorch copies the number to the device, and waits for the copy.
+        value = _as_it_is(value, target.storage_block.gpu, non_blocking=False)
+    for mask in masks:
+        if isinstance(mask, VirtualTensor):
+            find_selected(mask)
+    return _run_planned(func, (target, _indices_on_gpu(target, indices), value, *rest), kwargs)
+
+
+def _only_mask(target: VirtualTensor, indices: Any) -> torch.Tensor | None:
+    """Return the mask of an index that is only this mask, in a shape for ``masked_fill``."""
+    given = [(place, item) for place, item in enumerate(indices) if item is not None]
+    if len(given) != 1 or not isinstance(given[0][1], VirtualTensor):
+        return None
+    place, mask = given[0]
+    if mask.dtype not in MASKS or mask.shape != target.shape[place : place + mask.dim()]:
+        return None
+    for _ in range(target.dim() - place - mask.dim()):
+        mask = mask.unsqueeze(-1)
+    return cast("torch.Tensor", mask)
+
+
+def _equal(func: Any, args: Any, kwargs: Any) -> Any:
+    first, second = args
+    # PyTorch compares only what may differ.
+    if isinstance(second, VirtualTensor) and first.device == second.device:
+        if first.shape != second.shape:
+            return False
+        is_same = first.storage_block is second.storage_block and first.offset == second.offset
+        if first.numel() == 0 or (is_same and first.layout_key is second.layout_key):
+            return True
     return _run_planned(func, args, kwargs)
 
 
@@ -416,11 +501,10 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
-    # PyTorch's own function reads the flags on the host, and raises its own error.
+    read_back(info.storage_block.gpu)
+    # PyTorch's own function looks at the flags, and raises its own error.
     if info.has_values:
-        func(to_host(info), *args[1:], **kwargs)
-    else:
-        active().wait_for_stream(info.storage_block.gpu.stream)
+        func(info.elements(), *args[1:], **kwargs)
 
 
 def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:
@@ -459,7 +543,13 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     efficient_zero_tensor: _zero_tangent,
     aten.as_strided.default: _on_virtual(as_strided),
     check_errors: _on_virtual(_check_errors),
-    aten.multinomial.default: _on_virtual(_multinomial),
+    aten.where.self: _on_virtual(_where),
+    aten.index.Tensor: _on_virtual(_index),
+    aten.index_put_.default: _on_virtual(_index_put),
+    aten.index_put.default: _on_virtual(_index_put),
+    aten._unsafe_index_put.default: _on_virtual(_index_put),
+    aten._index_put_impl_.default: _on_virtual(_index_put),
+    aten.equal.default: _on_virtual(_equal),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

@@ -12,6 +12,7 @@ from gpulab.torch_private import (
     is_only_warned,
     set_deterministic_mode,
 )
+from gpulab.virtual.dispatch._host_reads import HostRead, reads_in
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
 from gpulab.virtual.kernels import (
     computable,
@@ -27,17 +28,6 @@ aten = torch.ops.aten
 
 # These replace all values of their first argument, so they do not read it.
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
-# The shape of their result depends on values, or the host needs the values, so PyTorch itself
-# waits for the device in them. PyTorch marks most others with Tag.dynamic_output_shape.
-_DATA_DEPENDENT = {
-    "_unique",
-    "_unique2",
-    "unique_consecutive",
-    "unique_dim",
-    "bincount",
-    "equal",
-    "histc",
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +42,8 @@ class Operator:
         A function that computes it on the CPU: ``func`` itself, if the CPU has it.
     name
         The name without namespace and overload, such as ``"add"``.
+    host_reads
+        What PyTorch reads back on the host inside it, so that the host waits.
     out_names
         Names of the arguments that receive its results, such as ``("out",)``.
     tf32_switch
@@ -72,8 +64,7 @@ class Operator:
     is_random: bool
     tf32_switch: str | None
     takes_lengths: bool
-    has_data_dependent_shape: bool
-    is_index: bool
+    host_reads: tuple[HostRead, ...]
     is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
@@ -134,8 +125,7 @@ def operator_of(func: Any) -> Operator:
             is_random=is_random(func),
             tf32_switch=tf32_switch(name),
             takes_lengths=name in TAKES_LENGTHS,
-            has_data_dependent_shape=_has_data_dependent_shape(func, name),
-            is_index=func is aten.index.Tensor,
+            host_reads=reads_in(func, name),
             is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
@@ -189,9 +179,3 @@ def _into_result(func: Any) -> tuple[Any, str] | None:
 
 def _named(argument: Any) -> tuple[str, str]:
     return argument.name, str(argument.type)
-
-
-def _has_data_dependent_shape(func: Any, name: str) -> bool:
-    # ``index`` has the tag, too, but only an index by a mask depends on values.
-    is_marked = torch.Tag.dynamic_output_shape in func.tags and func is not aten.index.Tensor
-    return is_marked or name in _DATA_DEPENDENT

@@ -56,7 +56,9 @@ def _is_widened(item: TensorLayout, result: TensorLayout) -> bool:
 
 
 def _masked_fill(call: OperatorCall) -> KernelWork:
-    """Return the work of a copy, and of a kernel that fills the copy in place."""
+    """Return the work of a kernel that fills in place, and before it of a copy to fill."""
+    if call.is_in_place:
+        return call.work("elementwise")
     copy = call.step("copy", reads=True, writes=True, name="copy")
     return call.work("elementwise", before=(copy,))
 

@@ -11,7 +11,7 @@ import torch
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import C
 from gpulab.virtual._after_exit import lasting_class
-from gpulab.virtual._generators import Philox, begin_capture, end_capture
+from gpulab.virtual._generators import Philox, VirtualGenerator, begin_capture, end_capture
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
 # As in PyTorch, the pool of one graph has the id (n, 0), and a pool to be shared the id (0, n).
@@ -27,6 +27,7 @@ class GraphBase:
         instance.graph = None
         instance.pool_id = None
         instance.draws = []
+        instance.registered = []
         instance.release_pool = None
         instance.machine = active()
         return instance
@@ -37,6 +38,7 @@ class GraphBase:
     graph: Graph | None
     pool_id: tuple[int, int] | None
     draws: list[tuple[Philox, int]]
+    registered: list[VirtualGenerator]
     release_pool: Callable[[], object] | None
     machine: Machine
 
@@ -66,7 +68,7 @@ class GraphBase:
         streams = machine.gpu.device.streams
         machine.gpu.memory.pools.route(self.pool_id, lambda number: capture.has(streams[number]))
         machine.capture = capture
-        begin_capture()
+        begin_capture(self.registered)
         # A finalizer and not __del__, because PyTorch's class has a __del__ that does not call
         # that of its base class.
         finalizer = weakref.finalize(self, machine.gpu.memory.pools.release, self.pool_id)
@@ -137,8 +139,10 @@ class GraphBase:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self.pool_id
 
-    def register_generator_state(self, _generator: object) -> None:
-        """Do nothing: each replay already continues the random numbers of the one before."""
+    def register_generator_state(self, generator: VirtualGenerator) -> None:
+        """Let the graph draw from a generator that is not the default one."""
+        # Each replay already continues the random numbers of the one before.
+        self.registered.append(generator)
 
     def enable_debug_mode(self) -> None:
         """Do nothing: there is no CUDA graph to dump."""

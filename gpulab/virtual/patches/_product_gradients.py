@@ -1,4 +1,4 @@
-"""Take the gradient of ``torch.prod`` as PyTorch does on a CUDA GPU: divide by each element.
+"""Take the gradients of ``prod`` and ``cumprod`` as on a CUDA GPU: divide by each element.
 
 PyTorch's C++ takes virtual tensors for meta tensors, which have no values to look at. For these it
 multiplies the other elements instead. Where a product overflows, that gives other numbers, and the
@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
+from gpulab.virtual.dispatch import read_back
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacements of ``torch.prod`` and ``Tensor.prod``.
+    """Return the replacements of ``prod`` and ``cumprod``, as functions and as methods.
 
     Parameters
     ----------
@@ -24,12 +25,20 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         The virtual machine, which is not used: the formula is the same on each GPU.
     """
     del machine
-    return [(owner, {"prod": _product(owner.prod)}) for owner in (torch, torch.Tensor)]
+    return [
+        (
+            owner,
+            {"prod": _dividing(owner.prod, Prod), "cumprod": _dividing(owner.cumprod, Cumprod)},
+        )
+        for owner in (torch, torch.Tensor)
+    ]
 
 
-def _product(plain: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _dividing(
+    plain: Callable[..., torch.Tensor], function: type[torch.autograd.Function]
+) -> Callable[..., torch.Tensor]:
     @wraps(plain)
-    def prod(*args: Any, **kwargs: Any) -> torch.Tensor:
+    def product(*args: Any, **kwargs: Any) -> torch.Tensor:
         source = args[0] if args else None
         # Inside torch.func tensors are wrapped, and only PyTorch's operators can unwrap them.
         is_recorded = isinstance(source, VirtualTensor) and source.requires_grad
@@ -39,12 +48,12 @@ def _product(plain: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             args[place] if len(args) > place else kwargs.get(name)
             for place, name in ((1, "dim"), (2, "keepdim"))
         )
-        found: torch.Tensor = Prod.apply(  # type: ignore[no-untyped-call] # torch's is untyped
+        found: torch.Tensor = function.apply(  # type: ignore[no-untyped-call] # torch's is untyped
             source, dim, keepdim, lambda same: plain(same, *args[1:], **kwargs)
         )
         return found
 
-    return prod
+    return product
 
 
 class Prod(torch.autograd.Function):
@@ -73,6 +82,47 @@ class Prod(torch.autograd.Function):
         return _gradient(grad, source.to(grad.dtype), found, ctx.dim), None, None, None
 
 
+class Cumprod(torch.autograd.Function):
+    """A cumulative product in autograd's graph, where it has the name of PyTorch's own."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        source: torch.Tensor,
+        dim: int,
+        _keepdim: None,
+        plain: Callable[[torch.Tensor], torch.Tensor],
+    ) -> torch.Tensor:
+        """Return the cumulative product."""
+        found = plain(source)
+        ctx.save_for_backward(source, found)
+        ctx.dim, ctx.plain = dim, plain
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        """Return the gradient of the source."""
+        (grad,), (source, found) = grads, ctx.saved_tensors
+        # As cumprod_backward in PyTorch's ReduceOps.cpp.
+        if source.numel() <= 1 or source.size(ctx.dim) == 1:
+            return grad.clone(), None, None, None
+        weighted = found.conj() * grad
+        if _has_zero(source):
+            return _multiplied(grad, source, ctx.plain), None, None, None
+        summed = weighted.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim)
+        return summed / source.to(grad.dtype).conj(), None, None, None
+
+
+def _multiplied(
+    grad: torch.Tensor, source: torch.Tensor, plain: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """Return the gradient by PyTorch's own formula for tensors without values."""
+    is_recorded = torch.is_grad_enabled()
+    with torch.enable_grad():
+        same = source if is_recorded else source.detach().requires_grad_()
+        return torch.autograd.grad(plain(same), same, grad, create_graph=is_recorded)[0]
+
+
 def _gradient(
     grad: torch.Tensor, source: torch.Tensor, found: torch.Tensor, dim: int | None
 ) -> torch.Tensor:
@@ -85,11 +135,11 @@ def _gradient(
 
 
 def _has_zero(source: torch.Tensor) -> bool:
-    zeros = source.detach() == 0
-    if isinstance(zeros, VirtualTensor) and not zeros.has_values:
-        torch.cuda.current_stream(source.device).synchronize()  # where the program would wait
+    found = (source.detach() == 0).any()
+    if isinstance(found, VirtualTensor) and not found.has_values:
+        read_back(found.storage_block.gpu)  # where the program would wait
         return False
-    return bool(zeros.any())
+    return bool(found)
 
 
 def _without_division(grad: torch.Tensor, source: torch.Tensor, dim: int | None) -> torch.Tensor:

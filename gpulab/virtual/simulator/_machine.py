@@ -367,7 +367,10 @@ class Machine:
         return self.host.is_done(task)
 
     def note_hidden_wait(self) -> None:
-        """Warn of a call that waits for the device, or raise, as ``sync_debug_mode`` says."""
+        """Warn of a call that waits for the device, or raise, as ``sync_debug_mode`` says.
+
+        ``torch.cuda.set_sync_debug_mode()`` sets the mode.
+        """
         message = "called a synchronizing CUDA operation"  # PyTorch's text
         if self.sync_debug_mode == 1:
             warnings.warn(message, stacklevel=2)

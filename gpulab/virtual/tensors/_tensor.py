@@ -24,6 +24,8 @@ from gpulab.torch_private import (
 from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors._storage import Storage, TensorLayout
 
+# What C++ accepts as a number beside tensors.
+_NUMBERS = (int, float, complex, np.integer)
 _META = torch.device("meta")
 
 # This package cannot import the dispatcher, which imports it, so the dispatcher registers itself,
@@ -140,6 +142,10 @@ class VirtualTensor(torch.Tensor):
         return super().__getitem__(_on_host(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, _NUMBERS):
+            # As for a CUDA tensor. C++ would make it on the tensor's device, which it takes for
+            # meta, and so launch a kernel that writes it.
+            value = _number_on_host(value, self.dtype)
         super().__setitem__(_on_host(index), value)
 
     def apply_(self, *_functions: Any) -> Any:
@@ -216,6 +222,15 @@ class VirtualTensor(torch.Tensor):
         # Raises an error if the tensor has outlived its virtual_gpu() context.
         active()
         return _dispatch[0](func, args, kwargs or {})
+
+
+def _number_on_host(value: complex, dtype: torch.dtype) -> torch.Tensor:
+    # PyTorch calls no operator for it, so it costs no host time.
+    guard = disable_dispatch()
+    try:
+        return torch.scalar_tensor(value, dtype=dtype, device="cpu")
+    finally:
+        del guard
 
 
 def _on_host(index: Any) -> Any:

@@ -164,7 +164,6 @@ def test_an_optimizers_operators_are_those_of_a_warm_loop(
             lambda _: torch.ones(4, device="cuda").nonzero(),
             *("operator with a size from values", 1),
         ),
-        (lambda _: torch.ones(4, device="cuda")[[0, 1]], "index from the host", 1),
     ],
 )
 def test_what_programs_do_around_operators_costs_time(
@@ -174,7 +173,7 @@ def test_what_programs_do_around_operators_costs_time(
     what: str,
     n: int,
 ) -> None:
-    """Lists of parameters, states, distributions, indices and drawn numbers cost host time."""
+    """Lists of parameters, states, distributions, masks and drawn numbers cost host time."""
     model = nn.Linear(2, 2).cuda()
     charged: list[str] = []
     monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))

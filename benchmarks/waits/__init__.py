@@ -1,0 +1,1 @@
+"""Which calls of PyTorch wait for the GPU: ask a CUDA GPU or the virtual one, and compare."""

@@ -1,0 +1,217 @@
+"""A call waits on the virtual GPU if and only if it waits on an H100, seen in three ways."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from benchmarks.waits import ask
+from benchmarks.waits.calls import call_of, names
+from gpulab.virtual.dispatch import dispatch, observing
+from gpulab.virtual.dispatch._host_reads import HOST_READS
+from gpulab.virtual.kernels import operator_name
+
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "waits-h100.json"
+# Python code of PyTorch that became another one after the version on the H100: it now draws
+# again what is out of bounds, and looks whether anything is.
+CHANGED_SINCE = {"nn.init.trunc_normal_(x)"} if torch.__version__ >= "2.13" else set()
+N_PARTS = 16
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # PyTorch's own, of what is deprecated or in beta
+]
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """Return what an H100 answered."""
+    rows: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())["rows"]
+    return rows
+
+
+def seen(name: str) -> dict[str, ask.Answer]:
+    """Return how a call appears on a virtual GPU."""
+    with gpulab.virtual_gpu("H200"):
+        call = call_of(name)
+        call()
+        return {
+            "waits": ask.waits(call),
+            "debug": ask.debug(call),
+            "captured": ask.captured(call),
+        }
+
+
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, N_PARTS))]
+)
+def test_calls_wait_as_on_hardware(part: int) -> None:
+    """Each call waits, is refused by the debug mode, and may be captured as on an H100."""
+    rows = recorded()
+    differing = {}
+    for name in names()[part::N_PARTS]:
+        if name in CHANGED_SINCE or "dlpack" in name:  # DLPack is not modelled
+            continue
+        here, there = seen(name), rows[name]
+        # On the H100 only calls that do not wait were captured.
+        expected = {"captured": False, **{key: there[key] for key in here if key in there}}
+        if here != expected:
+            differing[name] = (here, expected)
+    assert differing == {}
+
+
+def test_each_call_was_asked_on_hardware() -> None:
+    """The recording has each call of the list, and no other."""
+    assert sorted(recorded()) == sorted(names())
+
+
+@pytest.mark.slow
+def test_each_row_of_the_table_is_asked() -> None:
+    """Some call of the list runs each operator that the table names."""
+    ran: set[str] = set()
+
+    def note(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as torch
+        ran.add(operator_name(func))
+        return dispatch(func, args, kwargs)
+
+    for name in names():
+        if "dlpack" not in name:
+            with gpulab.virtual_gpu("H200"), observing(note):
+                call_of(name)()
+    assert set(HOST_READS) - ran == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["svd", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "pinv", "matrix_rank", "cond"],
+)
+@pytest.mark.parametrize("shape", [(4, 4), (3, 40, 40)])
+def test_a_factorization_raises_at_its_line(name: str, shape: tuple[int, ...]) -> None:
+    """A matrix of nan raises PyTorch's error where the factorization is called."""
+    kind = RuntimeError if name.startswith("eig") and "h" not in name else torch.linalg.LinAlgError
+    with gpulab.virtual_gpu("H200"):
+        matrix = torch.full(shape, torch.nan, device="cuda")
+        with pytest.raises(kind, match="failed to converge|should not contain infs or NaNs"):
+            getattr(torch.linalg, name)(matrix)
+        torch.cuda.synchronize()
+
+
+def test_a_negative_deviation_raises_at_its_line() -> None:
+    """``torch.normal`` reads whether a deviation is negative, and raises PyTorch's error."""
+    with gpulab.virtual_gpu("H200"):
+        deviation = torch.tensor([1.0, -1.0], device="cuda")
+        with pytest.raises(RuntimeError, match=r"^normal expects all elements of std >= 0\.0"):
+            torch.normal(0.0, deviation)
+
+
+def test_least_squares_of_nan_are_nan(capfd: pytest.CaptureFixture[str]) -> None:
+    """CUDA solves by a QR decomposition, which passes nan on; LAPACK would complain."""
+    with gpulab.virtual_gpu("H200"):
+        matrix = torch.full((4, 3), torch.nan, device="cuda")
+        solved = torch.linalg.lstsq(matrix, matrix)
+        assert solved.solution.isnan().all()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("sizes", [(6, 4, 2), (4, 6, 2), (5, 5, 3), (6, 4, 0)])
+def test_least_squares_are_those_of_the_cpu(sizes: tuple[int, int, int]) -> None:
+    """Tall, wide and square problems, in a batch, and with a vector on the right."""
+    torch.manual_seed(0)
+    n_rows, n_columns, n_right = sizes
+    matrix = torch.randn(2, n_rows, n_columns)
+    right = torch.randn(2, n_rows, n_right) if n_right else torch.randn(2, n_rows)
+    expected = torch.linalg.lstsq(matrix, right, driver="gels")
+    with gpulab.virtual_gpu("H200"):
+        solved = torch.linalg.lstsq(matrix.cuda(), right.cuda())
+        torch.testing.assert_close(solved.solution.cpu(), expected.solution)
+        torch.testing.assert_close(solved.residuals.cpu(), expected.residuals)
+
+
+def test_a_write_by_a_mask_takes_as_long_without_values() -> None:
+    """The elements are found, and the host waits, also where values are switched off."""
+    ends_ns = []
+    for n_values in (1 << 26, 0):
+        with gpulab.virtual_gpu("H200", max_value_elements=n_values) as gpu:
+            x = torch.zeros(1000, device="cuda")
+            mask, one = x > 0, torch.ones((), device="cuda")
+            x[mask] = one
+            x[mask] = 1.0
+            x[0] = 1.0
+            ends_ns.append(gpu.machine.host.now_ns)
+            torch.cuda.synchronize()
+            ends_ns.append(gpu.machine.host.now_ns)
+    assert ends_ns[:2] == ends_ns[2:]
+
+
+def test_a_write_by_a_mask_launches_nonzero() -> None:
+    """The timeline has the kernel that finds the elements, and the one that writes."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.zeros(1000, device="cuda")
+        mask, one = x == 0, torch.ones((), device="cuda")
+
+        def write() -> None:
+            x[mask] = one
+
+        def fill() -> None:
+            x[mask] = 2.0
+
+        assert kernels(write) == ["nonzero", "index_put"]
+        assert kernels(fill) == ["masked_fill"]
+        assert x.tolist() == [2.0] * 1000
+
+
+def kernels(work: Callable[[], None]) -> list[str]:
+    """Return the names of the kernels that a call launches."""
+    return [span.name for span in gpulab.timeline(work).spans if span.kind == "kernel"]
+
+
+@pytest.mark.parametrize(
+    "index", [0, (0, 1), slice(1, 3), ..., None, [0, 2], (slice(None), 1), True]
+)
+@pytest.mark.parametrize("value", [2, 2.5, True, 1e9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])
+def test_a_number_is_written_as_on_the_cpu(
+    index: Any,  # noqa: ANN401 # any index
+    value: float,
+    dtype: torch.dtype,
+) -> None:
+    """A Python number is converted to the tensor's type, whatever the index."""
+    expected = torch.zeros(3, 3, dtype=dtype)
+    expected[index] = value
+    with gpulab.virtual_gpu("H200"):
+        x = torch.zeros(3, 3, dtype=dtype, device="cuda")
+        x[index] = value
+        torch.testing.assert_close(x.cpu(), expected)
+
+
+def test_a_mask_of_the_host_selects_as_on_the_cpu() -> None:
+    """The host finds the elements; a mask of another shape raises PyTorch's error."""
+    mask = torch.tensor([[True, False], [False, True]])
+    with gpulab.virtual_gpu("H200"):
+        x = torch.arange(8, device="cuda").view(2, 2, 2)
+        assert x[mask].tolist() == [[0, 1], [6, 7]]
+        assert x[:, mask].tolist() == [[0, 3], [4, 7]]
+        x[mask] = torch.tensor([8, 9], device="cuda")
+        assert x.view(-1).tolist() == [8, 9, 2, 3, 4, 5, 8, 9]
+        with pytest.raises(IndexError, match="The shape of the mask"):
+            x[torch.tensor([True, False, True])]
+
+
+def test_a_graph_draws_only_from_generators_that_are_registered() -> None:
+    """A generator that was not registered for the graph raises PyTorch's error."""
+    with gpulab.virtual_gpu("H200"):
+        generator, graph = torch.Generator("cuda"), torch.cuda.CUDAGraph()
+        x = torch.zeros(3, device="cuda")
+        with (
+            pytest.raises(RuntimeError, match="Attempt to increase offset for a CUDA generator"),
+            torch.cuda.graph(graph),
+        ):
+            x.normal_(generator=generator)
+        other = torch.cuda.CUDAGraph()
+        other.register_generator_state(generator)
+        with torch.cuda.graph(other):
+            x.normal_(generator=generator)
+        other.replay()
+        assert x.count_nonzero() == 3
