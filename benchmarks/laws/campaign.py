@@ -1,6 +1,6 @@
 """Try laws over many random programs, and shrink the programs that break one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch

@@ -1,4 +1,4 @@
-"""The laws of waits: they end with their work, the readings have an order, and who waits at all."""
+"""The laws of waits: when they end, the order of the readings, and which calls wait."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.laws.programs import Program
-from benchmarks.laws.readings import Gpu, ProgramError, rest, run_step, session
+from benchmarks.laws.readings import Gpu, ProgramError, recorded, rest, run_step, session
 from benchmarks.laws.statements import AWAITED, OPERATOR_FAMILIES
 from benchmarks.laws.tables import device_us
 
@@ -70,14 +70,13 @@ def _order_of(run: Callable[[], None], gpu: Gpu) -> str | None:
 
 def _times(run: Callable[[], None], n: int) -> tuple[float, float, float]:
     """Return the times of ``n`` calls in seconds: of the launches, by events, and with a wait."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     rest()
-    begin.record()
+    begin = recorded()
     start_s = time.perf_counter()
     for _ in range(n):
         run()
     launched_s = time.perf_counter()
-    end.record()
+    end = recorded()
     torch.cuda.synchronize()
     end_s = time.perf_counter()
     return launched_s - start_s, begin.elapsed_time(end) * _MS, end_s - start_s
@@ -105,7 +104,7 @@ def who_waits_waits_everywhere(program: Program, gpu: Gpu) -> str | None:
 
 def _waits(run: Callable[[], None]) -> bool:
     torch.cuda.synchronize()
-    torch.cuda._sleep(_SLEEP_CYCLES)
+    torch.cuda._sleep(_SLEEP_CYCLES)  # type: ignore[no-untyped-call] # torch's is untyped
     start_s = time.perf_counter()
     run()
     duration_s = time.perf_counter() - start_s
