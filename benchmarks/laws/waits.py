@@ -91,14 +91,13 @@ def who_waits_waits_everywhere(program: Program, gpu: Gpu) -> str | None:
             if step.family not in _MAY_WAIT:
                 continue
             run = partial(run_step, step.text, names)
-            answers = {
-                "waits behind a kernel": _waits(run),
-                "is seen by the debug mode": _is_seen(run),
-                "is refused in a capture": _is_refused(run),
-            }
-            if len(set(answers.values())) > 1:
-                said = (f"{'' if is_so else 'not '}{what}" for what, is_so in answers.items())
-                return f"{step.text!r}: {', '.join(said)}"
+            answers = (_waits(run), _is_seen(run), _is_refused(run))
+            if len(set(answers)) > 1:
+                waits, is_seen, is_refused = ("yes" if answer else "no" for answer in answers)
+                return (
+                    f"{step.text!r}: does it wait behind a kernel? {waits}; does the debug mode "
+                    f"see it? {is_seen}; is it refused in a capture? {is_refused}"
+                )
     return None
 
 
