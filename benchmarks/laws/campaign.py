@@ -88,6 +88,8 @@ def try_laws(
 
 
 def _try(law: Law, check: Check, program: Program, gpu: Gpu, count: Count) -> None:
+    is_broken = broken(check, program, gpu) is not None
+    # Afterwards, because Ctrl-C may end the check.
     count.n_programs += check is law.checks[0][0]
-    if broken(check, program, gpu) is not None:
+    if is_broken:
         count.breaks.append(shrunk_break(law, check, program, gpu))

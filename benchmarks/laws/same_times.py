@@ -148,14 +148,19 @@ def _interrupt(
     count = Tracer(None, by="calls")
     count.run(lambda: programs.run(program))
     tracer = Tracer(injector, at=chance.randrange(count.n), by="calls")
+    injector.is_done = False
     # One that strikes a finalizer would be printed.
     print_unraisable, sys.unraisablehook = sys.unraisablehook, lambda _error: None
     try:
-        # A program that catches an interrupt may miss what it needs afterwards.
-        with suppress(KeyboardInterrupt, ProgramError):
-            tracer.run(lambda: programs.run(program))
-        with suppress(KeyboardInterrupt):
-            injector.settle()
+        tracer.run(lambda: programs.run(program))
+        injector.settle()
+    except KeyboardInterrupt:
+        # Whoever runs the benchmark may press Ctrl-C, too.
+        if not injector.is_done:
+            raise
+    # A program that catches an interrupt may miss what it needs afterwards.
+    except ProgramError:
+        pass
     finally:
         sys.unraisablehook = print_unraisable
     _next_cell(machine)

@@ -1,7 +1,7 @@
 """The laws of the virtual GPU hold for random programs, and each sees a planted fault."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import cast
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ from benchmarks.laws.waits import (
     readings_have_an_order,
     who_waits_waits_everywhere,
 )
-from gpulab.virtual.simulator import Host, Kind, Machine, StreamTask
+from gpulab.virtual.simulator import Host, Kind, Machine, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
 
@@ -98,15 +98,16 @@ CHAIN = "for _ in range(10):\n    y = torch.relu(x)"
 WAIT = "torch.cuda.synchronize()"
 
 
-def after(original: Callable[..., Any], then: Callable[..., None]) -> Callable[..., Any]:
-    """Return a method that also does something else at its end."""
+def after(monkeypatch: pytest.MonkeyPatch, name: str, then: Callable[[Host], None]) -> None:
+    """Let a method of the host also do something else at its end."""
+    original: Callable[..., object] = getattr(Host, name)
 
-    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        then(self)
+    def changed(host: Host, *args: object, **kwargs: object) -> object:
+        result = original(host, *args, **kwargs)
+        then(host)
         return result
 
-    return changed
+    monkeypatch.setattr(Host, name, changed)
 
 
 def test_law_1_sees_time_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,7 @@ def test_law_1_sees_time_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
         hosts[-1].now_ns += 1_000 * (task.payload is not None)
         retire(device, task)
 
-    monkeypatch.setattr(Host, "__init__", after(Host.__init__, hosts.append))
+    after(monkeypatch, "__init__", hosts.append)
     monkeypatch.setattr(SimulatedDevice, "_retire", charge)
     found = broken(values_cost_no_time, program(MAKE, CHAIN, WAIT), VIRTUAL)
     assert found is not None
@@ -131,7 +132,7 @@ def test_law_1_sees_that_a_repetition_takes_longer(monkeypatch: pytest.MonkeyPat
     def charge(host: Host) -> None:
         host.now_ns += host.n_launched > 500
 
-    monkeypatch.setattr(Host, "submit", after(Host.submit, charge))
+    after(monkeypatch, "submit", charge)
     found = broken(repetitions_take_as_long, program(MAKE, CHAIN), VIRTUAL)
     assert found is not None
     assert found.startswith("runs 2 and 100: ")
@@ -144,7 +145,7 @@ def test_law_1_sees_that_another_process_is_quicker(monkeypatch: pytest.MonkeyPa
     def charge(host: Host) -> None:
         host.now_ns += 1
 
-    monkeypatch.setattr(Host, "submit", after(Host.submit, charge))
+    after(monkeypatch, "submit", charge)
     found = broken(a_fresh_process_takes_as_long, program(MAKE, CHAIN), VIRTUAL)
     assert found is not None
     assert found.startswith("here and in a new process, run 1: ")
@@ -153,8 +154,8 @@ def test_law_1_sees_that_another_process_is_quicker(monkeypatch: pytest.MonkeyPa
 def test_law_2_sees_a_late_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait for a stream waits for the whole device: the second law is broken."""
 
-    def wait_for_all(host: Host, stream: Any) -> None:
-        host.wait_for_device(stream.device)
+    def wait_for_all(host: Host, stream: SimulatedStream) -> None:
+        host.wait_for_device(cast("SimulatedDevice", stream.device))
 
     monkeypatch.setattr(Host, "wait_for_stream", wait_for_all)
     on_side = "with torch.cuda.stream(side[0]):\n    torch.cuda._sleep(1_000_000)"
@@ -173,7 +174,7 @@ def test_law_3_sees_a_reading_that_is_too_long(monkeypatch: pytest.MonkeyPatch) 
     def charge(host: Host) -> None:
         host.now_ns += 1_000_000
 
-    monkeypatch.setattr(Host, "wait_for_device", after(Host.wait_for_device, charge))
+    after(monkeypatch, "wait_for_device", charge)
     found = broken(readings_have_an_order, LARGE, VIRTUAL)
     assert found is not None
     assert "with a wait" in found
@@ -208,7 +209,7 @@ def test_law_4_sees_what_an_error_leaves_behind(monkeypatch: pytest.MonkeyPatch)
         host.now_ns += len(errors)
 
     monkeypatch.setattr(EventQueue, "keep_failure", note)
-    monkeypatch.setattr(Host, "submit", after(Host.submit, charge))
+    after(monkeypatch, "submit", charge)
     found = broken(what_came_before_changes_nothing, program(MAKE, CHAIN), VIRTUAL)
     assert found is not None
     assert found.startswith("before and after errors: ")

@@ -27,7 +27,7 @@ def test_a_few_programs_have_all_families() -> None:
 
 def test_a_printed_program_takes_as_long() -> None:
     """A printed program is complete, and reads the same clock after each run."""
-    clock_s = []
+    clock_s: list[float] = []
     for _ in range(2):
         names: dict[str, object] = {"clock_s": clock_s}
         text = program_of(3).text(options=", first_use=False")
@@ -55,9 +55,9 @@ def test_steps_that_read_values_can_be_left_out() -> None:
 def test_an_error_names_the_step() -> None:
     """An error that a program does not catch says which step raised it."""
     program = Program("one step", (Step("missing + 1", "elementwise"),))
-    with session(VIRTUAL.new()) as programs:
-        with pytest.raises(ProgramError, match=r"'missing \+ 1' raised NameError: name 'missing'"):
-            programs.run(program)
+    expected = r"'missing \+ 1' raised NameError: name 'missing'"
+    with session(VIRTUAL.new()) as programs, pytest.raises(ProgramError, match=expected):
+        programs.run(program)
 
 
 def test_readings_are_of_each_step_and_of_the_end() -> None:
