@@ -1,6 +1,6 @@
 """Try laws over many random programs, and shrink the programs that break one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -88,6 +88,8 @@ def try_laws(
 
 
 def _try(law: Law, check: Check, program: Program, gpu: Gpu, count: Count) -> None:
+    is_broken = broken(check, program, gpu) is not None
+    # Afterwards, because Ctrl-C may end the check.
     count.n_programs += check is law.checks[0][0]
-    if broken(check, program, gpu) is not None:
+    if is_broken:
         count.breaks.append(shrunk_break(law, check, program, gpu))

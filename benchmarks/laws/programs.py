@@ -1,22 +1,32 @@
-"""Random programs as data: made from a seed, printed as Python, and shrunk while a law is broken."""
+"""Random programs as data: made from a seed, printed as Python, and shrunk if they break a law."""
 
 import random
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.laws.statements import FAMILIES, MAKING, SIZES, STATEMENTS, Statement
+from benchmarks.laws.statements import (
+    FAMILIES,
+    MAKING,
+    OPTIMIZERS,
+    SIZES,
+    STATEMENTS,
+    Statement,
+)
 
 # Runs once on a GPU, before the first program.
 PRELUDE = """\
 import copy, gc, io, signal, time
 import torch
+from torch import nn
+from torch.nn import functional
 side = [torch.cuda.Stream(), torch.cuda.Stream()]
 event = torch.cuda.Event(enable_timing=True)
 """
 _FAMILY_STATEMENTS = {
     family: [item for item in STATEMENTS if item.family == family] for family in FAMILIES
 }
+_EYE = '(2 * torch.eye({x}.shape[0], device="cuda"))'
 _SAME_AGAIN = 0.5  # how often an operand of the same shape is another tensor, if there is one
 
 
@@ -121,20 +131,26 @@ class _Maker:
             x = self._tensor(statement.kind)
             alike = [item for item in self._tensors if item.shape == x.shape]
             same = self._random.choice(alike) if self._random.random() < _SAME_AGAIN else x
-            text = text.replace("{eye}", "(2 * torch.eye({x}.shape[0], device='cuda'))")
-            text = text.replace("{x}", x.name).replace("{same}", same.name)
-            if text == f"del {x.name}" or ".set_()" in text:
+            text = text.replace("{eye}", _EYE).replace("{same}", same.name)
+            text = text.replace("{x}", x.name)
+            if text in {f"del {x.name}", f"{x.name}.set_()"}:
                 self._tensors.remove(x)
-        if "{new}" in text:
-            name = self._new_name()
-            text = text.replace("{new}", name)
-            if statement.makes == "same":
-                self._tensors.append(_Tensor(name, x.kind, x.shape))
-            elif statement.makes:
-                self._tensors.append(_Tensor(name, "any", name))
+            if "{new}" in text:
+                text = self._named("{new}", text, x.kind, x.shape)
+        if "{other}" in text:
+            text = self._named("{other}", text, "other", "unknown")
+        if "{own}" in text:
+            text = text.replace("{optimizer}", self._random.choice(OPTIMIZERS))
+            text = text.replace("{own}", self._new_name())
         text = text.replace("{few}", str(self._random.randint(1, 4)))
         text = text.replace("{many}", str(self._random.randint(5, 30)))
         self._made.append(Step(text, statement.family, statement.reads_values))
+
+    def _named(self, placeholder: str, text: str, kind: str, shape: str) -> str:
+        """Return a statement with a name for the tensor that it makes."""
+        name = self._new_name()
+        self._tensors.append(_Tensor(name, kind, name if shape == "unknown" else shape))
+        return text.replace(placeholder, name)
 
     def _tensor(self, kind: str) -> _Tensor:
         fitting = [item for item in self._tensors if kind in ("any", item.kind)]

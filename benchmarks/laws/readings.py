@@ -80,7 +80,7 @@ class Session:
 
     def __init__(self) -> None:
         self._prelude: dict[str, Any] = {}
-        exec(_compiled(PRELUDE), self._prelude)
+        run_step(PRELUDE, self._prelude)
         self._streams = [torch.cuda.default_stream(), *self._prelude["side"]]
         self._flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device="cuda")
 
@@ -95,13 +95,12 @@ class Session:
             If a step raises an error.
         """
         names = self.names()
-        base = torch.cuda.Event(enable_timing=True)
         host: list[tuple[int, int]] = []
         device: list[list[torch.cuda.Event]] = []
         start_ns = self._begin()
-        base.record()
+        base = recorded()
         for text in (*(step.text for step in program.steps), ""):
-            device.append([self._recorded(stream) for stream in self._streams])
+            device.append([recorded(stream) for stream in self._streams])
             begin_ns = time.perf_counter_ns()
             run_step(text, names)
             host.append((begin_ns - start_ns, time.perf_counter_ns() - start_ns))
@@ -128,10 +127,12 @@ class Session:
         rest()
         return time.perf_counter_ns()
 
-    def _recorded(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(stream)
-        return event
+
+def recorded(stream: torch.cuda.Stream | None = None) -> torch.cuda.Event:
+    """Record a new event with a time, on the current stream if none is given."""
+    event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's is untyped
+    event.record(stream)
+    return event
 
 
 def rest() -> None:
@@ -150,7 +151,7 @@ def run_step(text: str, names: dict[str, Any]) -> None:
         If it raises an error.
     """
     try:
-        exec(_compiled(text), names)
+        exec(_compiled(text), names)  # noqa: S102 # a program is text, which can be printed
     except Exception as error:
         raise ProgramError(f"{text!r} raised {type(error).__name__}: {error}") from error
 

@@ -1,6 +1,7 @@
 """The laws of equal times: values cost none, and the same program always takes as long."""
 
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -13,14 +14,23 @@ import torch
 import gpulab
 from benchmarks.interrupts.injection import Injector, Tracer
 from benchmarks.laws.programs import Program, program_of
-from benchmarks.laws.readings import Gpu, ProgramError, Reading, Session, run_step, session
+from benchmarks.laws.readings import (
+    VIRTUAL,
+    Gpu,
+    ProgramError,
+    Reading,
+    Session,
+    run_step,
+    session,
+)
+from gpulab.virtual import VirtualGpu
 
 # The first run loads kernels and fills the allocator's pool, the second is warm, and from the
 # third on gpulab may recognize the calls.
 _N_RUNS = 3
 _HUNDREDTH = 100
-_NO_VALUES = {"max_value_elements": 0}
-_LITTLE_BUDGET = {"value_budget_s": 1e-6}
+_NO_VALUES: dict[str, Any] = {"max_value_elements": 0}
+_LITTLE_BUDGET: dict[str, Any] = {"value_budget_s": 1e-6}
 
 
 def values_cost_no_time(program: Program, gpu: Gpu) -> str | None:
@@ -28,14 +38,10 @@ def values_cost_no_time(program: Program, gpu: Gpu) -> str | None:
     # After these the program would take another way without values, by design.
     program = program.without_value_reads()
     expected = runs(program, gpu)
-    options: dict[str, dict[str, Any]] = {"without": _NO_VALUES, "with a budget": _LITTLE_BUDGET}
-    for what, option in options.items():
-        for n, (first, second) in enumerate(
-            zip(expected, runs(program, gpu, **option), strict=True), 1
-        ):
-            found = difference(program, first, second)
-            if found:
-                return f"run {n} with values and {what}: {found}"
+    for what, option in (("without", _NO_VALUES), ("with a budget", _LITTLE_BUDGET)):
+        found = _first_difference(program, expected, runs(program, gpu, **option))
+        if found:
+            return f"with values and {what}, {found}"
     return None
 
 
@@ -54,16 +60,11 @@ def a_fresh_process_takes_as_long(program: Program, gpu: Gpu) -> str | None:
     """Compare a run in this process with the first run of a new one."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         other = process.submit(_runs_in_a_new_process, program).result()
-    for n, (first, second) in enumerate(zip(runs(program, gpu), other, strict=True), 1):
-        found = difference(program, first, second)
-        if found:
-            return f"run {n} here and in a new process: {found}"
-    return None
+    found = _first_difference(program, runs(program, gpu), other)
+    return found and f"here and in a new process, {found}"
 
 
 def _runs_in_a_new_process(program: Program) -> list[list[Reading]]:
-    from benchmarks.laws.readings import VIRTUAL
-
     return runs(program, VIRTUAL)
 
 
@@ -71,6 +72,16 @@ def runs(program: Program, gpu: Gpu, **options: object) -> list[list[Reading]]:
     """Return the readings of the first runs of a program on a new GPU."""
     with session(gpu.new(**options)) as programs:
         return [programs.run(program) for _ in range(_N_RUNS)]
+
+
+def _first_difference(
+    program: Program, first: Sequence[list[Reading]], second: Sequence[list[Reading]]
+) -> str | None:
+    for n, (one, other) in enumerate(zip(first, second, strict=True), 1):
+        found = difference(program, one, other)
+        if found:
+            return f"run {n}: {found}"
+    return None
 
 
 def difference(
@@ -88,7 +99,8 @@ def difference(
 
 def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
     """Compare runs of a program before and after other programs, errors, interrupts and cells."""
-    machine, injector = gpu.new(), Injector("interrupt")
+    machine: Any = gpu.new()
+    injector = Injector("interrupt")
     # The handler comes first, because gpulab wraps the handlers that it finds when it begins.
     with injector.listening(), session(machine) as programs:
         programs.run(program)
@@ -112,31 +124,46 @@ def _run_with_empty_pool(programs: Session, program: Program) -> list[Reading]:
 
 
 def _disturbances(
-    program: Program, programs: Session, machine: Any, injector: Injector
+    program: Program, programs: Session, machine: VirtualGpu, injector: Injector
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     chance = random.Random(program.name)  # noqa: S311 # no secret
     other = program_of(chance.randrange(1 << 30))
     yield other.name, partial(programs.run, other)
     for target in (program, other):
-        interrupt = partial(_interrupt, target, programs, injector, chance)
-        yield f"an interrupt of {target.name}", lambda: (interrupt(), _next_cell(machine))
+        interrupt = partial(_interrupt, target, programs, machine, injector, chance)
+        yield f"an interrupt of {target.name}", interrupt
     yield "errors", partial(_fail, programs)
     yield "another cell", partial(_next_cell, machine)
     yield "gpulab's tools", _use_tools
 
 
 def _interrupt(
-    program: Program, programs: Session, injector: Injector, chance: random.Random
+    program: Program,
+    programs: Session,
+    machine: VirtualGpu,
+    injector: Injector,
+    chance: random.Random,
 ) -> None:
-    """Run a program, and send Ctrl-C at a random call of a function."""
+    """Run a program, send Ctrl-C at a random call of a function, and begin the next cell."""
     count = Tracer(None, by="calls")
     count.run(lambda: programs.run(program))
     tracer = Tracer(injector, at=chance.randrange(count.n), by="calls")
-    # A program that catches an interrupt may miss what it needs afterwards.
-    with suppress(KeyboardInterrupt, ProgramError):
+    injector.is_done = False
+    # One that strikes a finalizer would be printed.
+    print_unraisable, sys.unraisablehook = sys.unraisablehook, lambda _error: None
+    try:
         tracer.run(lambda: programs.run(program))
-    with suppress(KeyboardInterrupt):
         injector.settle()
+    except KeyboardInterrupt:
+        # Whoever runs the benchmark may press Ctrl-C, too.
+        if not injector.is_done:
+            raise
+    # A program that catches an interrupt may miss what it needs afterwards.
+    except ProgramError:
+        pass
+    finally:
+        sys.unraisablehook = print_unraisable
+    _next_cell(machine)
 
 
 def _fail(programs: Session) -> None:
@@ -151,7 +178,7 @@ def _fail(programs: Session) -> None:
             run_step(text, programs.names())
 
 
-def _next_cell(machine: Any) -> None:
+def _next_cell(machine: VirtualGpu) -> None:
     """End a cell and begin another; PyTorch may have been interrupted inside ``stream()``."""
     machine.__exit__(None, None, None)
     machine.__enter__()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.autograd import DeviceType
+from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.laws.programs import Program
@@ -29,13 +29,15 @@ def tables_add_up(program: Program, gpu: Gpu) -> str | None:
         events: list[Any] = [*profiler.events()]
     busy_us = device_us(events)
     for row in rows:
-        if row.key == _ANNOTATION and row.device_type == DeviceType.CPU:
-            if row.self_device_time_total:
-                return f"the annotation has {row.self_device_time_total} us of its own on the GPU"
+        own_us = row.self_device_time_total
+        if row.key == _ANNOTATION and row.device_type == DeviceType.CPU and own_us:
+            return f"the annotation has {own_us} us of its own on the GPU"
     on_device_us = device_us(rows)
     if not math.isclose(on_device_us, busy_us, rel_tol=_ROUNDING):
         return f"the rows of kernels have {on_device_us} us, the GPU was busy for {busy_us} us"
-    by_call_us = sum(row.self_device_time_total for row in rows if row.device_type == DeviceType.CPU)
+    by_call_us = sum(
+        row.self_device_time_total for row in rows if row.device_type == DeviceType.CPU
+    )
     if by_call_us > busy_us * (1 + _ROUNDING):
         return f"the rows of calls have {by_call_us} us, the GPU was busy for {busy_us} us"
     return None

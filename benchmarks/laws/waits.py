@@ -1,4 +1,4 @@
-"""The laws of waits: they end with their work, the readings have an order, and who waits at all."""
+"""The laws of waits: when they end, the order of the readings, and which calls wait."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.laws.programs import Program
-from benchmarks.laws.readings import Gpu, ProgramError, rest, run_step, session
+from benchmarks.laws.readings import Gpu, ProgramError, recorded, rest, run_step, session
 from benchmarks.laws.statements import AWAITED, OPERATOR_FAMILIES
 from benchmarks.laws.tables import device_us
 
@@ -70,14 +70,13 @@ def _order_of(run: Callable[[], None], gpu: Gpu) -> str | None:
 
 def _times(run: Callable[[], None], n: int) -> tuple[float, float, float]:
     """Return the times of ``n`` calls in seconds: of the launches, by events, and with a wait."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     rest()
-    begin.record()
+    begin = recorded()
     start_s = time.perf_counter()
     for _ in range(n):
         run()
     launched_s = time.perf_counter()
-    end.record()
+    end = recorded()
     torch.cuda.synchronize()
     end_s = time.perf_counter()
     return launched_s - start_s, begin.elapsed_time(end) * _MS, end_s - start_s
@@ -92,20 +91,19 @@ def who_waits_waits_everywhere(program: Program, gpu: Gpu) -> str | None:
             if step.family not in _MAY_WAIT:
                 continue
             run = partial(run_step, step.text, names)
-            answers = {
-                "waits behind a kernel": _waits(run),
-                "is seen by the debug mode": _is_seen(run),
-                "is refused in a capture": _is_refused(run),
-            }
-            if len(set(answers.values())) > 1:
-                said = (f"{'' if is_so else 'not '}{what}" for what, is_so in answers.items())
-                return f"{step.text!r}: {', '.join(said)}"
+            answers = (_waits(run), _is_seen(run), _is_refused(run))
+            if len(set(answers)) > 1:
+                waits, is_seen, is_refused = ("yes" if answer else "no" for answer in answers)
+                return (
+                    f"{step.text!r}: does it wait behind a kernel? {waits}; does the debug mode "
+                    f"see it? {is_seen}; is it refused in a capture? {is_refused}"
+                )
     return None
 
 
 def _waits(run: Callable[[], None]) -> bool:
     torch.cuda.synchronize()
-    torch.cuda._sleep(_SLEEP_CYCLES)
+    torch.cuda._sleep(_SLEEP_CYCLES)  # type: ignore[no-untyped-call] # torch's is untyped
     start_s = time.perf_counter()
     run()
     duration_s = time.perf_counter() - start_s

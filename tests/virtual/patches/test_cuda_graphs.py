@@ -386,3 +386,14 @@ def test_a_capture_leaves_the_generators_as_they_were() -> None:
             "seed is the same as the original seed."
         )
         assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_captures_in_two_cells_share_one_stream() -> None:
+    """A capture in a second context of a machine makes no new stream, which would take time."""
+    gpu = gpulab.virtual_gpu()
+    n_streams = []
+    for _ in range(2):
+        with gpu, torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.zeros(3, device="cuda")
+        n_streams.append(len(gpu.machine.gpu.device.streams))
+    assert n_streams == [2, 2]

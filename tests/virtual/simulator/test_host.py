@@ -1,9 +1,11 @@
 """The virtual host's clock advances by launches, waits, a full queue and first uses."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
+from gpulab.errors import VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits
@@ -358,3 +360,39 @@ def test_the_last_four_operators_are_warm(operators: str, *, is_warm: bool) -> N
     before_ns = host.now_ns
     host.begin_operator(operators[-1], 0, launch_ns=1_000, n_listed=0)
     assert (host.now_ns == before_ns) is is_warm
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda host: launch(host, US),
+        lambda host: host.run(lambda: None, size_bytes=0),
+        lambda host: host.begin_operator("add", 0, launch_ns=0, n_listed=0),
+    ],
+)
+def test_operators_are_refused_while_values_are_computed(call: Callable[[Host], object]) -> None:
+    """An operator that the simulator runs on values is no operator of the program."""
+    host = make_host()
+    task = launch(host, US)
+    task.payload = lambda _seed: call(host)
+    with pytest.raises(VirtualGpuError, match="its own work on values for an operator"):
+        host.wait(task)
+
+
+def test_no_call_takes_time_while_values_are_computed() -> None:
+    """What the computation of values calls takes no time of the program."""
+    host = make_host()
+    plain, other = make_host(), launch(host, US)
+    plain.wait(launch(plain, US))
+    other.payload = lambda _seed: (host.spend(1_000 * US), host.charge("grad mode"))
+    host.wait(other)
+    assert host.now_ns == plain.now_ns
+
+
+def test_uncharged_calls_take_no_time() -> None:
+    """Inside ``uncharged`` calls take no time, and afterwards they do again."""
+    host = make_host()
+    with host.uncharged():
+        host.spend(US)
+    host.spend(1)
+    assert host.now_ns == 1

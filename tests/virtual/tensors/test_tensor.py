@@ -91,3 +91,22 @@ def test_a_tensor_is_set_to_the_memory_of_another(how: str) -> None:
         x.fill_(7)
         assert y.sum().item() == 28
         assert set_to(y).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: x.untyped_storage()])
+def test_printing_takes_as_long_without_values(
+    of: Callable[[torch.Tensor], object], dtype: torch.dtype
+) -> None:
+    """A tensor or a storage is copied once to be printed, whatever its values are."""
+    durations_s = []
+    for max_value_elements, value in ((1 << 26, 1), (1 << 26, 123_456), (0, 1)):
+        gpu = gpulab.virtual_gpu(first_use=False, max_value_elements=max_value_elements)
+        with gpu:
+            shown = of(torch.full((5,), value, dtype=dtype, device="cuda"))
+            torch.cuda.synchronize()
+            start_s = gpu.now_s
+            repr(shown)
+            durations_s.append(gpu.now_s - start_s)
+    assert durations_s[0] > 0
+    assert durations_s[1:] == pytest.approx([durations_s[0]] * 2, abs=0.5e-9)

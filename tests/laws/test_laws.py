@@ -1,0 +1,225 @@
+"""The laws of the virtual GPU hold for random programs, and each sees a planted fault."""
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import pytest
+import torch
+
+from benchmarks.laws.campaign import broken, shrunk_break
+from benchmarks.laws.laws import LAWS, Check
+from benchmarks.laws.programs import Program, Step, program_of
+from benchmarks.laws.readings import VIRTUAL
+from benchmarks.laws.same_times import (
+    a_fresh_process_takes_as_long,
+    repetitions_take_as_long,
+    values_cost_no_time,
+    what_came_before_changes_nothing,
+)
+from benchmarks.laws.tables import tables_add_up
+from benchmarks.laws.waits import (
+    a_wait_ends_with_the_work,
+    readings_have_an_order,
+    who_waits_waits_everywhere,
+)
+from gpulab.virtual.simulator import Host, Kind, Machine, SimulatedStream, StreamTask
+from gpulab.virtual.simulator._device import SimulatedDevice
+from gpulab.virtual.simulator._event_queue import EventQueue
+
+N_STEPS = 6
+# How many programs each check tries in `make test`; the first three are the cheapest.
+N_PROGRAMS: dict[Check, int] = {
+    values_cost_no_time: 200,
+    a_wait_ends_with_the_work: 200,
+    readings_have_an_order: 100,
+    what_came_before_changes_nothing: 20,
+    who_waits_waits_everywhere: 50,
+    tables_add_up: 50,
+    repetitions_take_as_long: 4,
+    a_fresh_process_takes_as_long: 2,
+}
+N_PER_TEST = 50
+QUICK = (values_cost_no_time, a_wait_ends_with_the_work, readings_have_an_order)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Compute the values on one thread, which takes less time in all."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+def breaks(check: Check, seeds: range) -> list[str]:
+    """Return the programs that break a law, shrunk, with what breaks it."""
+    found = []
+    for seed in seeds:
+        program = program_of(seed, N_STEPS)
+        if broken(check, program, VIRTUAL):
+            law = next(law for law in LAWS.values() if check in dict(law.checks))
+            smallest = shrunk_break(law, check, program, VIRTUAL)
+            found.append(f"law {law.number}: {smallest.what}\n{smallest.program.text()}")
+    return found
+
+
+def test_every_check_is_tested() -> None:
+    """Each check of each law is tried on some programs."""
+    assert set(N_PROGRAMS) == {check for law in LAWS.values() for check, _ in law.checks}
+
+
+@pytest.mark.parametrize("check", QUICK)
+def test_a_dozen_programs_obey_the_laws(check: Check) -> None:
+    """A dozen programs obey the laws that are cheap to check."""
+    assert not breaks(check, range(1000, 1012))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("check", "seeds"),
+    [
+        (check, range(first, min(first + N_PER_TEST, n_programs)))
+        for check, n_programs in N_PROGRAMS.items()
+        for first in range(0, n_programs, N_PER_TEST)
+    ],
+)
+def test_programs_obey_the_laws(check: Check, seeds: range) -> None:
+    """Hundreds of programs obey the laws."""
+    assert not breaks(check, seeds)
+
+
+def program(*texts: str, family: str = "elementwise") -> Program:
+    """Return a program of these steps."""
+    return Program("planted", tuple(Step(text, family) for text in texts))
+
+
+MAKE = 'x = torch.ones(1000, device="cuda")'
+CHAIN = "for _ in range(10):\n    y = torch.relu(x)"
+WAIT = "torch.cuda.synchronize()"
+
+
+def after(monkeypatch: pytest.MonkeyPatch, name: str, then: Callable[[Host], None]) -> None:
+    """Let a method of the host also do something else at its end."""
+    original: Callable[..., object] = getattr(Host, name)
+
+    def changed(host: Host, *args: object, **kwargs: object) -> object:
+        result = original(host, *args, **kwargs)
+        then(host)
+        return result
+
+    monkeypatch.setattr(Host, name, changed)
+
+
+def test_law_1_sees_time_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with values takes a microsecond of the host: the first law is broken."""
+    hosts: list[Host] = []
+    retire: Callable[..., None] = SimulatedDevice._retire
+
+    def charge(device: SimulatedDevice, task: StreamTask) -> None:
+        hosts[-1].now_ns += 1_000 * (task.payload is not None)
+        retire(device, task)
+
+    after(monkeypatch, "__init__", hosts.append)
+    monkeypatch.setattr(SimulatedDevice, "_retire", charge)
+    found = broken(values_cost_no_time, program(MAKE, CHAIN, WAIT), VIRTUAL)
+    assert found is not None
+    assert found.startswith("with values and without, run 1: ")
+
+
+def test_law_1_sees_that_a_repetition_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the 500th launch on each takes a nanosecond longer: the first law is broken."""
+
+    def charge(host: Host) -> None:
+        host.now_ns += host.n_launched > 500
+
+    after(monkeypatch, "submit", charge)
+    found = broken(repetitions_take_as_long, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("runs 2 and 100: ")
+
+
+@pytest.mark.slow
+def test_law_1_sees_that_another_process_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch takes a nanosecond longer in this process: the first law is broken."""
+
+    def charge(host: Host) -> None:
+        host.now_ns += 1
+
+    after(monkeypatch, "submit", charge)
+    found = broken(a_fresh_process_takes_as_long, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("here and in a new process, run 1: ")
+
+
+def test_law_2_sees_a_late_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for a stream waits for the whole device: the second law is broken."""
+
+    def wait_for_all(host: Host, stream: SimulatedStream) -> None:
+        host.wait_for_device(cast("SimulatedDevice", stream.device))
+
+    monkeypatch.setattr(Host, "wait_for_stream", wait_for_all)
+    on_side = "with torch.cuda.stream(side[0]):\n    torch.cuda._sleep(1_000_000)"
+    steps = program(on_side, "torch.cuda.current_stream().synchronize()", family="wait")
+    found = broken(a_wait_ends_with_the_work, steps, VIRTUAL)
+    assert found is not None
+    assert "us after the work that it waits for" in found
+
+
+LARGE = program('x = torch.ones(1 << 26, device="cuda")', "x.add_(1)")
+
+
+def test_law_3_sees_a_reading_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for the device takes a millisecond of the host: the third law is broken."""
+
+    def charge(host: Host) -> None:
+        host.now_ns += 1_000_000
+
+    after(monkeypatch, "wait_for_device", charge)
+    found = broken(readings_have_an_order, LARGE, VIRTUAL)
+    assert found is not None
+    assert "with a wait" in found
+
+
+def test_law_3_sees_kernels_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel right after another one takes half as long: the third law is broken."""
+    begin: Callable[..., int] = SimulatedDevice._begin_kernel
+
+    def halved(device: SimulatedDevice, task: StreamTask) -> int:
+        before = task.stream.previous
+        is_next = before is not None and before.kind is Kind.KERNEL
+        gap_ns = device.event_queue.now_ns - (before.end_ns or 0) if before is not None else 0
+        return begin(device, task) // (2 if is_next and gap_ns < 5_000 else 1)
+
+    monkeypatch.setattr(SimulatedDevice, "_begin_kernel", halved)
+    found = broken(readings_have_an_order, LARGE, VIRTUAL)
+    assert found is not None
+    assert "8 times the kernels" in found
+
+
+def test_law_4_sees_what_an_error_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an error of the program each launch takes longer: the fourth law is broken."""
+    errors: list[Exception] = []
+    original = EventQueue.keep_failure
+
+    def note(queue: EventQueue, error: Exception) -> None:
+        errors.append(error)
+        original(queue, error)
+
+    def charge(host: Host) -> None:
+        host.now_ns += len(errors)
+
+    monkeypatch.setattr(EventQueue, "keep_failure", note)
+    after(monkeypatch, "submit", charge)
+    found = broken(what_came_before_changes_nothing, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("before and after errors: ")
+
+
+def test_law_5_sees_a_wait_that_the_debug_mode_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The debug mode sees no wait: the fifth law is broken."""
+    monkeypatch.setattr(Machine, "note_hidden_wait", lambda _machine: None)
+    found = broken(who_waits_waits_everywhere, program(MAKE, "x.cpu()", family="copy"), VIRTUAL)
+    assert found == (
+        "'x.cpu()': does it wait behind a kernel? yes; does the debug mode see it? no; "
+        "is it refused in a capture? yes"
+    )
