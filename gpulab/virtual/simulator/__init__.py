@@ -25,6 +25,7 @@ from gpulab.virtual.simulator._properties import device_properties
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
+    HostCopy,
     Kind,
     ModelledKernel,
     SimulatedStream,
@@ -42,6 +43,7 @@ __all__ = [
     "Gaps",
     "Graph",
     "Host",
+    "HostCopy",
     "HostCosts",
     "Kind",
     "L2Cache",
