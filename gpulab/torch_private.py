@@ -363,6 +363,20 @@ def stop_profiler_list() -> list[Any]:
     return [entry for entries in threads for entry in entries]
 
 
+def overrides_stale_streams() -> bool:
+    """Return whether a backward pass in a capture leaves streams that are not captured.
+
+    That is the switch ``torch.autograd.graph.set_override_stale_capture_stream`` of torch 2.13.
+
+    Examples
+    --------
+    >>> overrides_stale_streams()
+    False
+    """
+    switch: Any = getattr(torch._C, "_override_stale_capture_stream", None)
+    return switch is not None and bool(switch())
+
+
 @cache
 def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
     """Return whether an operator has a kernel for every device, which calls other operators.
