@@ -44,6 +44,7 @@ autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[att
 # A structured operator has one kernel for all devices under this key. It computes the shapes of
 # the results, allocates them, and then calls ``func.out``.
 _SHAPES_FIRST: Any = torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional
+_WRITTEN_WITH_OPERATORS: Any = torch._C.DispatchKey.CompositeExplicitAutograd
 autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 # With these keys PyTorch marks a tensor as conjugated or negated, and computes it later.
@@ -66,6 +67,9 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
+# A range that PyTorch's profiler records, and the switch of what it records on this thread.
+RecordedRange: Any = torch._C._profiler._RecordFunctionFast
+record_ranges: Any = torch._C._autograd._enable_record_function
 # The virtual clock charges the host for each call of the next three.
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
@@ -347,6 +351,92 @@ def has_profiler_schedule() -> bool:
     """
     autograd: Any = torch.autograd
     return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict
+
+
+def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
+    """Let PyTorch record where each operator and range of this thread begins and ends.
+
+    Examples
+    --------
+    >>> start_profiler_list(with_shapes=False, with_flops=False)
+    >>> x = torch.ones(3).relu_()
+    >>> [entry.name() for entry in stop_profiler_list() if entry.kind() == "push"][-1]
+    'aten::clamp_min_'
+    """
+    profiler: Any = torch._C._profiler
+    # The older of PyTorch's CPU profilers: it gives the entries in their order, and is silent.
+    config = profiler.ProfilerConfig(
+        profiler.ProfilerState.CPU,
+        with_shapes,
+        False,  # noqa: FBT003 # C++ has no names: no memory
+        False,  # noqa: FBT003 # and no stacks
+        with_flops,
+        False,  # noqa: FBT003 # and no modules
+        profiler._ExperimentalConfig(),
+    )
+    torch._C._autograd._enable_profiler_legacy(config)
+
+
+def stop_profiler_list() -> list[Any]:
+    """Stop what :func:`start_profiler_list` started, and return its entries in their order."""
+    threads = torch._C._autograd._disable_profiler_legacy()
+    return [entry for entries in threads for entry in entries]
+
+
+def overrides_stale_streams() -> bool:
+    """Return whether a backward pass in a capture leaves streams that are not captured.
+
+    That is the switch ``torch.autograd.graph.set_override_stale_capture_stream`` of torch 2.13.
+
+    Examples
+    --------
+    >>> overrides_stale_streams()
+    False
+    """
+    switch: Any = getattr(torch._C, "_override_stale_capture_stream", None)
+    return switch is not None and bool(switch())
+
+
+@cache
+def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
+    """Return whether an operator has a kernel for every device, which calls other operators.
+
+    Examples
+    --------
+    >>> is_written_with_operators(torch.ops.aten.t.default)
+    True
+    >>> is_written_with_operators(torch.ops.aten.mm.default)
+    False
+    """
+    try:
+        return bool(has_kernel(func.name(), _WRITTEN_WITH_OPERATORS.name))
+    except RuntimeError:  # the dispatcher has no such name, e.g. aten::add_.t
+        return False
+
+
+@cache
+def has_own_kernel(func: Any, device: str) -> bool:  # noqa: ANN401 # as above
+    """Return whether an operator has a kernel for one kind of device, e.g. ``"CPU"``.
+
+    Examples
+    --------
+    >>> has_own_kernel(torch.ops.aten.mm.default, "CPU")
+    True
+    >>> has_own_kernel(torch.ops.aten.t.default, "CPU")
+    False
+    """
+    return bool(has_kernel(func.name(), device))
+
+
+def call_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
+    """Call the kernel that an operator has for every device.
+
+    Examples
+    --------
+    >>> call_inside(torch.ops.aten.t.default, (torch.ones(2, 3),), {}).shape
+    torch.Size([3, 2])
+    """
+    return func._op_dk(_WRITTEN_WITH_OPERATORS, *args, **kwargs)
 
 
 def record_memory_history(enabled: str | None, **options: object) -> None:

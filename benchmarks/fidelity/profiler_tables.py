@@ -59,6 +59,33 @@ def profiled(program: ProfiledProgram) -> dict[str, Any]:
     return answers[-1]
 
 
+def nesting(answer: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Return how often each event of the host is inside which other event.
+
+    Ranges of the program on the device count as inside ``"(device)"``, events of the host without
+    a parent as inside ``"(nothing)"``. Kernels, copies and memsets are left out: they depend on
+    the GPU.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from benchmarks.fidelity.profiler_programs import PROGRAMS
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = nesting(profiled(PROGRAMS["regions"]))
+    >>> found["aten::mm", "aten::matmul"], found["inner", "outer"], found["inner", "(device)"]
+    (2, 2, 2)
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    events = answer["events"]
+    for event in events:
+        if event["device"] == "host":
+            parent = event["parent"]
+            counts[event["name"], "(nothing)" if parent is None else events[parent]["name"]] += 1
+        elif event["is_user_annotation"]:
+            counts[event["name"], "(device)"] += 1
+    return dict(counts)
+
+
 def _answer(found: profile) -> dict[str, Any]:
     by_shape = bool(found.record_shapes)
     averages = found.key_averages(group_by_input_shape=by_shape)

@@ -32,6 +32,7 @@ _ALLOCATIONS = {
     "host_alloc": "cudaHostAlloc",
     "host_free": "cudaFreeHost",
 }
+BUFFER_REQUEST = "Activity Buffer Request"  # CUPTI's name
 _HOST_METHODS = (*_WAITS, "launch")
 
 
@@ -44,6 +45,8 @@ class SimulatorSession:
         The machine to record.
     launch_ns
         How much longer each launch takes while it is recorded.
+    buffer_ns
+        How long the recorder takes for its first buffer, during the first launch or wait.
 
     Examples
     --------
@@ -58,11 +61,14 @@ class SimulatorSession:
 
     source = "virtual"
 
-    def __init__(self, machine: "Machine", *, launch_ns: int = 0) -> None:
+    def __init__(self, machine: "Machine", *, launch_ns: int = 0, buffer_ns: int = 0) -> None:
         self._machine = machine
         self._launch_ns = launch_ns
+        self._buffer_ns = buffer_ns
         self._own: list[tuple[Any, str, Any]] = []
         self._calls: list[HostCall] = []
+        # The numbers of the calls that copy from or to pageable memory.
+        self.pageable: set[int] = set()
         self._is_inside = False
         self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
         self._keeping = ExitStack()
@@ -133,21 +139,36 @@ class SimulatorSession:
             # One such method may call another; CUPTI shows only the call of the program.
             if self._is_inside:
                 return function(*args)
+            self._is_inside = True
+            is_launch = name == "launch" and _launch(args[0])[0] == "launch"
+            if is_launch:
+                self._request_buffer()
             # Before the call, so that CUPTI's own time counts as part of the launch.
-            start_ns, self._is_inside = host.now_ns, True
-            if name == "launch" and _launch(args[0])[0] == "launch":
+            start_ns = host.now_ns
+            if is_launch:
                 host.spend(self._launch_ns)
             try:
                 return function(*args)
             finally:
+                self._note(*_named(name, args), start_ns)
+                if is_launch and not getattr(args[0].demand, "is_pinned", True):
+                    self.pageable.add(len(self._calls))
+                if name == "wait_for_device":
+                    self._request_buffer()
                 self._is_inside = False
-                kind, shown = _named(name, args)
-                number = len(self._calls) + 1
-                self._calls.append(
-                    HostCall(kind, shown, start_ns, host.now_ns, correlation=number)
-                )
 
         return watched
+
+    def _request_buffer(self) -> None:
+        if self._buffer_ns:
+            start_ns = self._machine.host.now_ns
+            self._machine.host.spend(self._buffer_ns)
+            self._buffer_ns = 0
+            self._note("other", BUFFER_REQUEST, start_ns)
+
+    def _note(self, kind: str, name: str, start_ns: int) -> None:
+        number, end_ns = len(self._calls) + 1, self._machine.host.now_ns
+        self._calls.append(HostCall(kind, name, start_ns, end_ns, correlation=number))
 
 
 def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
@@ -165,7 +186,7 @@ def _launch(task: "StreamTask") -> tuple[str, str]:
         return "launch", _KINDS[task.kind.value][1]
     if task.name == "graph":
         return "launch", "cudaGraphLaunch"
-    return "other", "cudaStreamWaitEvent" if task.waits_for else "cudaEventRecord"
+    return "other", "cudaStreamWaitEvent" if task.waits_for else "cudaEventRecordWithFlags"
 
 
 def _launches(call: HostCall) -> bool:

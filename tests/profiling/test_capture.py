@@ -132,7 +132,7 @@ def test_virtual_calls_have_cudas_names() -> None:
     found = capture(work)
     assert [(call.kind, call.name) for call in found.calls] == [
         ("launch", "cudaMemcpyAsync"),
-        ("other", "cudaEventRecord"),
+        ("other", "cudaEventRecordWithFlags"),
         ("other", "cudaStreamWaitEvent"),
         ("wait", "cudaStreamSynchronize"),
         ("wait", "cudaEventSynchronize"),

@@ -38,7 +38,7 @@ def test_event_and_wait(virtual: VirtualGpu) -> None:
 
     found, (first, second) = watched(virtual, work)
     names = {call.correlation: call.name for call in found.calls}
-    assert (first.kind, names[first.correlation]) == ("event", "cudaEventRecord")
+    assert (first.kind, names[first.correlation]) == ("event", "cudaEventRecordWithFlags")
     assert (second.kind, names[second.correlation]) == ("wait", "cudaStreamWaitEvent")
     assert (first.stream, second.stream) == ((0, 0), (0, side.core.number))  # type: ignore[attr-defined]  # ours
     assert second.awaited == first.correlation

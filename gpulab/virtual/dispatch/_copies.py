@@ -18,7 +18,7 @@ from gpulab.virtual.dispatch._result_cache import copy_in as known_copy_in
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
 from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import (
-    FixedDuration,
+    HostCopy,
     Kind,
     SimulatedGpu,
     StreamTask,
@@ -364,9 +364,8 @@ def _copy_task(
     else:
         duration_ns = copy_ns(size_bytes, gpu.spec, pinned=pinned)
     payload = without_dispatch(move, f"a {kind.value}") if move is not None else None
-    return StreamTask(
-        kind, gpu.stream, name=kind.value, demand=FixedDuration(duration_ns, 0), payload=payload
-    )
+    demand = HostCopy(duration_ns, 0, is_pinned=pinned)
+    return StreamTask(kind, gpu.stream, name=kind.value, demand=demand, payload=payload)
 
 
 def _launch(

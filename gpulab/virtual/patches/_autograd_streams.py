@@ -4,6 +4,7 @@ Each node runs on the stream that was current when its forward operator ran, aft
 give it gradients. At the end, the stream that was current at ``backward()`` waits for all of them.
 """
 
+import gc
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import torch
 
 from gpulab.happens_before import Snapshot
 from gpulab.interrupts import Undo, contextmanager, opening
-from gpulab.torch_private import sequence_number
+from gpulab.torch_private import overrides_stale_streams, sequence_number
 from gpulab.virtual._streams import has_changed, make_current, stream_at
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
 from gpulab.virtual.tensors import VirtualTensor
@@ -53,7 +54,7 @@ class _Pass:
         self._ready: dict[Any, list[_Mark]] = {}
         self._used: set[tuple[SimulatedGpu, SimulatedStream]] = set()
         # A leaf has no sequence number and so no forward stream. Its gradient is accumulated on
-        # the stream where its first part was computed.
+        # the stream where its first part was computed; in a capture, on that of its first use.
         self._leaves: dict[Any, SimulatedStream] = {}
         # Nodes with several incoming gradients, which the engine adds up after the hook of the
         # node that made the last one.
@@ -67,6 +68,8 @@ class _Pass:
         # The roots read what the caller's streams have computed so far, e.g. the loss.
         start = [self._mark(stream) for stream in self._home.values()]
         self._ready = {node: list(start) for node in roots}
+        if self._machine.capture is not None:
+            self._leaves = _streams_of_leaves(roots)
         self._last = {gpu: stream.last for gpu, stream in self._home.items()}
         handles = [handle for node in _reachable_from(roots) for handle in self._watch(node)]
         try:
@@ -131,6 +134,9 @@ class _Pass:
 
     def _go_to(self, node: Any, gpu: SimulatedGpu) -> None:
         stream = self._leaves.get(node) or stream_at(gpu, sequence_number(node))
+        capture = self._machine.capture
+        if capture is not None and not capture.has(stream) and overrides_stale_streams():
+            stream = self._home[gpu]
         make_current(gpu, stream)
         self._used.add((gpu, stream))
         for mark in self._ready.get(node, ()):
@@ -155,3 +161,25 @@ def _reachable_from(roots: list[Any]) -> set[Any]:
                 seen.add(node)
                 pending.append(node)
     return seen
+
+
+def _streams_of_leaves(roots: list[Any]) -> dict[Any, SimulatedStream]:
+    """Return for the node of each leaf the stream that was current when PyTorch made it.
+
+    PyTorch makes it for the first operator that needs the leaf's gradient, and keeps it as long as
+    any graph uses it. So a loss that the program has kept since its warm-up keeps the node of the
+    warm-up's stream.
+    """
+    wanted = {node for node in _reachable_from(roots) if not node.next_functions}
+    kept = [item.grad_fn for item in gc.get_objects() if type(item) is VirtualTensor]
+    first_use: dict[Any, int] = {}
+    for node in _reachable_from([*roots, *(node for node in kept if node is not None)]):
+        for leaf, _ in node.next_functions:
+            if leaf in wanted:
+                number = sequence_number(node)
+                first_use[leaf] = min(number, first_use.get(leaf, number))
+    return {
+        leaf: stream_at(leaf.variable.storage_block.gpu, number)
+        for leaf, number in first_use.items()
+        if isinstance(getattr(leaf, "variable", None), VirtualTensor)
+    }

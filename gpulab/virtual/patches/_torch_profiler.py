@@ -6,11 +6,11 @@ module replaces the C++ functions below them, which start a session, end it and 
 
 import sys
 import traceback
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,15 @@ import gpulab
 from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import NotModelledError
 from gpulab.interrupts import Undo
-from gpulab.torch_private import autograd_node
-from gpulab.virtual._activity_session import SimulatorSession
+from gpulab.virtual._activity_session import BUFFER_REQUEST, SimulatorSession
 from gpulab.virtual._replaced import Replaced, put_back
-from gpulab.virtual.dispatch import dispatch, observing
+from gpulab.virtual.dispatch import observing
+from gpulab.virtual.patches._profiled_ranges import (
+    HostProfiler,
+    Launches,
+    ProfiledCall,
+    ProfiledRange,
+)
 from gpulab.virtual.patches._profiler_events import MEMORY, ProfilerEvent, ProfilerResult
 from gpulab.virtual.simulator import Machine
 
@@ -33,17 +38,25 @@ _LAUNCH_NS = 4_600
 # The rest of the time in cudaLaunchKernel: with CUPTI the call took 5.8 to 6.3 µs on that host.
 _LAUNCH_CALL_NS = 1_400
 _COUNTING = ("hand_out", "release")
-_ENTER, _EXIT = "profiler::_record_function_enter_new", "profiler::_record_function_exit"
+_WAITS_OF_OPERATORS = {"cudaEventSynchronize": "cudaStreamSynchronize"}
+# PyTorch asks before these whether the stream is being captured. On the host of an H100 this takes
+# 1 µs in a profile.
+_ASKS_FOR_CAPTURE = {"cudaEventRecordWithFlags", "cudaStreamWaitEvent", "cudaGraphLaunch"}
+_CAPTURE_QUESTION_NS = 1_000
+_THREAD, _ENGINE_THREAD = 1, 2
+# In a profile without warm-up CUPTI takes its first buffer during the first launch. On the host of
+# an H100 that took 2.3 to 2.7 ms.
+_BUFFER_NS = 2_500_000
 # The state in which PyTorch records the device without asking for ProfilerActivity.CUDA.
 _FALLBACK = "KINETO_GPU_FALLBACK"
 _KINDS = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset"}
+# CUPTI's names of copies.
 _COPIES = {
-    "copy in": "Memcpy HtoD",
-    "copy out": "Memcpy DtoH",
-    "copy between GPUs": "Memcpy PtoP",
+    "copy in": "Memcpy HtoD ({} -> Device)",
+    "copy out": "Memcpy DtoH (Device -> {})",
+    "copy between GPUs": "Memcpy PtoP (Device -> Device)",
 }
 _OWN_FILES = str(Path(gpulab.__file__).parent)
-_USER_SCOPE = 7  # RecordScope::USER_SCOPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +73,28 @@ class ProfilerConfig:
     trace_id: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class ProfilerRange:
-    """An operator, a node of autograd or a range of the program, on the host's clock."""
-
-    name: str
-    start_ns: int
-    end_ns: int = 0
-    is_user: bool = False
-    node: object = None
-    shapes: list[list[int]] = field(default_factory=list)
-    stack: list[str] = field(default_factory=list)
-    flops: int = 0
-    number: int = 0
-    depth: int = 0
-
-
-def _apart(start_ns: int, end_ns: int, depth: int) -> tuple[int, int]:
-    """Return start and end of an event, moved inwards by 1 ns for each range around it.
-
-    Plain Python takes no virtual time, so a range and the first operator in it begin at the same
-    time. PyTorch nests events by their times and could not tell which one is outside.
-    """
-    start_ns = min(start_ns + depth, end_ns)
-    return start_ns, max(start_ns, end_ns - depth)
-
-
 class ProfilerSession:
     """One profiler session, which records operators and ranges of the host, and the devices."""
 
-    def __init__(self, machine: Machine, config: ProfilerConfig, activities: set[Any]) -> None:
+    def __init__(
+        self, machine: Machine, config: ProfilerConfig, activities: set[Any], *, is_warm: bool
+    ) -> None:
         self._machine = machine
-        self._config = config
         self._has_host = ProfilerActivity.CPU in activities
         self._has_device = ProfilerActivity.CUDA in activities or config.state.name == _FALLBACK
-        self._records = SimulatorSession(machine, launch_ns=_LAUNCH_NS if self._has_device else 0)
-        self._ranges: list[ProfilerRange] = []
-        self._open: list[ProfilerRange] = []
-        self._memory: list[ProfilerEvent] = []
+        self._has_memory = config.profile_memory
+        self._records = SimulatorSession(
+            machine,
+            launch_ns=_LAUNCH_NS if self._has_device else 0,
+            buffer_ns=_BUFFER_NS if self._has_device and not is_warm else 0,
+        )
+        self._host = HostProfiler(
+            machine.host,
+            with_shapes=config.report_input_shapes,
+            with_flops=config.with_flops,
+            read_stack=_stack if config.with_stack else None,
+        )
+        self._memory: list[tuple[int, int, ProfiledCall]] = []
         self._watching = ExitStack()
         self._start_ns = machine.host.now_ns
 
@@ -105,139 +102,77 @@ class ProfilerSession:
         """Begin to record."""
         try:
             self._watching.enter_context(self._records)
-            self._watching.enter_context(observing(self._observe))
-            if self._config.profile_memory:
+            self._watching.enter_context(observing(self._host.observe))
+            for gpu in self._machine.gpus:
+                self._replace(gpu.device, "compute", self._host.compute)
+            if self._has_memory:
                 for gpu in self._machine.gpus:
                     self._watch_memory(gpu.index, gpu.memory.usage)
+            self._host.start()
         except BaseException:
             self.abandon()
             raise
 
     def end(self) -> ProfilerResult:
         """Stop recording, and return the events."""
-        self.abandon()
-        # A range that the program has not ended, ends with the session.
-        if self._open:
-            self._close(self._open[0])
+        self._watching.close()
+        ranges = self._host.stop()
         records, calls = self._records.read()
         # Of two events that begin together the longer one is first, as it contains the other.
         events = sorted(
-            self._events(records, calls), key=lambda event: (event.start_ns(), -event.end_ns())
+            self._events(ranges, records, calls),
+            key=lambda event: (event.start_ns(), -event.end_ns()),
         )
         return ProfilerResult(self._machine.spec.driver_name, self._start_ns, events)
 
     def abandon(self) -> None:
         """Stop recording."""
         self._watching.close()
-
-    def _observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run one operator, and record its start and end."""
-        name = func.name().partition(".")[0]
-        self._enter_node(autograd_node())
-        if name == _ENTER:
-            self._push(ProfilerRange(args[0], self._machine.host.now_ns, is_user=True))
-        elif name == _EXIT:
-            innermost = next((each for each in reversed(self._open) if each.is_user), None)
-            if innermost is not None:
-                self._close(innermost)
-        else:
-            return self._operation(name, func, args, kwargs)
-        return dispatch(func, args, kwargs)
-
-    def _operation(self, name: str, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        seen = ProfilerRange(name, self._machine.host.now_ns)
-        if self._config.report_input_shapes:
-            seen.shapes = [list(arg.shape) if torch.is_tensor(arg) else [] for arg in args]
-        if self._config.with_stack:
-            seen.stack = _stack()
-        self._push(seen)
-        try:
-            result = dispatch(func, args, kwargs)
-        finally:
-            self._close(seen)
-            # _enter_node() ends the range of a node at the end of the node's last operator.
-            for outer in self._open:
-                outer.end_ns = seen.end_ns
-        if self._config.with_flops:
-            seen.flops = _flops(func, args, kwargs, result)
-        return result
-
-    def _enter_node(self, node: Any) -> None:
-        """Open a range around all operators of one autograd node, and close the one before."""
-        inside = next((each for each in reversed(self._open) if each.node is not None), None)
-        if inside is not None and inside.node is not node:
-            last_ns = inside.end_ns
-            self._close(inside)
-            # Not now, which may be much later than the last operator.
-            inside.end_ns = last_ns
-        if node is not None and (inside is None or inside.node is not node):
-            self._push(ProfilerRange(node.name(), self._machine.host.now_ns, node=node))
-
-    def _push(self, seen: ProfilerRange) -> None:
-        self._open.append(seen)
-        self._ranges.append(seen)
-        seen.depth = len(self._open)
-
-    def _close(self, seen: ProfilerRange) -> None:
-        """End a range, and all ranges inside it that are still open."""
-        while self._open:
-            last = self._open.pop()
-            last.end_ns = self._machine.host.now_ns
-            if last is seen:
-                return
+        self._host.stop()
 
     def _watch_memory(self, index: int, usage: Any) -> None:
         """Record each change of a device's memory in use."""
         # The methods are replaced on this object and not on its class, so that the allocator is
         # no slower without a profiler.
         for name in _COUNTING:
-            own = vars(usage).get(name)
-            self._watching.callback(put_back, usage, name, own)
-            vars(usage)[name] = self._counted(index, usage, getattr(usage, name))
+            self._replace(usage, name, self._counted(index, usage, getattr(usage, name)))
+
+    def _replace(self, owner: Any, name: str, function: Callable[..., None]) -> None:
+        self._watching.callback(put_back, owner, name, vars(owner).get(name))
+        vars(owner)[name] = function
 
     def _counted(self, index: int, usage: Any, count: Callable[..., None]) -> Callable[..., None]:
         def counted(*args: int) -> None:
             before = usage.allocated_bytes.total
             count(*args)
-            now_ns = self._machine.host.now_ns
-            # Inside the innermost range after _apart() has moved its start.
-            if self._open:
-                now_ns = max(now_ns, self._open[-1].start_ns + self._open[-1].depth)
-            event = ProfilerEvent(
-                MEMORY,
-                now_ns,
-                now_ns,
-                "cpu_instant_event",
-                correlation_id=0,
-                device_type=DeviceType.CUDA,
-                device_index=index,
-                nbytes=usage.allocated_bytes.total - before,
-            )
-            self._memory.append(event)
+            size_bytes = usage.allocated_bytes.total - before
+            # Outside an operator memory is freed; its mark tells between which operators.
+            self._memory.append((index, size_bytes, self._host.running or self._host.mark()))
 
         return counted
 
     def _events(
-        self, records: list[ActivityRecord], calls: list[HostCall]
+        self,
+        ranges: Sequence[ProfiledRange],
+        records: Sequence[ActivityRecord],
+        calls: Sequence[HostCall],
     ) -> Iterator[ProfilerEvent]:
-        # Calls and ranges share one sequence of numbers, because PyTorch uses the numbers of both
-        # to find what launched a kernel.
-        n_calls = max((call.correlation for call in calls), default=0)
-        for number, seen in enumerate(self._ranges, start=n_calls + 1):
-            seen.number = number
-        callers = _callers(self._ranges, calls)
+        launches = Launches(ranges, self._host.calls, calls)
         if self._has_host:
-            yield from map(_of_range, self._ranges)
+            yield from map(_of_range, ranges)
+        # PyTorch counts the calls of CUDA among the activities of the host.
+        for call in calls:
+            yield from _of_call(call, launches, len(ranges))
         if self._has_device:
-            for call in calls:
-                yield _of_call(call, callers[call.correlation])
             for record in records:
-                caller = callers.get(record.correlation or 0)
-                yield _of_record(record, 0 if caller is None else caller.number)
-            for seen in self._ranges:
-                if seen.is_user:
-                    yield from _on_device(seen, records)
-        yield from self._memory
+                name = record.name
+                if name in _COPIES:
+                    is_pageable = record.correlation in self._records.pageable
+                    name = _COPIES[name].format("Pageable" if is_pageable else "Pinned")
+                yield _of_record(record, name, launches.launcher_of(record), len(ranges))
+            if self._has_host:
+                yield from _on_device(records, launches)
+        yield from starmap(_of_memory, self._memory)
 
 
 class ProfilerBackend:
@@ -246,18 +181,28 @@ class ProfilerBackend:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._session: ProfilerSession | None = None
+        # The last work of each stream when the warm-up began.
+        self._before: list[object] | None = None
 
     def prepare(self, *_args: object, **_kwargs: object) -> None:
-        """Check that no session is open; a schedule's warm-up needs nothing else here."""
+        """Check that no session is open, and begin the warm-up."""
         if self._session is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
+        self._before = self._last_work()
 
     def enable(self, config: ProfilerConfig, activities: set[Any], *_scopes: object) -> None:
         """Begin a session."""
+        before = self._before
         self.prepare()
-        session = ProfilerSession(self._machine, config, activities)
+        # Without a schedule PyTorch prepares and begins at once.
+        is_warm = before is not None and before != self._before
+        self._before = None
+        session = ProfilerSession(self._machine, config, activities, is_warm=is_warm)
         session.begin()
         self._session = session
+
+    def _last_work(self) -> list[object]:
+        return [stream.last for gpu in self._machine.gpus for stream in gpu.device.streams]
 
     def disable(self) -> ProfilerResult:
         """End the session."""
@@ -333,89 +278,126 @@ def _without_the_compiler(prepare: Callable[..., None]) -> Callable[..., None]:
     return prepared
 
 
-def _callers(
-    ranges: Sequence[ProfilerRange], calls: Sequence[HostCall]
-) -> dict[int, ProfilerRange | None]:
-    """Return the innermost range around each call of the host, by the number of the call."""
-    # The sort is stable, so of two ranges with the same start the outer one comes first.
-    by_start = sorted(ranges, key=lambda seen: seen.start_ns)
-    starts = [seen.start_ns for seen in by_start]
-    found = {}
-    for call in calls:
-        before = reversed(by_start[: bisect_right(starts, call.start_ns)])
-        around = (seen for seen in before if seen.end_ns >= call.end_ns)
-        found[call.correlation] = next(around, None)
-    return found
-
-
-def _of_range(seen: ProfilerRange) -> ProfilerEvent:
+def _of_range(seen: ProfiledRange) -> ProfilerEvent:
+    # PyTorch nests events of one thread, and on CUDA the engine has a thread of its own.
+    thread = _ENGINE_THREAD if seen.is_in_engine else _THREAD
     return ProfilerEvent(
         seen.name,
-        *_apart(seen.start_ns, seen.end_ns, seen.depth),
+        seen.start_ns,
+        seen.end_ns,
         "user_annotation" if seen.is_user else "cpu_op",
         correlation_id=seen.number,
         is_user_annotation=seen.is_user,
-        scope=_USER_SCOPE if seen.is_user else 0,
+        scope=seen.scope,
         shapes=seen.shapes,
         stack=seen.stack,
         flops=seen.flops,
+        sequence_nr=seen.sequence_nr,
+        fwd_thread_id=seen.fwd_thread,
+        start_thread_id=thread,
+        end_thread_id=thread,
     )
 
 
-def _of_call(call: HostCall, caller: ProfilerRange | None) -> ProfilerEvent:
-    start_ns = call.start_ns
+def _of_call(call: HostCall, launches: Launches, n_ranges: int) -> Iterator[ProfilerEvent]:
+    around = launches.range_of(call)
+    start_ns, end_ns = launches.start_of(call), call.end_ns
     # The simulator's call of a launch covers the whole operator; the profiler's only its end.
     if call.kind == "launch":
-        start_ns = max(start_ns, call.end_ns - _LAUNCH_NS - _LAUNCH_CALL_NS)
-    return ProfilerEvent(
-        call.name,
-        *_apart(start_ns, call.end_ns, 1 if caller is None else caller.depth + 1),
-        "cuda_runtime",
-        correlation_id=call.correlation,
-        linked_correlation_id=0 if caller is None else caller.number,
+        start_ns = max(start_ns, end_ns - _LAUNCH_NS - _LAUNCH_CALL_NS)
+    thread = _THREAD
+    if around is not None:
+        start_ns = max(min(start_ns, around.end_ns - 1), around.start_ns + 1)
+        end_ns = max(min(end_ns, around.end_ns - 1), start_ns)
+        thread = _ENGINE_THREAD if around.is_in_engine else _THREAD
+    # PyTorch waits for the stream after a copy, which the simulator does by an event.
+    is_of_operator = around is not None and not around.is_user
+    name = _WAITS_OF_OPERATORS.get(call.name, call.name) if is_of_operator else call.name
+    is_host_copy = around is not None and around.name == "aten::copy_"
+    if name in _ASKS_FOR_CAPTURE or (name == "cudaMemcpyAsync" and is_host_copy):
+        asked_ns = start_ns + min(_CAPTURE_QUESTION_NS, (end_ns - start_ns) // 2)
+        yield _runtime_event("cudaStreamIsCapturing", start_ns, asked_ns, thread)
+        start_ns = asked_ns
+    yield _runtime_event(
+        name,
+        start_ns,
+        end_ns,
+        thread,
+        # Calls and ranges share one sequence of numbers, because PyTorch uses the numbers of both
+        # to find what launched a kernel.
+        correlation_id=n_ranges + call.correlation,
     )
 
 
-def _of_record(record: ActivityRecord, caller: int) -> ProfilerEvent:
+def _runtime_event(
+    name: str, start_ns: int, end_ns: int, thread: int, correlation_id: int = 0
+) -> ProfilerEvent:
     return ProfilerEvent(
-        _COPIES.get(record.name, record.name),
+        name,
+        start_ns,
+        end_ns,
+        "overhead" if name == BUFFER_REQUEST else "cuda_runtime",
+        correlation_id=correlation_id,
+        start_thread_id=thread,
+        end_thread_id=thread,
+    )
+
+
+def _of_record(
+    record: ActivityRecord, name: str, launcher: ProfiledRange | None, n_ranges: int
+) -> ProfilerEvent:
+    # Work without an operator, such as a graph, belongs to no range of the host, as on CUDA.
+    is_of_operator = launcher is not None and not launcher.is_user
+    return ProfilerEvent(
+        name,
         record.start_ns,
         record.end_ns,
         _KINDS[record.kind],
-        correlation_id=record.correlation,
-        linked_correlation_id=caller,
+        correlation_id=n_ranges + (record.correlation or 0),
+        linked_correlation_id=launcher.number if launcher is not None and is_of_operator else 0,
         device_index=record.device,
         stream=record.stream,
     )
 
 
-def _on_device(seen: ProfilerRange, records: Sequence[ActivityRecord]) -> Iterator[ProfilerEvent]:
-    """Yield a range for each stream, from its first kernel or copy to its last."""
-    by_stream: dict[tuple[int, int], list[ActivityRecord]] = {}
+def _on_device(records: Sequence[ActivityRecord], launches: Launches) -> Iterator[ProfilerEvent]:
+    """Yield each range of the program for each stream, from its first kernel or copy to its last.
+
+    As on CUDA, a kernel counts for the innermost range around its launch.
+    """
+    inside: dict[tuple[int, int, int], tuple[ProfiledRange, list[ActivityRecord]]] = {}
     for record in records:
-        launch_ns = record.launch_start_ns
-        if launch_ns is not None and seen.start_ns <= launch_ns <= seen.end_ns:
-            by_stream.setdefault((record.device, record.stream), []).append(record)
-    for (device, stream), inside in sorted(by_stream.items()):
+        launcher = launches.launcher_of(record)
+        user = None if launcher is None else launcher.user_range()
+        if user is not None:
+            key = user.number, record.device, record.stream
+            inside.setdefault(key, (user, []))[1].append(record)
+    for (_, device, stream), (user, found) in sorted(inside.items(), key=lambda item: item[0]):
         yield ProfilerEvent(
-            seen.name,
-            min(record.start_ns for record in inside),
-            max(record.end_ns for record in inside),
+            user.name,
+            min(record.start_ns for record in found),
+            max(record.end_ns for record in found),
             "gpu_user_annotation",
-            correlation_id=seen.number,
-            linked_correlation_id=seen.number,
+            # Not linked to the range of the host: PyTorch would count it there as a kernel.
+            correlation_id=user.number,
             is_user_annotation=True,
             device_index=device,
             stream=stream,
         )
 
 
-def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
-    """Return the FLOPs of a call by PyTorch's formula for the operator; 0 without a formula."""
-    from torch.utils.flop_counter import flop_registry
-
-    formula = flop_registry.get(func.overloadpacket)
-    return 0 if formula is None else int(formula(*args, **kwargs, out_val=result))
+def _of_memory(index: int, size_bytes: int, call: ProfiledCall) -> ProfilerEvent:
+    time_ns = call.end_ns if call.allocator is None else call.allocator.start_ns
+    return ProfilerEvent(
+        MEMORY,
+        time_ns,
+        time_ns,
+        "cpu_instant_event",
+        correlation_id=0,
+        device_type=DeviceType.CUDA,
+        device_index=index,
+        nbytes=size_bytes,
+    )
 
 
 def _stack() -> list[str]:

@@ -23,6 +23,7 @@ from gpulab.virtual.simulator._properties import device_properties
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
+    HostCopy,
     Kind,
     ModelledKernel,
     SimulatedStream,
@@ -40,6 +41,7 @@ __all__ = [
     "Gaps",
     "Graph",
     "Host",
+    "HostCopy",
     "HostCosts",
     "Kind",
     "L2Cache",

@@ -280,8 +280,8 @@ class Machine:
         site = user_site() if self.lists_accesses and accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
-            if task.stream.number == 0:
-                # It cannot be captured: the default stream is CUDA's legacy stream.
+            if task.stream.number == 0 and not self.capture.has(task.stream):
+                # The default stream is CUDA's legacy stream, which cannot join a capture.
                 self.fail_capture(
                     "operation would make the legacy stream depend on a capturing blocking stream"
                 )

@@ -145,6 +145,24 @@ class FixedDuration:
 
 
 @dataclass(frozen=True, slots=True)
+class HostCopy(FixedDuration):
+    """The demand of a copy between host and device.
+
+    Attributes
+    ----------
+    is_pinned
+        Whether the host's memory is pinned.
+
+    Examples
+    --------
+    >>> HostCopy(2_000, n_sms=0, is_pinned=True).duration_ns
+    2000
+    """
+
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SpinCycles:
     """The demand of a kernel that spins for clock cycles: it takes longer at a lower clock.
 

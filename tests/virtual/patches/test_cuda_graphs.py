@@ -184,6 +184,25 @@ def test_backward_through_the_default_stream_fails_the_capture(
 
 
 @pytest.mark.usefixtures("gpu")
+@pytest.mark.skipif(
+    not hasattr(torch.autograd.graph, "set_override_stale_capture_stream"),
+    reason="torch 2.13 introduced the switch",
+)
+def test_pytorchs_switch_lets_backward_leave_the_default_stream() -> None:
+    """With PyTorch's switch a node of the default stream runs on the captured stream."""
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    made = x * 2
+    results: list[torch.Tensor] = []
+    torch.autograd.graph.set_override_stale_capture_stream(enabled=True)
+    try:
+        graph = capture(lambda: results.extend(torch.autograd.grad(made.sum(), x)))
+    finally:
+        torch.autograd.graph.set_override_stale_capture_stream(enabled=False)
+    graph.replay()
+    assert results[0].tolist() == [2.0] * 3
+
+
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("warm_up_stream", ["default", "side"])
 def test_both_passes_can_be_captured_after_a_warm_up(warm_up_stream: str) -> None:
     """A capture of both passes needs nothing of the warm-up, so any stream will do for it."""

@@ -3,12 +3,15 @@
 import gzip
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined] # torch's gap
+from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 import gpulab
@@ -60,22 +63,40 @@ def test_an_operator_has_the_time_of_its_kernel() -> None:
 
 @inside
 def test_an_empty_profile_has_only_the_final_wait() -> None:
-    """A profile of nothing has one row, PyTorch's wait for the device at its end."""
+    """A profile of nothing has PyTorch's wait for the device at its end, and CUPTI's buffer."""
     with profile() as found:
         pass
-    assert list(rows(found)) == ["cudaDeviceSynchronize"]
+    assert list(rows(found)) == ["cudaDeviceSynchronize", "Activity Buffer Request"]
+
+
+@inside
+def test_a_warm_up_takes_the_buffer() -> None:
+    """CUPTI takes its buffer in the warm-up of a schedule, otherwise in the first launch."""
+    x = torch.ones(8, device="cuda")
+    with profile() as cold:
+        x.exp()
+    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=1)) as warm:
+        for _ in range(2):
+            x.exp()
+            warm.step()
+    assert rows(cold)["Activity Buffer Request"].cpu_time_total == pytest.approx(2500, abs=1)
+    assert rows(cold)["aten::exp"].cpu_time_total > 2500
+    assert "Activity Buffer Request" not in rows(warm)
+    assert rows(warm)["aten::exp"].cpu_time_total < 100
 
 
 @inside
 def test_activities_choose_what_is_recorded() -> None:
-    """Activities CPU record operators; activities CUDA record kernels and CUDA calls."""
+    """Activities CPU record operators, activities CUDA kernels; both record calls of CUDA."""
     x = torch.ones(8, device="cuda")
     with profile(activities=[ProfilerActivity.CPU]) as host:
         x + x
-    assert list(rows(host)) == ["aten::add"]
+    assert list(rows(host)) == ["aten::add", "cudaLaunchKernel"]
     with profile(activities=[ProfilerActivity.CUDA]) as device:
         x + x
-    assert list(rows(device)) == ["cudaLaunchKernel", "cudaDeviceSynchronize", "add"]
+    assert set(rows(device)) == {
+        *("Activity Buffer Request", "cudaLaunchKernel", "cudaDeviceSynchronize", "add"),
+    }
 
 
 @inside
@@ -95,6 +116,7 @@ def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
     one_launch()
     before = one_launch()
     with profile():
+        one_launch()  # takes CUPTI's buffer
         inside = one_launch()
     assert inside == pytest.approx(before + 4.6e-3, abs=1e-4)
     assert one_launch() == pytest.approx(before, abs=1e-4)
@@ -184,7 +206,9 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
     found.export_chrome_trace(str(path))
     (kernel,) = traced(path, "kernel")
     assert kernel["name"] == "exp"
-    assert [event["name"] for event in traced(path, "gpu_memcpy")] == ["Memcpy DtoH"]
+    assert [event["name"] for event in traced(path, "gpu_memcpy")] == [
+        "Memcpy DtoH (Device -> Pageable)"
+    ]
     assert [event["name"] for event in traced(path, "gpu_user_annotation")] == ["mine"]
     assert "aten::exp" in [event["name"] for event in traced(path, "cpu_op")]
     arrows = [
@@ -292,3 +316,110 @@ def test_memory_of_the_driver_is_a_call() -> None:
         C._host_emptyCache()
     assert {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost"} <= set(rows(found))
     assert rows(found)["cudaHostAlloc"].count == 1
+
+
+def random_work(random: Random, depth: int = 0) -> Callable[[], None]:
+    """Return a random program with ranges, streams, backward passes, graphs and copies."""
+    x = torch.ones(64, 64, device="cuda", requires_grad=True)
+    y, host = torch.ones(64, 64, device="cuda"), torch.ones(64, 64)
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y.sinh_().cosh_()
+    parts: list[Callable[[], object]] = [
+        lambda: (x @ y).relu().sum().backward(),
+        lambda: torch.nn.functional.layer_norm(x, (64,)).square().mean().backward(),
+        lambda: y.add_(1).exp(),
+        lambda: y.view(-1).unsqueeze(0).expand(2, -1),
+        lambda: host.cuda() + y,
+        lambda: y.cpu() + host,
+        lambda: y.sum().item(),
+        lambda: torch.zeros(8, device="cuda").clone(),
+        lambda: torch.cat([y, y])[y.sum(1).argmax()],
+        torch.cuda.synchronize,
+        graph.replay,
+    ]
+
+    def on_side() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y.sin()
+        torch.cuda.current_stream().wait_stream(side)
+
+    chosen = random.choices([*parts, on_side], k=random.randint(1, 5))
+    if depth < 3:
+        chosen += [random_work(random, depth + 1) for _ in range(random.randint(0, 2))]
+    random.shuffle(chosen)
+
+    def work() -> None:
+        with record_function(f"range {random.randrange(3)}"):
+            for part in chosen:
+                part()
+
+    return work
+
+
+def kernels_in(event: FunctionEvent) -> float:
+    """Return the times of all kernels of an event and of the events inside it."""
+    own = sum(kernel.duration for kernel in event.kernels)
+    return own + sum(map(kernels_in, event.cpu_children))
+
+
+GRAPHED = {"sinh", "cosh"}
+LAUNCHES = {"cudaLaunchKernel", "cudaMemcpyAsync"}
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"record_shapes": True, "with_stack": True},
+    {"profile_memory": True},
+    {"schedule": schedule(wait=0, warmup=1, active=2, repeat=1)},
+    {"activities": [ProfilerActivity.CUDA]},
+    {"activities": [ProfilerActivity.CPU]},
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tables_of_random_programs_add_up(seed: int) -> None:
+    """Self times sum to the device's total, annotations count nothing, and ranges are nested."""
+    random = Random(seed)
+    options = OPTIONS[seed % len(OPTIONS)]
+    answers: list[Any] = []
+    with gpulab.virtual_gpu("H200", first_use=False):
+        work = random_work(random)
+        with profile(
+            on_trace_ready=lambda done: answers.append((done.events(), done.key_averages())),
+            **options,
+        ) as found:
+            for _ in range(4 if "schedule" in options else 1):
+                work()
+                found.step()
+    events, averages = answers[0]
+    on_host = [event for event in events if event.device_type == DeviceType.CPU]
+    kernels = [
+        event
+        for event in events
+        if event.device_type == DeviceType.CUDA and not event.is_user_annotation
+    ]
+    host_rows = [row for row in averages if row.device_type == DeviceType.CPU]
+    kernel_rows = [
+        row
+        for row in averages
+        if row.device_type == DeviceType.CUDA and not row.is_user_annotation
+    ]
+    total_us = sum(event.time_range.elapsed_us() for event in kernels)
+    # The nodes of a graph belong to no operator, as on CUDA.
+    of_operators = [event for event in kernels if event.name not in GRAPHED]
+    linked_us = sum(event.time_range.elapsed_us() for event in of_operators)
+    if options.get("activities") == [ProfilerActivity.CUDA]:
+        linked_us = 0  # there are no operators to link to
+    assert sum(row.self_device_time_total for row in kernel_rows) == pytest.approx(total_us)
+    assert sum(row.self_device_time_total for row in host_rows) == pytest.approx(linked_us)
+    for row in host_rows:
+        assert not row.is_user_annotation or row.self_device_time_total == pytest.approx(0)
+    for event in on_host:
+        assert event.device_time_total == pytest.approx(kernels_in(event))
+        for inner in event.cpu_children:
+            assert event.time_range.start <= inner.time_range.start
+            assert inner.time_range.end <= event.time_range.end
+    outermost_us = sum(event.cpu_time_total for event in on_host if event.cpu_parent is None)
+    assert sum(row.self_cpu_time_total for row in host_rows) == pytest.approx(outermost_us)
+    n_launches = sum(row.count for row in host_rows if row.key in LAUNCHES)
+    assert not kernels or n_launches == len(of_operators)

@@ -1,0 +1,548 @@
+"""The ranges of the host in a profile: PyTorch's operators and nodes, on the virtual clock.
+
+PyTorch's own CPU profiler runs beside the program. It knows which operator calls which, the nodes
+of autograd and the ranges of the program, and gives them as a list of beginnings and ends. Each
+operator that arrives at the virtual GPU leaves a mark in this list, and marks have virtual times.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+
+from gpulab.activity import ActivityRecord, HostCall
+from gpulab.interrupts import contextmanager
+from gpulab.torch_private import (
+    RecordedRange,
+    call_inside,
+    has_own_kernel,
+    is_written_with_operators,
+    record_ranges,
+    start_profiler_list,
+    stop_profiler_list,
+)
+from gpulab.virtual.dispatch import dispatch
+from gpulab.virtual.kernels import is_composite
+from gpulab.virtual.simulator import Host
+from gpulab.virtual.tensors import VirtualTensor
+
+_MARK = "gpulab::mark"
+# The beginnings of names that no profile shows: ranges of PyTorch around calls of Python, and the
+# operators behind record_function.
+_HIDDEN = ("PythonDispatchMode", "profiler::")
+_ENGINE = "autograd::engine::evaluate_function"
+_USER_SCOPE = 7  # RecordScope::USER_SCOPE
+_EMPTY, _STRIDED, _AS_STRIDED = ("aten::empty",), ("aten::empty_strided",), ("aten::as_strided",)
+_ITSELF = ()
+# What CUDA's kernels call besides launching, seen in profiles of an H100 with torch 2.11. Each
+# tuple is a chain, in which each operator calls the next; an empty one is a launch by the
+# operator itself.
+_INSIDE: dict[str, tuple[tuple[str, ...], ...]] = {
+    "aten::cumsum": (("aten::to",), _ITSELF),
+    "aten::empty_like": (_STRIDED,),
+    "aten::index_select": (_EMPTY, ("aten::resize_",), _ITSELF),
+    "aten::native_layer_norm": (*(3 * (_EMPTY,)), *(2 * (("aten::view",),)), _ITSELF),
+    "aten::native_layer_norm_backward": (*(3 * (_EMPTY,)), _ITSELF),
+    "aten::nll_loss_backward": (("aten::zero_", "aten::fill_"), _ITSELF),
+    "aten::nll_loss_forward": (("aten::resize_",), _ITSELF),
+    "aten::pow": (("aten::result_type",), ("aten::to",), _ITSELF),
+    "aten::relu": (("aten::clamp_min",),),
+    "aten::relu_": (("aten::clamp_min_",),),
+    "aten::where": (_EMPTY, ("aten::resize_",), _ITSELF),
+    "aten::zero_": (("aten::fill_",),),
+}
+# A reduction sees its result without the dimensions that it does not keep.
+_REDUCTIONS = frozenset(
+    f"aten::{name}"
+    for name in ("all", "amax", "amin", "any", "argmax", "argmin", "mean", "prod", "sum")
+)
+# These launch nothing.
+_WITHOUT_LAUNCH = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("_reshape_alias", "_unsafe_view", "alias", "as_strided", "detach", "diagonal", "empty"),
+        *("empty_like", "empty_strided", "expand", "new_empty", "new_empty_strided", "permute"),
+        *("reshape", "resize_", "result_type", "select", "set_", "slice", "split", "squeeze", "t"),
+        *("to", "transpose", "unfold", "unsqueeze", "view"),
+    )
+)
+
+
+@dataclass(slots=True, eq=False)
+class ProfiledRange:
+    """An operator, a node of autograd or a range of the program.
+
+    Attributes
+    ----------
+    name, scope, shapes, flops, sequence_nr, fwd_thread
+        As PyTorch's profiler gives them.
+    outer
+        The range around it.
+    number
+        Its number in the profile.
+    start_ns, end_ns
+        Its times on the virtual clock.
+    stack
+        The program's call stack, if it was asked for.
+    """
+
+    name: str
+    scope: int
+    outer: "ProfiledRange | None"
+    shapes: list[list[int]] = field(default_factory=list)
+    flops: int = 0
+    sequence_nr: int = -1
+    fwd_thread: int = 0
+    number: int = 0
+    start_ns: int = 0
+    end_ns: int = 0
+    stack: list[str] = field(default_factory=list)
+
+    @property
+    def is_user(self) -> bool:
+        """Whether the program made it, with ``record_function``."""
+        return self.scope == _USER_SCOPE
+
+    @property
+    def is_in_engine(self) -> bool:
+        """Whether autograd's engine runs it, on CUDA in a thread of its own."""
+        return any(each.name.startswith(_ENGINE) for each in self.outwards())
+
+    def outwards(self) -> "Iterator[ProfiledRange]":
+        """Yield this range, the one around it, and so on."""
+        each: ProfiledRange | None = self
+        while each is not None:
+            yield each
+            each = each.outer
+
+    def user_range(self) -> "ProfiledRange | None":
+        """Return the innermost range of the program around it on the same thread."""
+        for each in self.outwards():
+            if each.is_user:
+                return each
+            if each.name.startswith(_ENGINE):
+                break
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class ProfiledCall:
+    """An operator that has arrived at the virtual GPU.
+
+    Attributes
+    ----------
+    name
+        The operator's name; empty for a mark alone.
+    start_ns, end_ns
+        Its times on the virtual clock.
+    moment_ns
+        When it began; ``start_ns`` is later if it has no duration and others began then, too.
+    stack
+        The program's call stack, if it was asked for.
+    owner
+        The range of the operator.
+    launchers
+        The ranges that its launches belong to, one after the other; the last one has the rest.
+    allocator
+        The range that allocates its results.
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int
+    moment_ns: int
+    stack: list[str] = field(default_factory=list)
+    owner: ProfiledRange | None = None
+    launchers: list[ProfiledRange] = field(default_factory=list)
+    allocator: ProfiledRange | None = None
+
+
+class HostProfiler:
+    """Runs PyTorch's CPU profiler beside a program on the virtual GPU.
+
+    Parameters
+    ----------
+    host
+        The host, with its clock.
+    with_shapes, with_flops
+        What to record besides names.
+    read_stack
+        Returns the program's call stack; None records none.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        with_shapes: bool,
+        with_flops: bool,
+        read_stack: Callable[[], list[str]] | None,
+    ) -> None:
+        self._host = host
+        self._with_shapes = with_shapes
+        self._with_flops = with_flops
+        self._read_stack = read_stack
+        self._is_running = False
+        self._n_unseen = 0
+        self._start_ns = host.now_ns
+        self.calls: list[ProfiledCall] = []
+        # The operator that runs now.
+        self.running: ProfiledCall | None = None
+
+    def start(self) -> None:
+        """Start PyTorch's profiler."""
+        start_profiler_list(with_shapes=self._with_shapes, with_flops=self._with_flops)
+        self._is_running = True
+
+    def stop(self) -> list[ProfiledRange]:
+        """Stop it, and return all ranges with virtual times, each before those inside it."""
+        if not self._is_running:
+            return []
+        self._is_running = False
+        reading = _Reading(self.calls)
+        for entry in stop_profiler_list():
+            reading.take(entry)
+        return reading.finish(self._start_ns, self._host.now_ns)
+
+    def observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run one operator, and leave its mark in PyTorch's list."""
+        if self.running is not None or is_composite(func):
+            # A composite operator comes back as the operators that it calls.
+            return dispatch(func, args, kwargs)
+        if func.namespace == "profiler":
+            # It begins or ends a range of the program, which must not be inside the mark.
+            self.mark()
+            return dispatch(func, args, kwargs)
+        call = self._new_call(func.name().partition(".")[0])
+        if self._read_stack is not None:
+            call.stack = self._read_stack()
+        self.running = call
+        with RecordedRange(_MARK), self._unseen():
+            _record_inside(func, args, kwargs)
+            try:
+                return dispatch(func, args, kwargs)
+            finally:
+                call.end_ns = self._host.now_ns
+                self.running = None
+
+    def mark(self) -> ProfiledCall:
+        """Mark the present moment, and return it as a call without duration."""
+        call = self._new_call("")
+        with RecordedRange(_MARK):
+            pass
+        return call
+
+    def _new_call(self, name: str) -> ProfiledCall:
+        now_ns = self._host.now_ns
+        call = ProfiledCall(name, now_ns, now_ns, now_ns)
+        self.calls.append(call)
+        return call
+
+    def compute(self, payload: Callable[[int], None], seed: int) -> None:
+        """Compute the values of a task; the operators that do it are none of the program."""
+        with self._unseen():
+            payload(seed)
+
+    @contextmanager
+    def _unseen(self) -> Iterator[None]:
+        """Let PyTorch's profiler record nothing in the block."""
+        self._n_unseen += 1
+        record_ranges(False)  # noqa: FBT003 # C++ has no names
+        try:
+            yield
+        finally:
+            self._n_unseen -= 1
+            record_ranges(not self._n_unseen)
+
+
+def _record_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let PyTorch's profiler record which operators an operator calls on CUDA."""
+    name = func.name().partition(".")[0]
+    if name.startswith("aten::_foreach_") and isinstance(args[0][0], VirtualTensor):
+        # CUDA has kernels for lists, which write into the list or into new tensors.
+        _record((() if name.endswith("_") else args[0]), "aten::empty_strided")
+        return
+    if name in _REDUCTIONS:
+        keeps = next((each for each in args[2:3] if isinstance(each, bool)), False)
+        _record([] if kwargs.get("keepdim", keeps) else [None], "aten::as_strided")
+        return
+    if name in _INSIDE or not is_written_with_operators(func) or has_own_kernel(func, "CPU"):
+        return
+    stand_ins, options = _on_meta(args), _on_meta(kwargs)
+    options.pop("pin_memory", None)
+    record_ranges(True)  # noqa: FBT003 # as above
+    try:
+        call_inside(func, stand_ins, options)
+    except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError):
+        pass  # the operator raises the same error now, or meta tensors cannot show its parts
+    finally:
+        record_ranges(False)  # noqa: FBT003 # C++ has no names
+
+
+def _record(items: Sequence[object], name: str) -> None:
+    """Let PyTorch's profiler record an operator for each item."""
+    record_ranges(True)  # noqa: FBT003 # as above
+    for _ in items:
+        with RecordedRange(name):
+            pass
+    record_ranges(False)  # noqa: FBT003 # as above
+
+
+def _on_meta(value: Any) -> Any:
+    """Return arguments with meta tensors in place of tensors, and without generators."""
+    match value:
+        case torch.Tensor():
+            return torch.empty_strided(
+                value.shape, value.stride(), dtype=value.dtype, device="meta"
+            )
+        case list() | tuple():
+            return type(value)([_on_meta(each) for each in value])
+        case dict():
+            return {name: _on_meta(each) for name, each in value.items()}
+        case torch.device():
+            return torch.device("meta")
+        case torch.Generator():
+            return None
+    return value
+
+
+@cache
+def _is_shown_inside(name: str) -> bool:
+    """Return whether the parts of an operator with this name are those of CUDA's kernel."""
+    namespace, _, name = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    overloads = [] if packet is None else [getattr(packet, each) for each in packet.overloads()]
+    return any(
+        is_written_with_operators(each) and not has_own_kernel(each, "Meta") for each in overloads
+    )
+
+
+_Boundary = tuple[ProfiledRange, bool]  # a range, and whether it begins here
+
+
+class _Reading:
+    """Reads PyTorch's list, and gives each beginning and end a virtual time.
+
+    Between two operators plain Python has run, which takes no virtual time. So a range begins
+    when the first operator inside it does, and ends when the last one does. All these times differ
+    by at least 1 ns, because PyTorch nests ranges by their times.
+    """
+
+    def __init__(self, calls: list[ProfiledCall]) -> None:
+        self._calls = iter(calls)
+        self._call: ProfiledCall | None = None
+        self._open: list[ProfiledRange] = []
+        self._by_handle: dict[int, ProfiledRange | ProfiledCall | None] = {}
+        self._found: list[ProfiledRange] = []
+        self._with_parts: set[ProfiledRange] = set()
+        # What begins and ends between two marks, or inside a call.
+        self._boundaries: list[_Boundary] = []
+        self._parts: list[tuple[list[_Boundary], ProfiledCall | None]] = []
+        self._time_ns = 0
+
+    def take(self, entry: Any) -> None:
+        """Read the next entry of PyTorch's list."""
+        kind, handle = entry.kind(), entry.handle()
+        if kind == "push" and entry.name() == _MARK:
+            self._by_handle[handle] = self._begin_call(next(self._calls))
+        elif kind == "push":
+            self._by_handle[handle] = self._begin(entry)
+        elif kind == "pop":
+            ending = self._by_handle.pop(handle, None)
+            if isinstance(ending, ProfiledCall):
+                self._end_part(ending)
+                self._call = None
+            elif ending in self._open:
+                self._end(ending)
+
+    def finish(self, start_ns: int, end_ns: int) -> list[ProfiledRange]:
+        """Give all ranges their times, and return them."""
+        # A range that the program has not ended, ends with the session.
+        for each in reversed(self._open.copy()):
+            self._end(each)
+        self._end_part(None)
+        self._time_ns = before_ns = start_ns
+        followed_by = [call for _, call in self._parts[1:]]
+        for (boundaries, call), following in zip(self._parts, [*followed_by, None], strict=True):
+            if call is None:
+                after_ns = end_ns if following is None else following.start_ns
+                self._place_between(boundaries, before_ns, after_ns)
+            else:
+                self._place_inside(boundaries, call)
+                before_ns = call.end_ns
+        for number, each in enumerate(self._found, start=1):
+            each.number = number
+        return self._found
+
+    def _begin_call(self, call: ProfiledCall) -> ProfiledCall:
+        self._end_part(None)
+        self._call = call
+        if self._open:
+            call.owner = self._open[-1]
+            # Autograd also calls operators that PyTorch's profiler does not list.
+            if call.name == call.owner.name:
+                self._add_inside(call.owner)
+            for each in call.owner.outwards():
+                each.stack = each.stack or call.stack
+        return call
+
+    def _end_part(self, call: ProfiledCall | None) -> None:
+        self._parts.append((self._boundaries, call))
+        self._boundaries = []
+
+    def _begin(self, entry: Any) -> ProfiledRange | None:
+        outer = self._open[-1] if self._open else None
+        is_hidden = entry.name().startswith(_HIDDEN)
+        if self._call is not None and outer is not None and outer is not self._call.owner:
+            # It is inside a part of an operator.
+            is_hidden = is_hidden or not _is_shown_inside(outer.name)
+        if is_hidden:
+            return None
+        seen = ProfiledRange(
+            entry.name(),
+            entry.scope(),
+            outer,
+            shapes=entry.shapes(),
+            flops=entry.flops(),
+            sequence_nr=entry.sequence_nr(),
+            fwd_thread=entry.fwd_thread_id(),
+        )
+        self._add(seen)
+        if self._call is not None:
+            self._add_inside(seen)
+        return seen
+
+    def _add(self, seen: ProfiledRange) -> None:
+        self._open.append(seen)
+        self._found.append(seen)
+        self._boundaries.append((seen, True))
+        call = self._call
+        if call is None:
+            return
+        if seen.name.startswith("aten::empty") and call.allocator is None:
+            call.allocator = seen
+        if seen.outer is not None:
+            self._with_parts.add(seen.outer)
+
+    def _end(self, seen: ProfiledRange) -> None:
+        self._open.remove(seen)
+        self._boundaries.append((seen, False))
+        is_alone = seen not in self._with_parts and seen.name not in _WITHOUT_LAUNCH
+        if self._call is not None and is_alone:
+            self._call.launchers.append(seen)
+
+    def _add_inside(self, seen: ProfiledRange) -> None:
+        """Add what an operator calls according to ``_INSIDE``."""
+        chains = _INSIDE.get(seen.name, ())
+        if seen.name == "aten::empty_like" and seen.outer is not None:
+            # A clone asks for another memory format, others keep that of the tensor.
+            chains = (_EMPTY,) if seen.outer.name == "aten::clone" else chains
+        for chain in chains:
+            if not chain and self._call is not None:
+                self._call.launchers.append(seen)
+            made: list[ProfiledRange] = []
+            for name in chain:
+                made.append(ProfiledRange(name, 0, made[-1] if made else seen))
+                self._add(made[-1])
+            for each in reversed(made):
+                self._end(each)
+
+    def _place_between(self, boundaries: list[_Boundary], before_ns: int, after_ns: int) -> None:
+        """Place what is between two calls: ends after the one, beginnings before the other."""
+        is_early = True
+        for n_done, (seen, begins) in enumerate(boundaries):
+            # The call before a range of the program is that of record_function.
+            is_early = is_early and (seen.is_user or not begins)
+            late_ns = after_ns - (len(boundaries) - n_done)
+            self._place(seen, before_ns if is_early else late_ns, begins=begins)
+
+    def _place_inside(self, boundaries: list[_Boundary], call: ProfiledCall) -> None:
+        """Place what is inside a call: those that launch share its time."""
+        if call.end_ns == call.start_ns:
+            self._time_ns = call.start_ns = call.end_ns = max(self._time_ns + 1, call.start_ns)
+        self._time_ns = max(self._time_ns, call.start_ns)
+        n_launched, n_launchers = 0, len(call.launchers)
+        for n_done, (seen, begins) in enumerate(boundaries):
+            if not begins and seen in call.launchers:
+                n_launched += 1
+            wanted_ns = call.start_ns
+            if n_launched:
+                wanted_ns += (call.end_ns - call.start_ns) * n_launched // n_launchers
+                wanted_ns = min(wanted_ns, call.end_ns - (len(boundaries) - n_done))
+            self._place(seen, wanted_ns, begins=begins)
+        self._time_ns = max(self._time_ns, call.end_ns)
+
+    def _place(self, seen: ProfiledRange, wanted_ns: int, *, begins: bool) -> None:
+        self._time_ns = max(self._time_ns + 1, wanted_ns)
+        if begins:
+            seen.start_ns = self._time_ns
+        else:
+            seen.end_ns = self._time_ns
+
+
+class Launches:
+    """Finds the range that each call of CUDA, and each kernel, belongs to.
+
+    Parameters
+    ----------
+    ranges, profiled
+        All ranges, and the operators that arrived at the virtual GPU, by time.
+    calls
+        The calls of CUDA.
+    """
+
+    def __init__(
+        self,
+        ranges: Sequence[ProfiledRange],
+        profiled: Sequence[ProfiledCall],
+        calls: Sequence[HostCall],
+    ) -> None:
+        self._all = profiled
+        self._moments = [each.moment_ns for each in profiled]
+        self._profiled = [each for each in profiled if each.end_ns > each.start_ns]
+        self._call_starts = [each.start_ns for each in self._profiled]
+        # The sort is stable, so of two ranges with the same start the outer one comes first.
+        self._ranges = sorted(ranges, key=lambda seen: seen.start_ns)
+        self._range_starts = [seen.start_ns for seen in self._ranges]
+        launchers = {id(each): iter(each.launchers) for each in self._profiled}
+        self._around: dict[int, ProfiledRange | None] = {}
+        for call in calls:
+            profiled_call = self._operator_of(call)
+            if profiled_call is None:
+                around = self._innermost(call)
+            else:
+                # A wait belongs to the last launch.
+                last = profiled_call.launchers[-1] if profiled_call.launchers else None
+                around = last or profiled_call.owner
+                if call.kind == "launch":
+                    around = next(launchers[id(profiled_call)], around)
+            self._around[call.correlation] = around
+
+    def range_of(self, call: HostCall) -> ProfiledRange | None:
+        """Return the innermost range around a call, or None."""
+        return self._around[call.correlation]
+
+    def start_of(self, call: HostCall) -> int:
+        """Return when a call began, after everything that had happened before it."""
+        place = bisect_right(self._moments, call.start_ns) - 1
+        before = self._all[place] if place >= 0 else None
+        if before is None or before.end_ns >= call.end_ns:
+            return call.start_ns
+        return max(call.start_ns, before.end_ns + 1)
+
+    def launcher_of(self, record: ActivityRecord) -> ProfiledRange | None:
+        """Return the innermost range around the launch of a kernel or copy, or None."""
+        return self._around.get(record.correlation or 0)
+
+    def _operator_of(self, call: HostCall) -> ProfiledCall | None:
+        place = bisect_right(self._call_starts, call.start_ns) - 1
+        if place < 0 or call.end_ns > self._profiled[place].end_ns:
+            return None
+        return self._profiled[place]
+
+    def _innermost(self, call: HostCall) -> ProfiledRange | None:
+        before = reversed(self._ranges[: bisect_right(self._range_starts, call.start_ns)])
+        return next((seen for seen in before if seen.end_ns >= call.end_ns), None)
