@@ -144,6 +144,22 @@ def test_clocks_go_on_from_one_context_to_the_next() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+def test_a_blocking_event_leaves_the_processor_free() -> None:
+    """A wait takes processor time, and a wait for an event that blocks takes none."""
+    used_s = []
+    for blocking in (False, True):
+        event = torch.cuda.Event(blocking=blocking)
+        torch.cuda._sleep(40_000_000)
+        event.record()
+        began_s, start_s = time.thread_time(), time.perf_counter()
+        event.synchronize()
+        used_s.append(time.thread_time() - began_s)
+        assert time.perf_counter() - start_s > 0.02
+    assert used_s[0] > 0.02
+    assert used_s[1] < 1e-6
+
+
+@pytest.mark.usefixtures("gpu")
 def test_libraries_wait_in_real_time() -> None:
     """Deadlines of asyncio, queues and locks pass although the virtual clock stands still."""
 
