@@ -8,7 +8,6 @@ count only this process, so that other programs on the machine change them less.
 
 import argparse
 import gc
-import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 
@@ -16,10 +15,10 @@ import torch
 from torch import nn
 
 import gpulab
+from benchmarks.common import real_clocks
 from benchmarks.common.command_line import parser_of
 from gpulab.work import Work
 
-now_ns = time.process_time_ns  # the virtual GPU does not replace this clock
 # Many short rounds, of which the fastest counts: on a shared machine longer ones are interrupted.
 N_CALLS, N_ROUNDS = 500, 60
 
@@ -28,11 +27,11 @@ def real_us(work: Work) -> float:
     """Return the least CPU time of a call in microseconds, with its share of the final wait."""
     readings = []
     for _ in range(N_ROUNDS):
-        start_ns = now_ns()
+        start_ns = real_clocks.process_time_ns()
         for _ in range(N_CALLS):
             work()
         torch.cuda.synchronize()
-        readings.append((now_ns() - start_ns) / N_CALLS / 1_000)
+        readings.append((real_clocks.process_time_ns() - start_ns) / N_CALLS / 1_000)
     return min(readings)
 
 
@@ -75,10 +74,10 @@ def entering_ms() -> float:
     gpu = gpulab.virtual_gpu("H200")
     readings = []
     for _ in range(101):
-        start_ns = now_ns()
+        start_ns = real_clocks.process_time_ns()
         with gpu:
             pass
-        readings.append((now_ns() - start_ns) / 1e6)
+        readings.append((real_clocks.process_time_ns() - start_ns) / 1e6)
     return min(readings[1:])
 
 
@@ -88,10 +87,10 @@ def training_step_ms() -> float:
         step = _training_step()
         readings = []
         for _ in range(12):
-            start_ns = now_ns()
+            start_ns = real_clocks.process_time_ns()
             step()
             torch.cuda.synchronize()
-            readings.append((now_ns() - start_ns) / 1e6)
+            readings.append((real_clocks.process_time_ns() - start_ns) / 1e6)
     # The first steps make the plans of all operators, which later ones reuse.
     return min(readings[2:])
 

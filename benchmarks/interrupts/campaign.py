@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gpulab
+from benchmarks.common import real_clocks
 from benchmarks.interrupts import condition
 from benchmarks.interrupts.injection import INJECTED, Injector, Place, Tracer, can_fail
 from benchmarks.interrupts.targets import (
@@ -133,7 +134,7 @@ class Campaign:
         # tried a fair sample.
         random.Random(name).shuffle(chosen)  # noqa: S311 # no secret
         for place, at in chosen[start::step]:
-            if self.is_beyond_repair or time.monotonic() >= self.end_s:
+            if self.is_beyond_repair or real_clocks.monotonic() >= self.end_s:
                 break
             tracer = {"at": at, "place": place, "by": "bytecodes", "only_ours": True}
             self._strike(outcome, enter_and_leave, tracer)
@@ -170,7 +171,7 @@ class Campaign:
         outcome = Outcome(name)
         # A seed for each program, so that a new program does not change the moments of the others.
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
-        if self.is_beyond_repair or time.monotonic() >= self.end_s:
+        if self.is_beyond_repair or real_clocks.monotonic() >= self.end_s:
             return outcome
         only_ours = self.kind == "memory"  # other libraries promise nothing after one
         for _ in range(2):
@@ -178,7 +179,7 @@ class Campaign:
             count.run(run)
         self._names = condition.names()
         for _ in range(n):
-            if self.is_beyond_repair or time.monotonic() >= self.end_s:
+            if self.is_beyond_repair or real_clocks.monotonic() >= self.end_s:
                 break
             tracer = {"at": generator.randrange(count.n), "by": "calls", "only_ours": only_ours}
             self._strike(outcome, run, tracer, in_notebook=in_notebook)

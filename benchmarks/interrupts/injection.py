@@ -8,11 +8,12 @@ import dis
 import gc
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
+
+from benchmarks.common import real_clocks
 
 KINDS = ("interrupt", "exit", "handler", "memory")
 
@@ -76,7 +77,7 @@ class Injector:
 
         def hear(_number: int, _frame: FrameType | None) -> None:
             if self._sent_s is not None:
-                self.waits_s.append(time.monotonic() - self._sent_s)
+                self.waits_s.append(real_clocks.monotonic() - self._sent_s)
                 self._sent_s = None
             raise error
 
@@ -93,13 +94,13 @@ class Injector:
         self.is_done = True
         if self.kind == "memory":
             raise MemoryError
-        self._sent_s = time.monotonic()
+        self._sent_s = real_clocks.monotonic()
         signal.raise_signal(_SIGNALS[self.kind][0])
 
     def settle(self) -> bool:
         """Wait until the signal's handler has run, and return whether it has."""
-        deadline_s = time.monotonic() + _PATIENCE_S
-        while self._sent_s is not None and time.monotonic() < deadline_s:
+        deadline_s = real_clocks.monotonic() + _PATIENCE_S
+        while self._sent_s is not None and real_clocks.monotonic() < deadline_s:
             pass
         is_heard, self._sent_s = self._sent_s is None, None
         return is_heard

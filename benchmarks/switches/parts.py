@@ -76,13 +76,7 @@ def _on_device(operator: Callable[..., Any], sample: "SampleInput") -> object:
 
 
 def alerts(call: Call) -> dict[str, str | None]:
-    """Return the errors of a call under deterministic algorithms, or None where there is none.
-
-    Examples
-    --------
-    >>> alerts(lambda: torch.ones(2))
-    {'forward': None, 'backward': None}
-    """
+    """Return the errors of a call under deterministic algorithms, or None where there is none."""
     forward: str | None = _error(call, mode=True)
     results: list[Any] = []
     before = _error(lambda: results.append(call()), mode=False)

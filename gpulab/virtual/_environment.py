@@ -90,7 +90,7 @@ NOT_MODELLED: dict[str, tuple[str, tuple[str, ...]]] = {
         (_NO_DUMP, ("0",)),
     ),
 }
-_NAMES = (*ACTING, *NOT_MODELLED)
+_NAMES = frozenset({*ACTING, *NOT_MODELLED})
 # Exercises and tests make many virtual GPUs, so a process shows each text once.
 _shown: set[str] = set()
 
@@ -129,12 +129,14 @@ class Environment:
 
     def read(self) -> None:
         """Read the variables, and warn of those that do nothing."""
-        now = {name: os.environ[name] for name in _NAMES if name in os.environ}
+        # At each entry, so the quick way round: a lookup of a name that is not set takes long.
+        now = {name: os.environ[name] for name in sorted(_NAMES.intersection(os.environ))}
         if self._read is None:
             self._read = now
             _warn_of_all(self._ignored(now))
         elif now != self._read:
-            _warn_of_change([name for name in _NAMES if now.get(name) != self._read.get(name)])
+            changed = now.items() ^ self._read.items()
+            _warn_of_change(sorted({name for name, _ in changed}))
 
     def _ignored(self, now: Mapping[str, str]) -> Iterator[str]:
         for name, value in now.items():

@@ -133,6 +133,8 @@ class EventBase:
 
     Attributes
     ----------
+    is_blocking
+        Whether a wait for it sleeps; otherwise the host asks for it again and again.
     is_external
         Whether the event was made with ``external=True``: if it is recorded during a capture,
         each replay of the graph records it again.
@@ -143,6 +145,7 @@ class EventBase:
     """
 
     enable_timing: bool
+    is_blocking: bool
     is_external: bool
     task: StreamTask | None
     snapshot: Snapshot | None
@@ -155,6 +158,7 @@ class EventBase:
             )
         event: Any = object.__new__(lasting_class(cls, EventBase, _CHECKS[EventBase]))
         event.enable_timing = enable_timing
+        event.is_blocking = bool(flags.get("blocking"))
         event.is_external = bool(flags.get("external"))
         event.task = None
         event.snapshot = None
@@ -226,7 +230,12 @@ class EventBase:
             active()
             return
         self._require_not_captured()
+        host = active().host
+        start_ns = host.now_ns
         active().wait(self.task, self.snapshot)
+        if self.is_blocking:
+            # For the clocks of the processor's time.
+            host.slept_ns += host.now_ns - start_ns
 
     def _require_not_captured(self) -> None:
         machine = machine_with(self.task.stream)

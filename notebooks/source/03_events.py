@@ -615,8 +615,7 @@ blocks.compare("both" if shorter_s > longer_s / 2 else longest)
 # %% [markdown]
 # `wait` never blocks the host. The option changes *how* `synchronize` waits: without it the host
 # asks again and again and keeps a core busy, with it the host sleeps until the driver wakes it.
-# You see that in the processor time of the wait. (The virtual GPU knows only when the wait ends,
-# so both times are small there.)
+# You see that in the processor time of the wait.
 
 # %%
 used_s = {}

@@ -400,9 +400,10 @@ lab.line_that_raises(program, look=torch.cuda.synchronize)
 # %% [markdown]
 # You need not write that into the program. With `CUDA_LAUNCH_BLOCKING=1` in the environment, as in
 # `CUDA_LAUNCH_BLOCKING=1 python train.py`, every launch waits until its kernel is done, and the
-# error comes at the line that caused it. Set it before the process first uses the GPU. It removes
-# all overlap, and most races vanish with it: it finds wrong indices, and it hides missing waits. A
-# program that is right *only* with it has a race. And never measure with it.
+# error comes at the line that caused it. Set it before the process first uses the GPU; a virtual
+# GPU reads it when it is entered for the first time. It removes all overlap, and most races vanish
+# with it: it finds wrong indices, and it hides missing waits. A program that is right *only* with
+# it has a race. And never measure with it.
 #
 # ## 5 Your benchmark
 #

@@ -144,22 +144,38 @@ def test_clocks_go_on_from_one_context_to_the_next() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+def test_a_blocking_event_leaves_the_processor_free() -> None:
+    """A wait takes processor time, and a wait for an event that blocks takes none."""
+    used_s = []
+    for blocking in (False, True):
+        event = torch.cuda.Event(blocking=blocking)
+        torch.cuda._sleep(40_000_000)
+        event.record()
+        began_s, start_s = time.thread_time(), time.perf_counter()
+        event.synchronize()
+        used_s.append(time.thread_time() - began_s)
+        assert time.perf_counter() - start_s > 0.02
+    assert used_s[0] > 0.02
+    assert used_s[1] < 1e-6
+
+
 def test_libraries_wait_in_real_time() -> None:
     """Deadlines of asyncio, queues and locks pass although the virtual clock stands still."""
+    real = time.monotonic
 
-    async def nothing() -> str:
-        try:
+    async def wait() -> float:
+        with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.Event().wait(), 0.001)
-        except TimeoutError:
-            return "over"
-        return "set"
+        return asyncio.get_running_loop().time()
 
-    assert asyncio.run(nothing()) == "over"
-    with pytest.raises(queue.Empty):
-        queue.Queue().get(timeout=0.001)
     waiting: multiprocessing.queues.Queue[int] = multiprocessing.get_context("spawn").Queue()
-    with pytest.raises(queue.Empty):
-        waiting.get(timeout=0.001)
+    with gpulab.virtual_gpu("H200"):
+        time.sleep(1e6)  # so that the virtual clock is far ahead
+        assert asyncio.run(wait()) < real()
+        for each in (queue.Queue(), waiting):
+            with pytest.raises(queue.Empty):
+                each.get(timeout=0.001)
+        assert time.monotonic() > real() + 9e5
 
 
 @pytest.mark.usefixtures("gpu")

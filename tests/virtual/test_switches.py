@@ -389,3 +389,10 @@ def test_libraries_of_other_builds_are_named() -> None:
         torch.backends.cuda.preferred_linalg_library("magma")
     with pytest.warns(IgnoredSwitchWarning, match="preferred_blas_library"):
         torch.backends.cuda.preferred_blas_library("cublaslt")
+
+
+def test_the_documentation_lists_every_variable() -> None:
+    """The page about the virtual GPU says of each variable what it does."""
+    page = Path("docs/virtual-gpu.md").read_text("utf-8")
+    names = {**_environment.ACTING, **_environment.NOT_MODELLED}
+    assert [name for name in names if f"`{name}`" not in page] == []
