@@ -2,14 +2,18 @@
 
     python -m benchmarks.virtual_speed
 
-The figures are microseconds and milliseconds of the processor that runs it, not virtual time. They
-count only this process, so that other programs on the machine change them less.
+It also runs timers such as ``%timeit``, each as the first one of a new process. The figures are
+microseconds, milliseconds and seconds of the processor that runs it, not virtual time. They count
+only this process, so that other programs on the machine change them less.
 """
 
 import argparse
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import nn
@@ -17,6 +21,7 @@ from torch import nn
 import gpulab
 from benchmarks.common import real_clocks
 from benchmarks.common.command_line import parser_of
+from benchmarks.common.first_timers import FIRST_TIMERS, first_use
 from gpulab.work import Work
 
 # Many short rounds, of which the fastest counts: on a shared machine longer ones are interrupted.
@@ -155,6 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("training step, 160 M parameters, no values", training_step_ms(), "ms", 100),
         ("growth after 10,000 operations", growth_kib(), "KiB", 0),
     ]
+    with TemporaryDirectory() as folder:
+        for timer in FIRST_TIMERS:
+            found = first_use(timer, [sys.executable], Path(folder))
+            name = f"first {timer}, {found.n_launches:,} launches"
+            rows.append((name, found.cpu_s, "s", 5))
     for name, figure, unit, goal in rows:
         print(f"{name:45} {figure:8.2f} {unit:4} (goal: at most {goal})")
 

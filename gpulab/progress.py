@@ -1,5 +1,6 @@
 """A text progress bar that appears after one second and disappears at the end."""
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,3 +31,20 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         super().__init__(
             iterable, total=total, disable=disable, desc=desc, unit=unit, delay=1, leave=False
         )
+        # tqdm has the virtual clock if it was imported while a virtual GPU was in use. This clock
+        # is always the real one.
+        self._time = time.monotonic
+        self.start_t = self.last_print_t = self._time()
+
+    def count(self, desc: str, unit: str, total: int | None) -> None:
+        """Count something else from now on; the time that is shown goes on.
+
+        Examples
+        --------
+        >>> with Bar(desc="warming up", unit=" calls", disable=True) as bar:
+        ...     bar.count("measuring", " samples", total=40)
+        >>> bar.total
+        40
+        """
+        self.desc, self.unit, self.total = desc, unit, total
+        self.n = self.last_print_n = 0

@@ -1,6 +1,7 @@
 """Fixtures for every test: a fresh choice of GPU, no network, and fast Python processes."""
 
 import gc
+import math
 import os
 import signal
 import sys
@@ -96,6 +97,14 @@ def _gpu_is_left_as_found() -> Iterator[None]:
         while left.entered:
             left.__exit__(None, None, None)
         pytest.fail(f"the test left the virtual {left.spec.name} entered")
+
+
+@pytest.fixture(autouse=True)
+def _no_limit_of_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let measurements on a virtual GPU take as much real time as they need on this machine."""
+    from gpulab.timing import _real_time
+
+    monkeypatch.setattr(_real_time, "_LEAST_S", math.inf)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without

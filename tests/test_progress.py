@@ -1,7 +1,10 @@
 """The progress bar: silent for a second, then text on stderr that is wiped at the end."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from gpulab import progress
 from gpulab.progress import Bar
 
 
@@ -10,7 +13,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
 ) -> None:
     """The bar is text on stderr that is wiped at the end, and it starts no thread."""
     now_s = 0.0
-    monkeypatch.setattr("tqdm.std.time", lambda: now_s)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now_s))
     with Bar(total=40, desc="measuring", unit=" samples", disable=False) as bar:
         now_s = 0.99
         bar.update(10)

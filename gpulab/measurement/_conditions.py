@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from gpulab.foreign_text import visible
+from gpulab.foreign_text import one_line, visible
 from gpulab.requirements import check_fields, check_not_negative
 
 
@@ -38,6 +38,10 @@ class Finding:
 
     def __str__(self) -> str:
         return visible(f"{self.message}; {self.advice}")
+
+    def brief(self) -> str:
+        """Return its name and what to do about it, in one line."""
+        return one_line(f"{self.code}: {self.advice}")
 
 
 @dataclass(frozen=True, slots=True)

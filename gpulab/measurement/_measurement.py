@@ -200,15 +200,16 @@ class Measurement(Saved):
         )
 
     def line(self, digits: int = _DIGITS) -> str:
-        """Return the line that ``print`` shows, with ``digits`` significant digits."""
+        """Return the result in one line, with ``digits`` significant digits."""
         DIGITS.check(digits=digits)
         return visible(f"{self._estimate(digits)} ({self._remark(digits)})")
 
     def __str__(self) -> str:
-        return self.line()
+        notes = (f"  note: {finding.brief()}" for finding in self.findings)
+        return "\n".join([self.line(), *notes])
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
-        printer.text("\n".join([str(self), *map(str, self.findings)]))
+        printer.text("\n".join([self.line(), *map(str, self.findings)]))
 
     def _repr_html_(self) -> str:
         shown = Distribution(

@@ -16,6 +16,7 @@ from gpulab.requirements import Requirement
 from gpulab.serialization import Saved
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
+from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.units import counted
@@ -162,11 +163,13 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         As in :func:`gpulab.measure`.
     n_samples
         How many pairs. None: at least 20, and more until the interval of the ratio is within
-        ``precision``, or until ``max_time_s`` has passed.
+        ``precision``, or until ``max_time_s`` has passed. Ctrl-C ends the sampling, and you get
+        the pairs before it.
     precision
         Stop when half the width of the ratio's interval is at most this share of the ratio.
     max_time_s
-        When to stop sampling, in seconds, if ``n_samples`` is not given.
+        When to stop sampling, in seconds, if ``n_samples`` is not given; on a virtual GPU also in
+        real time, as in :func:`gpulab.measure`.
 
     Returns
     -------
@@ -204,21 +207,26 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     _LABELS.check(labels=labels)
     with device.active():
         with left_as_found():
-            runs = [MeasurementRun.prepare(work, options) for work in (first, second)]
-            _sample(runs, options)
+            real_time = RealTime(options.max_time_s)
+            runs = [
+                MeasurementRun.prepare(work, options, real_time=real_time)
+                for work in (first, second)
+            ]
+            _sample(runs, options, real_time)
         return Comparison(
             *(run.measurement(label=label) for run, label in zip(runs, labels, strict=True))
         )
 
 
-def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
+def _sample(runs: list[MeasurementRun], options: MeasurementOptions, real_time: RealTime) -> None:
     """Take the samples of both runs in turns, then update their floors."""
     n_taken, reason = take_in_turns(
         [partial(_take_turn, run) for run in runs],
-        StoppingRule.of_options(options, n_least=_N_LEAST),
+        StoppingRule.of_options(options, n_least=_N_LEAST, real_time=real_time),
+        count=lambda: min(len(run.samples.values_s) for run in runs),
         # Work that enqueues nothing reads zero and has no ratio; a constant ends the sampling.
         judged=lambda: _ratios(*(run.samples_s() for run in runs)) or [1.0],
-        n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken),
+        n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken, runs, real_time),
     )
     for run in runs:
         # An interrupt during the second run's turn leaves the first with samples without a pair.
@@ -231,8 +239,14 @@ def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
         run.update_floor()
 
 
-def _n_next(n_samples: int | None, n_taken: int) -> int:
-    return _N_TURN if n_samples is None else min(_N_TURN, n_samples - n_taken)
+def _n_next(
+    n_samples: int | None, n_taken: int, runs: list[MeasurementRun], real_time: RealTime
+) -> int:
+    if n_samples is not None:
+        return min(_N_TURN, n_samples - n_taken)
+    known_s = [run.sample_real_s for run in runs]
+    pair_s = None if None in known_s else sum(filter(None, known_s))
+    return real_time.fitting(_N_TURN, pair_s)
 
 
 def _take_turn(run: MeasurementRun, n_samples: int) -> None:

@@ -111,7 +111,9 @@ def _samples(work: Work, inner_loops: int, call_s: float, rule: StoppingRule) ->
         return max(n_batch, n_taken // 4 if call_s * n_taken < _BATCH_S else 1)
 
     n_batch = max(1, min(_N_LEAST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
-    _, reason = take_in_turns([take], rule, judged=lambda: samples_s, n_next=n_next)
+    _, reason = take_in_turns(
+        [take], rule, count=lambda: len(samples_s), judged=lambda: samples_s, n_next=n_next
+    )
     if reason == "interrupt":  # the caller keeps its earlier points and does not need this one
         raise KeyboardInterrupt
     return tuple(samples_s)

@@ -8,7 +8,7 @@ from gpulab import device
 from gpulab.errors import NotCapturableError
 from gpulab.interrupts import step
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_event
-from gpulab.timing._samplers import Sampler
+from gpulab.timing._samplers import Receiver, Sampler
 from gpulab.work import Work, collector_paused
 
 __all__ = ["GraphSampler"]
@@ -60,15 +60,17 @@ class GraphSampler(Sampler):
         # refused before anything is measured.
         self._graph = _capture(self._enqueue)
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
-        samples_s: list[float] = []
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
+        n_taken = 0
         with collector_paused():
-            while len(samples_s) < n_samples:
+            while n_taken < n_samples:
                 self._graph.replay()
                 torch.cuda.synchronize()
-                samples_s += [elapsed_s(pair) / self._inner_loops for pair in self.pairs]
-        return samples_s[:n_samples]
+                # The last replay may have more samples than are wanted.
+                pairs = self.pairs[: n_samples - n_taken]
+                receive([elapsed_s(pair) / self._inner_loops for pair in pairs])
+                n_taken += len(pairs)
 
     def _enqueue(self) -> None:
         stream = torch.cuda.current_stream()

@@ -25,6 +25,7 @@ SampleCheck = Callable[[Sequence[float]], Finding | None]
 _N_FOR_INTERVAL = 6
 _N_FOR_DRIFT = 3 * _N_FOR_INTERVAL  # each third needs an interval of its own
 _DRIFT = 0.05
+_EMPTY = "the work put nothing into the current stream"
 
 
 def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
@@ -41,24 +42,36 @@ def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
 
 
 def below_resolution(run: RunObservations) -> Finding | None:
-    """Return a finding if the events are closer together than their resolution."""
+    """Return a finding if the work enqueued nothing, or too little for the clock of the method."""
+    reason = _why_empty(run)
+    if reason:
+        return Finding(
+            "below-resolution",
+            reason,
+            "check that it runs on the GPU, in this thread and on the current stream",
+        )
     interval_s = run.median_s * run.options.inner_loops
     if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
         return None
-    # Without work on the stream the events read their floor, and subtracting it leaves about zero.
-    if run.floor_s and interval_s <= 0:
-        return Finding(
-            "below-resolution",
-            "the events read no more than their floor: the work put nothing into the current "
-            "stream",
-            "check that it runs on the GPU, in this thread and on the current stream",
-        )
     return Finding(
         "below-resolution",
         f"the events are {format_time(interval_s)} apart, and their resolution is "
         f"{format_time(EVENT_RESOLUTION_S)}",
         "raise inner_loops until the interval is many times longer",
     )
+
+
+def _why_empty(run: RunObservations) -> str:
+    """Return what shows that the work enqueued nothing for the method to time; else ``""``."""
+    if run.method.clock == "records":  # of all streams
+        return "" if run.median_s else "the driver recorded nothing: the work used no GPU"
+    # Without work on the stream the events read their floor, and subtracting it leaves about zero.
+    if run.method.clock == "events" and run.floor_s and run.median_s <= 0:
+        return f"the events read no more than their floor: {_EMPTY}"
+    # Work on another stream has a finding of its own.
+    if run.warm_up.is_empty and run.warm_up.side_s is None:
+        return f"the reading is not that of a kernel: {_EMPTY}"
+    return ""
 
 
 def drifting(samples_s: Sequence[float]) -> Finding | None:
@@ -103,6 +116,8 @@ def bimodal(samples_s: Sequence[float]) -> Finding | None:
 
 _HOST_PACE = 1.2  # a time of up to this many times the host's may be the host's
 _COLD_OVER_HOT = 1.05
+# About how long a launch takes to simulate (python -m benchmarks.virtual_speed).
+_LAUNCH_REAL_S = 50e-6
 # The same tolerance as in gpulab.clocks (docs/clocks.md).
 _CLOCK_CHANGE = 0.03
 # How much faster than the data sheet's limit a result may be without a finding: data sheets
@@ -291,6 +306,33 @@ def records_dropped(run: RunObservations) -> Finding | None:
     )
 
 
+def slow_simulation(run: RunObservations) -> Finding | None:
+    """Return a finding if the real time of a virtual GPU ended the run, or you did."""
+    cost = run.simulation
+    if cost is None:
+        return None
+    limited = ""
+    if cost.limit_s is not None:
+        limited = f", so warm-up and samples ended after {format_time(cost.limit_s)} of it"
+    launches_s = cost.n_launches * _LAUNCH_REAL_S
+    if cost.estimated_s > 2 * launches_s:
+        advice = (
+            f"most of it computes values; without them it takes about {format_time(launches_s)} "
+            "and reads the same: virtual_gpu(..., max_value_elements=0) or "
+            "gpulab.use(..., max_value_bytes=0); or raise max_time_s"
+        )
+    else:
+        advice = (
+            f"it simulates {counted(round(cost.n_launches), 'operation')}, each in about "
+            f"{format_time(_LAUNCH_REAL_S)}: time a smaller part of it, or raise max_time_s"
+        )
+    return Finding(
+        "slow-simulation",
+        f"a call takes {format_time(cost.call_s)} of real time on this virtual GPU{limited}",
+        advice,
+    )
+
+
 def zero_result(run: RunObservations) -> Finding | None:
     """Return a finding if the result is all zeros, because power and clocks depend on the data."""
     if not run.warm_up.is_zero:
@@ -322,6 +364,7 @@ CHECKS: tuple[RunCheck, ...] = (
     written_flush,
     clock_changed,
     allocator_grew,
+    slow_simulation,
     zero_result,
     _of_samples(too_few_samples),
     below_resolution,

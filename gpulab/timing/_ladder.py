@@ -13,8 +13,8 @@ from gpulab.errors import (
     ProfilerUnavailableError,
 )
 from gpulab.foreign_text import one_line, visible, visible_row
-from gpulab.markup import table
-from gpulab.measurement import Measurement
+from gpulab.markup import clean, table
+from gpulab.measurement import Finding, Measurement
 from gpulab.progress import Bar
 from gpulab.provenance import check_source, device_label
 from gpulab.requirements import FLAG, TEXT
@@ -66,6 +66,7 @@ _STEPS = (
 )
 N_RUNGS = len(_STEPS)
 _MAX_TIME_S = 0.5  # for each rung
+_OF_THE_WORK = frozenset({"below-resolution", "slow-simulation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,20 @@ class Ladder(Saved):
     def __post_init__(self) -> None:
         check_source(self.source)
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings about the work itself, each once; those about a single rung are in its record.
+
+        They say that the work enqueued nothing, or that its simulation took too long.
+        """
+        by_code = {
+            finding.code: finding
+            for rung in self.rungs
+            for finding in (() if rung.record is None else rung.record.findings)
+            if finding.code in _OF_THE_WORK
+        }
+        return tuple(by_code.values())
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per rung.
 
@@ -181,12 +196,15 @@ class Ladder(Saved):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
         ]
-        return "\n".join([*rows, f"({device_label(self.device_name, self.source)})"])
+        notes = [f"  note: {finding.brief()}" for finding in self.findings]
+        return "\n".join([*rows, f"({device_label(self.device_name, self.source)})", *notes])
 
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
         caption = f"{name}every method beside the driver's records; {self.device_name}"
-        return table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
+        shown = table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
+        notes = "".join(f"<li>{clean(str(finding))}</li>" for finding in self.findings)
+        return f"{shown}<ul>{notes}</ul>" if notes else shown
 
 
 _HEAD = ("rung", "reads", "95 % interval", "off by", "what it repairs")

@@ -11,10 +11,12 @@ from typing import Never
 from gpulab import device, gpus
 from gpulab.gpus import data_sheet
 from gpulab.measurement import Measurement
+from gpulab.progress import Bar
 from gpulab.requirements import FLAG, NOT_NEGATIVE, TEXT
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
+from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.units import format_bytes
@@ -92,7 +94,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     n_samples
         How many samples to take. None: at least 10, and more until the 95 % interval of the
         median is within ``precision``, within one tick of the clock or, if a floor is subtracted,
-        within 0.1 µs; or until ``max_time_s`` has passed.
+        within 0.1 µs; or until ``max_time_s`` has passed. Ctrl-C ends the sampling, and you get
+        the samples before it, with or without a number.
     n_warmup
         Calls before the first sample. None: until their times are steady, at most 100 calls or
         ``max_time_s``, and one more. If there are 2 or more, the GPU sleeps during the last one,
@@ -102,14 +105,16 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     precision
         Stop when half the width of the interval is at most this share of the median.
     max_time_s
-        When to stop sampling, in seconds, if ``n_samples`` is not given.
+        When to stop sampling, in seconds, if ``n_samples`` is not given. On a virtual GPU this is
+        virtual time, and also the most real time for warm-up and samples together, but at least
+        one second. If that ends them, a finding says so, and what a call takes in real time.
     flops, size_bytes
         Floating-point operations of one call, and the least number of bytes that it must move. If
         you pass them, a finding says when the result is faster than this GPU can be.
     label
         A name for the result.
     progress
-        Whether to show a bar (in text) after one second.
+        Whether to show a bar (in text) after one second of real time, from the warm-up on.
 
     Returns
     -------
@@ -162,9 +167,14 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     FLAG.check(progress=progress)
     least_s = _least_time(flops, size_bytes)
     with device.active():
-        with left_as_found():
-            run = MeasurementRun.prepare(work, options, keeps_partial=True)
-            _sample(run, label=label, progress=progress)
+        bar = Bar(desc="warming up", unit=" calls", disable=not progress)
+        with left_as_found(), bar:
+            real_time = RealTime(options.max_time_s)
+            run = MeasurementRun.prepare(
+                work, options, real_time=real_time, bar=bar, keeps_partial=True
+            )
+            bar.count("measuring", " samples", total=options.n_samples)
+            _sample(run, label=label)
         # The record comes last: reading the driver takes time, and clocks sink while it does.
         return run.measurement(label=label, least_s=least_s)
 
@@ -190,7 +200,7 @@ def _least_time(flops: float | None, size_bytes: float | None) -> tuple[float, s
     return max(limits, default=None)
 
 
-def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:
+def _sample(run: MeasurementRun, *, label: str) -> None:
     """Take the samples of a run, then its floor, the clocks and a few samples on a cold cache."""
     run.read_clocks_before()
     with _partial_kept(run, label):
@@ -198,9 +208,9 @@ def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:
             _, run.stopped_by = take_in_turns(
                 [run.take],
                 _rule(run),
+                count=lambda: len(run.samples.values_s),
                 judged=lambda: run.samples.values_s,
                 n_next=lambda n_taken, elapsed_s: _n_next(run, n_taken, elapsed_s),
-                progress=progress,
             )
         run.update_floor(n_more=_N_AFTER_RECORDS)
     # Before the cold samples, which the record does not contain and whose flushes change the
@@ -215,6 +225,7 @@ def _rule(run: MeasurementRun) -> StoppingRule:
         n_least=_N_LEAST,
         resolution=0.0 if run.floor is None else _RESOLUTION_S,
         coarsest_tick=EVENT_RESOLUTION_S,
+        real_time=run.real_time,
     )
 
 
@@ -232,7 +243,10 @@ def _n_next(run: MeasurementRun, n_taken: int, elapsed_s: float) -> int:
         sample_s = None if call_s is None else call_s * options.inner_loops
     # Without a warm-up the time of a sample is unknown, so the first batch has one sample.
     n_in_time = int(_BATCH_S / sample_s) if sample_s else 1
-    return max(1, min(n_wanted, n_in_time))
+    n_batch = max(1, min(n_wanted, n_in_time))
+    if options.n_samples is not None:
+        return n_batch
+    return run.real_time.fitting(n_batch, run.sample_real_s)
 
 
 @contextmanager

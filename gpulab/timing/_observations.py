@@ -1,5 +1,6 @@
 """Records of a run: its samples and facts as they come in, and what follows once it is over."""
 
+import itertools
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -26,17 +27,47 @@ class SampleBatches:
     batch_sizes: list[int] = field(default_factory=list)
     readings: list[clocks.Reading | None] = field(default_factory=list)
 
-    def add(self, values_s: list[float], reading: clocks.Reading | None) -> None:
-        """Add a batch and the clock after it."""
-        self.values_s += values_s
-        self.batch_sizes.append(len(values_s))
+    @property
+    def n_open(self) -> int:
+        """Number of samples that are in no batch yet."""
+        return len(self.values_s) - sum(self.batch_sizes)
+
+    def end_batch(self, reading: clocks.Reading | None) -> None:
+        """Make a batch of the samples that are in none yet, with the clock after it."""
+        self.batch_sizes.append(self.n_open)
         self.readings.append(reading)
 
     def keep(self, n_samples: int) -> None:
-        """Drop the last batches until at most ``n_samples`` samples remain."""
-        while sum(self.batch_sizes) > n_samples:
-            del self.values_s[-self.batch_sizes.pop() :]
-            self.readings.pop()
+        """Drop all samples after the first ``n_samples``, and the batches that become empty."""
+        del self.values_s[n_samples:]
+        ends = itertools.accumulate(self.batch_sizes)
+        sizes = zip(self.batch_sizes, ends, strict=True)
+        kept = [size - max(0, end - n_samples) for size, end in sizes]
+        self.batch_sizes = [size for size in kept if size > 0]
+        del self.readings[len(self.batch_sizes) :]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationCost:
+    """What the samples took in real time on a virtual GPU.
+
+    Attributes
+    ----------
+    call_s
+        Real seconds per call of the work, with what is done before each sample.
+    n_launches
+        Launches per call, counted in the same way.
+    estimated_s
+        The simulator's estimate of ``call_s``. It reads no clock, so it shows what the time is
+        spent on.
+    limit_s
+        The limit of the real time that made them fewer; None if it did not.
+    """
+
+    call_s: float
+    n_launches: float
+    estimated_s: float
+    limit_s: float | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +123,8 @@ class RunObservations(RunFacts):
         Indices of samples taken in another clock regime than most.
     n_starved, n_dropped
         As in :class:`~gpulab.timing.Sampler`.
+    simulation
+        What a call takes in real time, if the real time ended the run or you did; else None.
     least_s
         The least seconds that a GPU of this name needs for the given FLOPs and bytes, and why.
     """
@@ -101,6 +134,7 @@ class RunObservations(RunFacts):
     flagged: tuple[int, ...] = ()
     n_starved: int = 0
     n_dropped: int = 0
+    simulation: SimulationCost | None = None
     least_s: tuple[float, str] | None = None
 
     @property

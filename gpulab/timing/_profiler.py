@@ -1,10 +1,11 @@
 """Time with the driver's own records, by which the other methods are judged."""
 
+from collections.abc import Callable
 from itertools import compress
 
 from gpulab import device
 from gpulab.profiling import Records, open_source, split_by_window
-from gpulab.timing._samplers import Sampler
+from gpulab.timing._samplers import Receiver, Sampler
 from gpulab.timing._saturated import SaturatedSampler
 from gpulab.work import Work
 
@@ -50,7 +51,22 @@ def read_calls(
     ProfilerUnavailableError
         If the driver gives no records.
     """
+    calls: list[tuple[Records, float]] = []
+    take_calls(work, calls.extend, n_samples=n_samples, before=before)
+    return calls
+
+
+def take_calls(
+    work: Work,
+    receive: Callable[[list[tuple[Records, float]]], object],
+    *,
+    n_samples: int,
+    before: Work | None = None,
+) -> None:
+    """Give what :func:`read_calls` returns to ``receive``, after an interrupt as far as it got."""
     windows: list[tuple[int, int]] = []
+    readings_s: list[float] = []
+    interrupt = None
     with device.active() as in_use:
         with open_source(in_use) as source:
             # A record does not say to which sample it belongs. The host's times around each call
@@ -61,10 +77,16 @@ def read_calls(
                 windows.append((start_ns, source.now_ns()))
 
             sampler = SaturatedSampler(timed_window, before=before)
-            readings_s = sampler(n_samples)
+            try:
+                sampler.take(n_samples, readings_s.extend)
+            except KeyboardInterrupt as error:
+                interrupt = error
         # The sampler repeats samples for which the host was too slow, and those have windows, too.
-        calls = split_by_window(source, in_use.name, list(compress(windows, sampler.counted)))
-        return list(zip(calls, readings_s, strict=True))
+        counted = list(compress(windows, sampler.counted))[: len(readings_s)]
+        calls = split_by_window(source, in_use.name, counted)
+        receive(list(zip(calls, readings_s, strict=True)))
+    if interrupt is not None:
+        raise interrupt
 
 
 class ProfilerSampler(Sampler):
@@ -110,12 +132,15 @@ class ProfilerSampler(Sampler):
         super().__init__(work, inner_loops=inner_loops, before=before)
         self._span = span
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
-        calls = per_call(self._all_loops, n_samples=n_samples, before=self._before)
-        self.n_dropped += sum(call.dropped for call in calls)
-        read_s = [call.span_s if self._span else call.busy_s for call in calls]
-        return [sample_s / self._inner_loops for sample_s in read_s]
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
+
+        def read(calls: list[tuple[Records, float]]) -> None:
+            self.n_dropped += sum(call.dropped for call, _ in calls)
+            read_s = [call.span_s if self._span else call.busy_s for call, _ in calls]
+            receive([sample_s / self._inner_loops for sample_s in read_s])
+
+        take_calls(self._all_loops, read, n_samples=n_samples, before=self._before)
 
     def _all_loops(self) -> None:
         for _ in range(self._inner_loops):

@@ -6,25 +6,34 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from statistics import median
 
 import torch
 
-from gpulab import clocks
+from gpulab import clocks, device
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
+from gpulab.progress import Bar
 from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._methods import METHODS, Method
-from gpulab.timing._observations import RunFacts, RunObservations, SampleBatches
+from gpulab.timing._observations import (
+    RunFacts,
+    RunObservations,
+    SampleBatches,
+    SimulationCost,
+)
 from gpulab.timing._options import MeasurementOptions
+from gpulab.timing._real_time import RealTime, now_s
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
 from gpulab.timing.calibration import Floor
 from gpulab.work import Work, refuse_endless
 
 _N_COLD = 5  # samples that show how much longer a call takes on a cold cache
+_LONG_S = 1.0  # so long a person notices that the samples took real time
 # The floors of kernels differ by up to 0.5 µs on an H200: at most 0.05 % of work longer than this,
 # which is far less than the default precision. Such work needs no floor of its own.
 _WORK_FLOOR_BELOW_S = 1e-3
@@ -48,6 +57,14 @@ class MeasurementRun(RunFacts):
         The samples so far.
     reads_clocks
         Whether to read the clock after each batch.
+    real_time
+        The real time that the measurement may take; runs that are compared share it.
+    bar
+        The bar that counts calls and samples, if there is one.
+    sampling_s
+        Real seconds of the samples so far.
+    n_launches, estimated_s
+        What a virtual GPU launched for them, and its estimate of their real seconds.
     """
 
     work: Work
@@ -56,10 +73,21 @@ class MeasurementRun(RunFacts):
     keeps_partial: bool = False
     samples: SampleBatches = field(default_factory=SampleBatches)
     reads_clocks: bool = True
+    real_time: RealTime
+    bar: Bar | None = None
+    sampling_s: float = 0.0
+    n_launches: int = 0
+    estimated_s: float = 0.0
 
     @classmethod
     def prepare(
-        cls, work: Work, options: MeasurementOptions, *, keeps_partial: bool = False
+        cls,
+        work: Work,
+        options: MeasurementOptions,
+        *,
+        real_time: RealTime,
+        bar: Bar | None = None,
+        keeps_partial: bool = False,
     ) -> "MeasurementRun":
         """Return a run that is ready for its first sample: floor read, work warmed up."""
         # The flush and the floor allocate memory, so they come before the warm-up. Later they
@@ -67,7 +95,13 @@ class MeasurementRun(RunFacts):
         # would have to ask the driver for another block.
         before_each = options.before_each()
         floor = _first_floor(options, before_each)
-        seen = warm_up(work, n_calls=options.n_warmup, max_time_s=options.max_time_s)
+        seen = warm_up(
+            work,
+            n_calls=options.n_warmup,
+            max_time_s=options.max_time_s,
+            real_time=real_time,
+            bar=bar,
+        )
         if options.n_samples is not None:
             n_calls = options.n_samples * options.inner_loops
             refuse_endless(
@@ -84,6 +118,8 @@ class MeasurementRun(RunFacts):
             # No floor is known for "events", which may have replaced the user's method.
             floor=None if method.floor_of is None else floor,
             keeps_partial=keeps_partial,
+            real_time=real_time,
+            bar=bar,
         )
 
     def read_clocks_before(self) -> None:
@@ -97,11 +133,49 @@ class MeasurementRun(RunFacts):
             self.after = clocks.try_read()
 
     def take(self, n_samples: int) -> None:
-        """Take a batch of samples, and read the clock after it."""
-        with calling_work(*self._notes(n_samples)):
-            batch_s = self.sampler(n_samples)
-        reading = clocks.try_read(parts=clocks.QUICK) if self.reads_clocks else None
-        self.samples.add(batch_s, reading)
+        """Take a batch of samples, and read the clock after it.
+
+        An interrupt keeps the samples before it. An error of the work drops its batch.
+        """
+        samples, n_before = self.samples, len(self.samples.values_s)
+        if self.bar is not None:
+            self.bar.update(n_before - self.bar.n)
+        try:
+            with calling_work(*self._notes(n_samples)), self._counting_real_time():
+                self.sampler.take(n_samples, partial(self._receive, n_before + n_samples))
+        except KeyboardInterrupt:
+            if samples.n_open:
+                samples.end_batch(None)
+            raise
+        except BaseException:
+            samples.keep(n_before)
+            raise
+        samples.end_batch(clocks.try_read(parts=clocks.QUICK) if self.reads_clocks else None)
+
+    @contextmanager
+    def _counting_real_time(self) -> Iterator[None]:
+        virtual = device.current().virtual
+        host = None if virtual is None else virtual.machine.host
+        start_s = now_s()
+        if host is not None:
+            self.n_launches -= host.n_launched
+            self.estimated_s -= host.estimated_real_s
+        try:
+            yield
+        finally:
+            self.sampling_s += now_s() - start_s
+            if host is not None:
+                self.n_launches += host.n_launched
+                self.estimated_s += host.estimated_real_s
+
+    @property
+    def sample_real_s(self) -> float | None:
+        """Real seconds per sample so far, or those expected after the warm-up; None if unknown."""
+        n_taken = len(self.samples.values_s)
+        if n_taken:
+            return self.sampling_s / n_taken
+        call_s = self.warm_up.real_s
+        return None if call_s is None else call_s * self.options.inner_loops
 
     @contextmanager
     def counting_allocations(self) -> Iterator[None]:
@@ -142,6 +216,8 @@ class MeasurementRun(RunFacts):
             return
         if options.cache_state == "cold" or self.floor is None or options.inner_loops > 1:
             return
+        if self.real_time.fitting(_N_COLD, self.sample_real_s) < _N_COLD:
+            return
         before_each = replace(options, cache="cold").before_each()
         sampler = self.method.sampler(self.work, before=before_each)
         # The floor of the hot samples: a floor of these cold ones would need another session of
@@ -166,6 +242,7 @@ class MeasurementRun(RunFacts):
             flagged=tuple(index for index, flag in enumerate(flags) if flag),
             n_starved=self.sampler.n_starved,
             n_dropped=self.sampler.n_dropped,
+            simulation=self._simulation(),
             least_s=least_s,
         )
 
@@ -184,11 +261,31 @@ class MeasurementRun(RunFacts):
                 if n_more:
                     # The last reading again: one taken now would describe the session of the
                     # profiler.
-                    self.samples.add(self.sampler(n_more), self.samples.readings[-1])
+                    self.sampler.take(n_more, self.samples.values_s.extend)
+                    self.samples.end_batch(self.samples.readings[-1])
             return calibration.work_floor(calls, self.samples.values_s)
         # Not an error of the measurement: the floor of the device serves instead.
         except (ProfilerBusyError, ProfilerUnavailableError):
             return None
+
+    def _receive(self, n_wanted: int, values_s: list[float]) -> None:
+        """Keep some samples; show them if more follow, so that no bar flashes up at the end."""
+        self.samples.values_s += values_s
+        if self.bar is not None and len(self.samples.values_s) < n_wanted:
+            self.bar.update(len(values_s))
+
+    def _simulation(self) -> SimulationCost | None:
+        limit_s = self.real_time.limit_s if self.real_time.has_cut else None
+        was_long = self.stopped_by == "interrupt" and self.sampling_s >= _LONG_S
+        if device.current().virtual is None or (limit_s is None and not was_long):
+            return None
+        n_calls = len(self.samples.values_s) * self.options.inner_loops
+        return SimulationCost(
+            call_s=self.sampling_s / n_calls,
+            n_launches=self.n_launches / n_calls,
+            estimated_s=self.estimated_s / n_calls,
+            limit_s=limit_s,
+        )
 
     def _notes(self, n_next: int) -> tuple[str, str]:
         """Return when the work failed and what was kept, for the note on its error."""

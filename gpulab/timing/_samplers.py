@@ -8,6 +8,7 @@ something first, have modules of their own: :mod:`gpulab.timing._saturated`,
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 
@@ -17,6 +18,9 @@ from gpulab.work import Work, collector_paused
 __all__ = ["EventSampler", "NaiveSampler", "Sampler", "SynchronizedSampler"]
 
 
+# What a sampler gives each group of samples to, as soon as it has read them.
+Receiver = Callable[[list[float]], object]
+
 # About 1,000 launches may wait for the GPU before the next one blocks the host; stay below.
 N_QUEUED = 800
 _N_PAIRS = 50  # samples between two waits for the device
@@ -24,6 +28,9 @@ _N_PAIRS = 50  # samples between two waits for the device
 
 class Sampler(ABC):
     """The base class of samplers: each call takes more samples of one piece of work.
+
+    A subclass has the method ``take(n_samples, receive)``. It calls ``receive`` with a list of
+    samples as soon as it has read them, so that an interrupt loses only the samples after them.
 
     Parameters
     ----------
@@ -46,8 +53,8 @@ class Sampler(ABC):
     --------
     >>> from gpulab.timing import Sampler
     >>> class AlwaysOneSecond(Sampler):
-    ...     def __call__(self, n_samples):
-    ...         return [1.0] * n_samples
+    ...     def take(self, n_samples, receive):
+    ...         receive([1.0] * n_samples)
     >>> AlwaysOneSecond(lambda: None)(3)
     [1.0, 1.0, 1.0]
     """
@@ -59,9 +66,15 @@ class Sampler(ABC):
         self.n_starved = 0
         self.n_dropped = 0
 
-    @abstractmethod
     def __call__(self, n_samples: int) -> list[float]:
         """Return ``n_samples`` samples, in seconds per call of the work."""
+        samples_s: list[float] = []
+        self.take(n_samples, samples_s.extend)
+        return samples_s
+
+    @abstractmethod
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
 
 
 class NaiveSampler(Sampler):
@@ -83,10 +96,9 @@ class NaiveSampler(Sampler):
     True
     """
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
         work, inner_loops = self._work, self._inner_loops
-        samples_s = []
         with collector_paused():
             for _ in range(n_samples):
                 if self._before is not None:
@@ -96,9 +108,8 @@ class NaiveSampler(Sampler):
                 start_s = time.perf_counter()
                 for _ in range(inner_loops):
                     work()
-                samples_s.append((time.perf_counter() - start_s) / inner_loops)
+                receive([(time.perf_counter() - start_s) / inner_loops])
             torch.cuda.synchronize()
-        return samples_s
 
 
 class SynchronizedSampler(Sampler):
@@ -119,10 +130,9 @@ class SynchronizedSampler(Sampler):
     3
     """
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
         work, inner_loops = self._work, self._inner_loops
-        samples_s = []
         with collector_paused():
             for _ in range(n_samples):
                 if self._before is not None:
@@ -134,8 +144,7 @@ class SynchronizedSampler(Sampler):
                 for _ in range(inner_loops):
                     work()
                 torch.cuda.synchronize()
-                samples_s.append((time.perf_counter() - start_s) / inner_loops)
-        return samples_s
+                receive([(time.perf_counter() - start_s) / inner_loops])
 
 
 class EventSampler(Sampler):
@@ -158,30 +167,42 @@ class EventSampler(Sampler):
     3
     """
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
         # Each sample enqueues its calls, two events and perhaps a flush.
         n_batch = max(1, min(n_samples, _N_PAIRS, N_QUEUED // (self._inner_loops + 3)))
         pairs = new_pairs(n_batch)
-        samples_s: list[float] = []
+        n_taken = 0
         with collector_paused():
-            while len(samples_s) < n_samples:
-                batch = pairs[: n_samples - len(samples_s)]
+            while n_taken < n_samples:
+                batch = pairs[: n_samples - n_taken]
                 # All pairs are recorded before one is read: reading waits for the GPU, and then
                 # the next sample would begin with an empty queue.
-                self._record(batch)
-                torch.cuda.synchronize()
-                samples_s += [elapsed_s(pair) / self._inner_loops for pair in batch]
-        return samples_s
+                recorded: list[Pair] = []
+                try:
+                    self._record(batch, recorded)
+                    torch.cuda.synchronize()
+                except KeyboardInterrupt:
+                    # A virtual GPU may compute for minutes after the last pair was recorded.
+                    done = [pair for pair in recorded if pair[1].query()]  # type: ignore[no-untyped-call]  # torch's gap
+                    receive(self._read(done))
+                    raise
+                receive(self._read(batch))
+                n_taken += len(batch)
 
-    def _record(self, pairs: list[Pair]) -> None:
+    def _record(self, pairs: list[Pair], recorded: list[Pair]) -> None:
         work, inner_loops = self._work, self._inner_loops
         # Looked up once: between the events the look-up would be part of the timed interval.
         stream = torch.cuda.current_stream()
-        for start, end in pairs:
+        for pair in pairs:
+            start, end = pair
             if self._before is not None:
                 self._before()
             start.record(stream)
             for _ in range(inner_loops):
                 work()
             end.record(stream)
+            recorded.append(pair)
+
+    def _read(self, pairs: list[Pair]) -> list[float]:
+        return [elapsed_s(pair) / self._inner_loops for pair in pairs]

@@ -18,7 +18,7 @@ import time
 import torch
 
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
-from gpulab.timing._samplers import N_QUEUED, Sampler
+from gpulab.timing._samplers import N_QUEUED, Receiver, Sampler
 from gpulab.torch_private import spin
 from gpulab.work import Work, collector_paused
 
@@ -86,20 +86,21 @@ class SaturatedSampler(Sampler):
         self.counted: list[bool] = []
         self.pairs: list[Pair] = []
 
-    def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call of the work."""
-        samples_s: list[float] = []
+    def take(self, n_samples: int, receive: Receiver) -> None:
+        """Take ``n_samples`` samples, and give them to ``receive``, in seconds per call."""
+        n_taken = 0
         with collector_paused():
-            while len(samples_s) < n_samples:
+            while n_taken < n_samples:
                 # The first batch has one sample, to measure how long the host takes.
-                n_wanted = n_samples - len(samples_s) if self.host_s is not None else 1
+                n_wanted = n_samples - n_taken if self.host_s is not None else 1
                 n_batch = min(n_wanted, self._n_most)
                 if len(self.pairs) < n_batch:
                     self.pairs = new_pairs(min(n_samples, self._n_most))
-                samples_s += self._take(self.pairs[:n_batch])
-        return [sample_s / self._inner_loops for sample_s in samples_s]
+                samples_s = self._take_batch(self.pairs[:n_batch])
+                receive([sample_s / self._inner_loops for sample_s in samples_s])
+                n_taken += len(samples_s)
 
-    def _take(self, pairs: list[Pair]) -> list[float]:
+    def _take_batch(self, pairs: list[Pair]) -> list[float]:
         """Return those samples of one batch that count, in seconds."""
         gave_up = self._n_failed >= _N_TRIES
         if not gave_up:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from gpulab import stats
-from gpulab.progress import Bar
 from gpulab.timing._options import MeasurementOptions
+from gpulab.timing._real_time import RealTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class StoppingRule:
         Stop also when the interval is at most one tick of the clock wide. A tick longer than this
         is not believed, because two clusters of samples look like a very coarse clock. 0 if the
         values are not read from a clock.
+    real_time
+        Stop also when it is over, unless the number of samples is given; None for no such limit.
     """
 
     n_samples: int | None = None
@@ -44,6 +46,7 @@ class StoppingRule:
     n_least: int
     resolution: float = 0.0
     coarsest_tick: float = 0.0
+    real_time: RealTime | None = None
 
     @classmethod
     def of_options(
@@ -53,6 +56,7 @@ class StoppingRule:
         n_least: int,
         resolution: float = 0.0,
         coarsest_tick: float = 0.0,
+        real_time: RealTime | None = None,
     ) -> "StoppingRule":
         """Return the rule that the options of a measurement ask for."""
         return cls(
@@ -62,6 +66,7 @@ class StoppingRule:
             n_least=n_least,
             resolution=resolution,
             coarsest_tick=coarsest_tick,
+            real_time=real_time,
         )
 
     def reason(self, n_taken: int, elapsed_s: float, judged: Callable[[], Sequence[float]]) -> str:
@@ -72,8 +77,9 @@ class StoppingRule:
         n_taken
             Samples so far.
         elapsed_s
-            Seconds since the start of the first sample. This is wall time, not the sum of the
-            samples: waiting for the device and reading the events take time as well.
+            Seconds since the start of the first sample by the clock of the program. This is wall
+            time, not the sum of the samples: waiting for the device and reading the events take
+            time as well.
         judged
             Returns the values whose median must be precise, at least one. It is called only if
             the precision is checked, because computing and sorting the values takes time.
@@ -82,7 +88,10 @@ class StoppingRule:
             return "n_samples" if n_taken >= self.n_samples else ""
         if n_taken >= self.n_least and self._is_precise(judged()):
             return "precision"
-        return "max_time" if n_taken and elapsed_s >= self.max_time_s else ""
+        if n_taken and elapsed_s >= self.max_time_s:
+            return "max_time"
+        is_over = self.real_time is not None and n_taken and self.real_time.is_over()
+        return "real_time" if is_over else ""
 
     def _is_precise(self, values: Sequence[float]) -> bool:
         """Return whether the median's interval is narrow enough, or need not be narrower."""
@@ -98,9 +107,9 @@ def take_in_turns(
     turns: Sequence[Callable[[int], None]],
     rule: StoppingRule,
     *,
+    count: Callable[[], int],
     judged: Callable[[], Sequence[float]],
     n_next: Callable[[int, float], int],
-    progress: bool = False,
 ) -> tuple[int, str]:
     """Take samples until the rule says stop; return their number per run and the criterion.
 
@@ -111,36 +120,34 @@ def take_in_turns(
         the order abba abba, so that a steady drift affects both equally.
     rule
         When to stop.
+    count
+        Returns how many samples each run has; within a turn, how many all runs have at least.
     judged
         Returns the values whose median must be precise.
     n_next
         Returns how many samples to take in the next turn, given the number of samples so far
         and the seconds that they took.
-    progress
-        Whether to show a bar after a second.
 
     Raises
     ------
     KeyboardInterrupt
-        If you interrupt before each run has had its first turn. A later interrupt ends the
-        sampling; one of two runs may then have more samples than the number returned.
+        If you interrupt before each run has a sample. A later interrupt ends the sampling; one of
+        two runs may then have more samples than the number returned.
     """
     order, n_taken = list(turns), 0
     start_s, elapsed_s = time.perf_counter(), 0.0
-    with Bar(total=rule.n_samples, desc="measuring", unit=" samples", disable=not progress) as bar:
-        try:
-            while not (reason := rule.reason(n_taken, elapsed_s, judged)):
-                # Updated only when more samples follow, so that no bar flashes up at the end.
-                bar.update(n_taken - bar.n)
-                n_batch = n_next(n_taken, elapsed_s)
-                for take in order:
-                    take(n_batch)
-                n_taken += n_batch
-                order.reverse()
-                # A clock that is set back must not reduce the time that has passed.
-                elapsed_s = max(elapsed_s, time.perf_counter() - start_s)
-        except KeyboardInterrupt:
-            if n_taken == 0:
-                raise
-            reason = "interrupt"
+    try:
+        while not (reason := rule.reason(n_taken, elapsed_s, judged)):
+            n_batch = n_next(n_taken, elapsed_s)
+            for take in order:
+                take(n_batch)
+            n_taken = count()
+            order.reverse()
+            # A clock that is set back must not reduce the time that has passed.
+            elapsed_s = max(elapsed_s, time.perf_counter() - start_s)
+    except KeyboardInterrupt:
+        n_taken = count()
+        if n_taken == 0:
+            raise
+        reason = "interrupt"
     return n_taken, reason

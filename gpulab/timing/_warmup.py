@@ -10,8 +10,10 @@ import torch
 
 from gpulab import stats
 from gpulab.errors import GpulabError
-from gpulab.timing._event_pairs import new_event
+from gpulab.progress import Bar
+from gpulab.timing._event_pairs import elapsed_s, new_event
 from gpulab.timing._isolation import calling_work
+from gpulab.timing._real_time import RealTime, now_s
 from gpulab.torch_private import spin
 from gpulab.work import Work, refuse_endless
 
@@ -22,6 +24,9 @@ _N_LEAST = 10  # with fewer calls, noise looks like a trend
 _N_CAP = 100
 _N_LAST = 5  # calls at the end whose median is the time of a call
 _SLEEPS_S = (0.001, 0.02)  # the long one only if the short one says that the work waits
+# An empty kernel between two events adds 2.3 µs to what they read on an H200 (docs/floor.md), and
+# nothing adds 0.2 µs at most.
+_LEAST_KERNEL_S = 1e-6
 # The probe lets the GPU sleep for twice the host's time; slower work is not worth that wait.
 _HOST_CAP_S = 0.5
 _SIDE_LEAST_S = 30e-6  # waiting for an idle device takes a few microseconds, sometimes twenty
@@ -49,6 +54,8 @@ class WarmUp:
         work on another stream; None if it was not, or too briefly to be sure.
     is_zero
         Whether the result of the last call is a tensor of zeros.
+    is_empty
+        Whether the last call put nothing into the current stream.
     real_s
         Seconds of the real clock that the shortest call took, also on a virtual GPU. None after
         a single call, which includes the costs of first use.
@@ -70,6 +77,7 @@ class WarmUp:
     synchronizes: bool | None = None
     side_s: float | None = None
     is_zero: bool = False
+    is_empty: bool = False
     real_s: float | None = None
 
 
@@ -82,7 +90,14 @@ class _Call:
     total_s: float
 
 
-def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
+def warm_up(
+    work: Work,
+    *,
+    n_calls: int | None,
+    max_time_s: float,
+    real_time: RealTime | None = None,
+    bar: Bar | None = None,
+) -> WarmUp:
     """Call ``work`` until its times are steady or ``n_calls`` times, and return what that showed.
 
     If there are two or more calls, the GPU sleeps during the last one, which shows whether the
@@ -97,6 +112,11 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
         and one more.
     max_time_s
         When to stop waiting for a steady state, in seconds.
+    real_time
+        The real time of a measurement, a part of which also ends the warm-up, unless the number of
+        calls is given; None for no such limit.
+    bar
+        The bar that counts the calls, if there is one.
 
     Returns
     -------
@@ -115,16 +135,22 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     probe = n_calls is None or n_calls > 1
     n_timed = n_calls - probe if n_calls is not None else None
     calls: list[_Call] = []
-    start_s = time.perf_counter()
-    real_s = math.inf
+    start_s, real_start_s = time.perf_counter(), now_s()
+    real_s, is_cut = math.inf, False
     while not _is_enough(calls, n_timed, time.perf_counter() - start_s, max_time_s):
-        real_start_s = time.monotonic()  # the real clock, also on a virtual GPU
+        call_start_s = now_s()
+        if calls and n_calls is None and real_time is not None:
+            is_cut = real_time.ends_warm_up(call_start_s - real_start_s)
+            if is_cut:
+                break
         with calling_work(f"in warm-up call {len(calls) + 1}"):
             calls.append(_call(work))
         if len(calls) > 1:
-            real_s = min(real_s, time.monotonic() - real_start_s)
+            real_s = min(real_s, now_s() - call_start_s)
             if n_calls is not None:
                 refuse_endless(n_calls, real_s, n_warmup=n_calls)
+        if bar is not None:
+            bar.update()
     if not calls:
         return WarmUp()
     call_s = median(call.total_s for call in calls[-_N_LAST:])
@@ -141,7 +167,8 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     if not probe:
         return seen
     # If the user gave the number of calls, there is one left for the probe: use the long sleep.
-    sleeps_s = _SLEEPS_S if n_calls is None else _SLEEPS_S[-1:]
+    # Two more calls would also take too long if the real time is over.
+    sleeps_s = _SLEEPS_S if n_calls is None and not is_cut else _SLEEPS_S[-1:]
     with calling_work(f"in warm-up call {len(calls) + 1}"):
         return _probed(work, seen, host_s, sleeps_s)
 
@@ -153,14 +180,26 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
     short sleep counts only if it is "does not wait"; otherwise a longer sleep decides.
     """
     results: list[object] = []
+    first, before, after = new_event(), new_event(), new_event()
+
+    def between_events() -> None:
+        first.record()
+        before.record()
+        results.append(work())
+        after.record()
+
     for sleep_s in sleeps_s:
-        synchronizes = waits(lambda: results.append(work()), host_s, sleep_s)
+        synchronizes = waits(between_events, host_s, sleep_s)
         if not synchronizes:
             break
+    # While the GPU sleeps the host is ahead. Then the last two events are as close together as the
+    # first two if there is nothing between them.
+    more_s = elapsed_s((before, after)) - elapsed_s((first, before))
     return replace(
         seen,
         n_calls=seen.n_calls + len(results),
         synchronizes=synchronizes,
+        is_empty=synchronizes is False and more_s < _LEAST_KERNEL_S,
         is_zero=_is_zero(results.pop()),
     )
 

@@ -4,11 +4,16 @@ These timers look for a number of loops that takes 0.2 s, and then run it seven 
 kernel that is hundreds of thousands of launches, and half a minute of real time to simulate. Once
 the loop is steady, each round takes as long as the one before. Then the virtual clock advances by
 the rest at once. In the same way readings that are alike are not taken again and again.
+
+Timers are classes derived from ``timeit.Timer``. Some exist only after the virtual GPU is entered:
+IPython defines its own at the first ``%timeit``. pytest-benchmark has a loop of its own.
 """
 
 import sys
+import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 from gpulab.interrupts import opening
@@ -31,42 +36,112 @@ _SHORT_BACKLOG, _LONG_S = 50, 1.0
 _ENOUGH_S, _N_ALIKE, _ALIKE = 1.0, 5, 0.02
 # Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
+_MAKE = "_make_runner"  # pytest-benchmark has no public name for what runs one of its rounds
 
 Timing = Callable[[Any, int], float]
 
 
 def install(host: Host, replaced: Replaced) -> None:
-    """Make the timers of Python, and of IPython if it is loaded, end long loops early."""
-    classes: list[Any] = [timeit.Timer]
-    ipython = sys.modules.get("IPython.core.magics.execution")
-    if ipython is not None:
-        classes.append(ipython.Timer)
-    for timer in classes:
-        replaced.put(timer, {"timeit": _shortened(timer.timeit, host)})
+    """Make all timers that exist now or are defined later end long loops early."""
+
+    def shorten(timer: Any) -> None:
+        # A class without a method of its own has the shortened one of its parent.
+        if "timeit" in vars(timer):
+            replaced.put(timer, {"timeit": _shortened(timer.timeit, host)})
+
+    def shorten_new(timer: Any, /, **options: Any) -> None:
+        super(timeit.Timer, timer).__init_subclass__(**options)
+        shorten(timer)
+
+    for timer in _with_subclasses(timeit.Timer):
+        shorten(timer)
+    replaced.put(timeit.Timer, {"__init_subclass__": classmethod(shorten_new)})
+    # pytest loads its plugins before any test enters a virtual GPU.
+    fixtures = sys.modules.get("pytest_benchmark.fixture")
+    make_runner = None if fixtures is None else getattr(fixtures.BenchmarkFixture, _MAKE, None)
+    if fixtures is not None and make_runner is not None:
+        replaced.put(fixtures.BenchmarkFixture, {_MAKE: _shortened_runners(make_runner, host)})
+
+
+def _with_subclasses(timer: type[timeit.Timer]) -> Iterator[type[timeit.Timer]]:
+    yield timer
+    for subclass in timer.__subclasses__():
+        yield from _with_subclasses(subclass)
 
 
 def _shortened(plain: Timing, host: Host) -> Timing:
     """Return a ``timeit`` method that skips the rest of a long loop once it is steady."""
 
     @opening  # the program runs inside
+    @wraps(plain)
     def shortened(self: Any, number: int = timeit.default_number) -> float:  # type: ignore[attr-defined] # undocumented
-        if not is_owner() or not _is_chosen(self, number):
+        state = vars(self)
+        # A subclass may call its parent's method, which is shortened as well.
+        if not is_owner() or state.get("_is_reading") or not _is_chosen(self, number):
             return plain(self, number)
-        readings = vars(self).setdefault("_readings", {}).setdefault(number, [])
-        if _is_enough(self, readings):
+        readings = state.setdefault("_readings", {}).setdefault(number, [])
+        if state.get("chooses_readings") and _is_enough(readings, state.get("_spent_s", 0.0)):
             host.spend(round(readings[-1] * _NS))
         else:
             before_s = host.estimated_real_s
-            readings.append(_reading(self, number, plain, host))
-            self._spent_s = vars(self).get("_spent_s", 0.0) + host.estimated_real_s - before_s
+            self._is_reading = True
+            try:
+                readings.append(_reading(self, number, plain, host))
+            finally:
+                self._is_reading = False
+            self._spent_s = state.get("_spent_s", 0.0) + host.estimated_real_s - before_s
         return float(readings[-1])
 
     return shortened
 
 
+def _shortened_runners(make: Callable[..., Any], host: Host) -> Callable[..., Any]:
+    """Return ``BenchmarkFixture._make_runner`` of pytest-benchmark for the virtual GPU.
+
+    A runner runs one round and returns its time. Here it reads the virtual clock, and after enough
+    rounds that were alike it returns the last time again. Rounds that the program asked for run
+    in full.
+    """
+
+    @wraps(make)
+    def make_runner(self: Any, *args: Any) -> Callable[[Any], Any]:
+        plain = make(self, *args)
+        readings: list[float] = []
+        start_s = host.estimated_real_s
+        is_pedantic = "pedantic" in str(vars(self).get("_mode"))
+
+        @opening  # the program runs inside
+        def runner(loops_range: Any) -> Any:
+            if not is_owner():
+                return plain(loops_range)
+            if _is_enough(readings, host.estimated_real_s - start_s) and not is_pedantic:
+                host.spend(round(readings[-1] * _NS))
+                return readings[-1]
+            # The fixture has the real clock if it was made before the virtual GPU was entered.
+            taken = plain(loops_range, _virtual(self._timer))
+            if isinstance(taken, float):  # a pedantic round returns the result of the work, too
+                readings.append(taken)
+            return taken
+
+        return runner
+
+    return make_runner
+
+
+def _virtual(clock: Callable[[], float]) -> Callable[[], float]:
+    """Return the virtual clock in the place of the same clock of ``time``."""
+    if getattr(clock, "__module__", None) != time.__name__:
+        return clock
+    now: Callable[[], float] = getattr(time, clock.__name__)
+    return now
+
+
 def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
     """Run a loop that the timer chose, or as much of it as is needed; return its time."""
     taken_s, n_left = 0.0, number
+    if number > 1 and "_real_s" not in vars(timer):
+        # One round shows how many rounds can be run before the loop is checked.
+        taken_s, n_left = _noted(timer, 1, plain, host), number - 1
     n_rounds = _rounds(timer, number)
     # The backlog may be read before or after some launches of a round.
     few = max(1, n_rounds * _launches(timer) // 100, _launches(timer) // 2)
@@ -86,29 +161,42 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
             rest_s = part_s / n_rounds * n_left
             host.spend(round(rest_s * _NS))
             return taken_s + rest_s
+    return taken_s + _noted(timer, n_left, plain, host)
+
+
+def _noted(timer: Any, n_rounds: int, plain: Timing, host: Host) -> float:
+    """Run some rounds, and note how long the simulation of one takes and what it launches."""
     real_s, n_launched = host.estimated_real_s, host.n_launched
-    taken_s += plain(timer, n_left)
-    timer._real_s = (host.estimated_real_s - real_s) / max(1, n_left)  # noqa: SLF001 # ours
-    timer._n_launched = (host.n_launched - n_launched) // max(1, n_left)  # noqa: SLF001 # ours
+    taken_s = plain(timer, n_rounds)
+    timer._real_s = (host.estimated_real_s - real_s) / max(1, n_rounds)  # noqa: SLF001 # ours
+    timer._n_launched = (host.n_launched - n_launched) // max(1, n_rounds)  # noqa: SLF001 # ours
     return taken_s
 
 
-def _is_enough(timer: Any, readings: list[float]) -> bool:
-    """Return whether further readings of the same loop need not be taken."""
+def _is_enough(readings: list[float], spent_s: float) -> bool:
+    """Return whether further readings of the same loop need not be taken.
+
+    Parameters
+    ----------
+    readings
+        The readings so far.
+    spent_s
+        The real time that they took, by the estimate.
+    """
+    if spent_s <= _ENOUGH_S or len(readings) < _N_ALIKE:
+        return False
     last = readings[-_N_ALIKE:]
-    return (
-        vars(timer).get("chooses_readings", False)
-        and vars(timer).get("_spent_s", 0.0) > _ENOUGH_S
-        and len(last) == _N_ALIKE
-        and max(last) - min(last) <= _ALIKE * max(last)
-    )
+    return max(last) - min(last) <= _ALIKE * max(last)
 
 
 def _is_chosen(timer: Any, number: int) -> bool:
-    """Return whether the timer itself chose this number, going up from 1.
+    """Return whether the timer itself chose this number, as its default or going up from 1.
 
     A number that the program gave is always run in full, because its side effects may matter.
     """
+    # A million, which a program gets if it gives no number.
+    if number == timeit.default_number:  # type: ignore[attr-defined] # undocumented
+        return True
     reached = vars(timer).setdefault("_reached", 0)
     if number > max(1, _LARGEST_STEP * reached):
         return False

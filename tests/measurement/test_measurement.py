@@ -145,7 +145,20 @@ def test_table_lists_floor_power_and_regime() -> None:
 )
 def test_remark_says_how_the_time_was_taken(change: dict[str, Any], remark: str) -> None:
     """The remark gives method, cache, warm-up and source, and no findings."""
-    assert str(replace(TAKEN, **change)) == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
+    line = replace(TAKEN, **change).line()
+    assert line == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
+
+
+def test_print_names_each_finding_in_a_line() -> None:
+    """`print` shows the code of each finding and what to do about it, below the result."""
+    other = Finding("cache-hot", "the inputs were in the cache", "use a cold\ncache")
+    printed = str(replace(TAKEN, findings=(DRIFTING, other)))
+    assert printed.splitlines() == [
+        TAKEN.line(),
+        f"  note: drifting: {DRIFTING.advice}",
+        "  note: cache-hot: use a cold cache",
+    ]
+    assert str(TAKEN) == TAKEN.line()
 
 
 @pytest.mark.parametrize(("n_samples", "text"), [(1, "range"), (5, "range"), (6, "95 % interval")])
@@ -449,7 +462,7 @@ def test_html_escapes_every_text() -> None:
     assert "<script" not in measurement._repr_html_()
     assert html_of(TAKEN).find("ul") is None
     root = html_of(measurement)
-    assert "".join(root.find("p").itertext()) == str(measurement)  # type: ignore[union-attr] # it has one
+    assert "".join(root.find("p").itertext()) == measurement.line()  # type: ignore[union-attr] # it has one
     assert "".join(root.find("ul").itertext()).strip() == f"{evil}: {evil}; {evil}"  # type: ignore[union-attr] # it has one
 
 

@@ -170,7 +170,10 @@ def test_the_time_that_has_passed_never_gets_less(monkeypatch: pytest.MonkeyPatc
 
     rule = StoppingRule(precision=0.01, max_time_s=1, n_least=100)
     monkeypatch.setattr(time, "perf_counter", lambda: next(times_s))
-    ended = take_in_turns([lambda _n: None], rule, judged=lambda: [1.0], n_next=n_next)
+    taken: list[int] = []
+    ended = take_in_turns(
+        [taken.append], rule, count=taken.__len__, judged=lambda: [1.0], n_next=n_next
+    )
     assert (ended, passed_s) == ((3, "max_time"), [0.0, 0.9, 0.9])
 
 

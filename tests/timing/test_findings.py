@@ -10,7 +10,7 @@ from gpulab.measurement import Finding
 from gpulab.timing import METHODS, Floor, MeasurementOptions, WarmUp, examine_samples
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._findings import CHECKS, examine, host_pace_s
-from gpulab.timing._observations import RunObservations
+from gpulab.timing._observations import RunObservations, SimulationCost
 
 STEADY_S = (1e-3,) * 30
 
@@ -203,7 +203,7 @@ def test_gravest_finding_comes_first() -> None:
     run = observed((0.1e-6,), "events", synchronizes=True)
     codes = [finding.code for finding in examine(run)]
     assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
-    assert len(CHECKS) == 16
+    assert len(CHECKS) == 17
 
 
 def test_reading_that_no_gpu_can_reach() -> None:
@@ -345,6 +345,60 @@ def test_work_that_enqueues_nothing() -> None:
         "the events read no more than their floor: the work put nothing into the current stream",
         "check that it runs on the GPU, in this thread and on the current stream",
     )
+
+
+@pytest.mark.parametrize(
+    ("cost", "told", "advice"),
+    [
+        (
+            SimulationCost(2.5, 40, 2.0, 1.0),
+            ", so warm-up and samples ended after 1.00 s of it",
+            "most of it computes values; without them it takes about 2.00 ms and reads the same: ",
+        ),
+        (
+            SimulationCost(2.5, 3_000, 0.15, None),
+            "",
+            "it simulates 3,000 operations, each in about 50.0 µs: time a smaller part of it",
+        ),
+    ],
+)
+def test_real_time_of_a_simulation(cost: SimulationCost, told: str, advice: str) -> None:
+    """The finding says what a call takes, and which option makes that shorter."""
+    seen = found(simulation=cost)
+    assert (seen.code, seen.message) == (
+        "slow-simulation",
+        f"a call takes 2.50 s of real time on this virtual GPU{told}",
+    )
+    assert seen.advice.startswith(advice)
+    assert seen.advice.endswith("or raise max_time_s")
+    assert ("max_value_elements=0" in seen.advice) == ("values" in advice)
+
+
+@pytest.mark.parametrize(
+    ("method", "seen", "told"),
+    [
+        (
+            "profiler",
+            {"samples_s": (0.0,) * 10},
+            "the driver recorded nothing: the work used no GPU",
+        ),
+        (
+            "saturated",
+            {"is_empty": True},
+            "the reading is not that of a kernel: the work put nothing into the current stream",
+        ),
+    ],
+)
+def test_nothing_to_time(method: str, seen: dict[str, Any], told: str) -> None:
+    """The driver's records or the warm-up show that the work enqueued nothing."""
+    finding = found(method=method, **seen)
+    assert (finding.code, finding.message) == ("below-resolution", told)
+
+
+def test_nothing_in_the_current_stream_alone_is_no_doubt() -> None:
+    """A profiler reads all streams, and work on another stream has a finding of its own."""
+    assert examine(observed(method="profiler", is_empty=True)) == ()
+    assert found(method="synchronized", is_empty=True, side_s=1e-3).code == "side-stream"
 
 
 def test_samples_in_two_clusters() -> None:

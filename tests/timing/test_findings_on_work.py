@@ -1,8 +1,9 @@
 """Each finding appears for work on the virtual GPU that gives a reason for it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ import gpulab
 from gpulab import workloads
 from gpulab.gpus import gpu
 from gpulab.measurement import Finding, Measurement
-from gpulab.timing import _profiler, measure
+from gpulab.timing import METHODS, _profiler, measure
+from gpulab.work import Work
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 
@@ -189,14 +191,17 @@ def test_work_that_runs_in_two_ways() -> None:
 @pytest.mark.slow
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The finding appears only if the profiler lost records."""
-    per_call = _profiler.per_call
+    take_calls = _profiler.take_calls
 
-    def losing(*args: object, **options: object) -> object:
-        calls = per_call(*args, **options)  # type: ignore[arg-type]  # handed on as they came
-        return [replace(calls[0], n_missing=1), *calls[1:]]
+    def losing(work: Work, receive: Callable[[Any], object], **options: Any) -> None:  # noqa: ANN401  # handed on as they came
+        def less(calls: Any) -> None:  # noqa: ANN401  # as above
+            (first, reading_s), *others = calls
+            receive([(replace(first, n_missing=1), reading_s), *others])
+
+        take_calls(work, less, **options)
 
     assert codes(measure(lambda: sleep_us(100), method="profiler", n_samples=10)) == []
-    monkeypatch.setattr(_profiler, "per_call", losing)
+    monkeypatch.setattr(_profiler, "take_calls", losing)
     measurement = measure(lambda: sleep_us(100), method="profiler", n_samples=10)
     message = finding(measurement, "profiler-dropped-records").message
     assert message.startswith("records are missing in 1 of 10 samples")
@@ -208,6 +213,28 @@ def test_work_that_enqueues_nothing() -> None:
     measurement = measure(lambda: None)
     assert measurement.median_s == 0
     assert codes(measurement) == ["below-resolution"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_notices_work_that_enqueues_nothing(method: str) -> None:
+    """Work on the host has the finding with every method, and the least kernel with none."""
+    a, least = torch.ones(4), torch.ones(1, device="cuda")
+    assert "below-resolution" in codes(measure(lambda: a @ a, method=method))
+    if method != "naive":
+        assert "below-resolution" not in codes(measure(least.neg, method=method))
+
+
+def test_work_on_another_stream_is_not_called_empty() -> None:
+    """Work that puts nothing into the current stream but uses the GPU has its own finding."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            sleep_us(500)
+
+    assert "below-resolution" not in codes(measure(work, method="synchronized"))
+    assert "below-resolution" not in codes(measure(work, method="profiler"))
+    assert "side-stream" in codes(measure(work, method="synchronized"))
 
 
 @pytest.mark.slow

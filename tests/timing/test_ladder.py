@@ -100,6 +100,21 @@ def test_ladder_is_saved_whole(addition: Ladder) -> None:
 
 
 @pytest.mark.slow
+def test_a_ladder_of_nothing_says_so_once() -> None:
+    """Work on the host gives one note below the table, in text and HTML, and others give none."""
+    a = torch.ones(8)
+    found = ladder(lambda: a @ a, max_time_s=0.01, progress=False)
+    kernel = ladder(lambda: torch.ones(1, device="cuda"), max_time_s=0.01, progress=False)
+    assert str(found).splitlines()[-1] == (
+        "  note: below-resolution: check that it runs on the GPU, in this thread and on the "
+        "current stream"
+    )
+    assert found._repr_html_().count("<li>") == 1
+    assert kernel.findings == ()
+    assert "<ul>" not in kernel._repr_html_()
+
+
+@pytest.mark.slow
 def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
     """The figure's HTML has the title, the source and the unit of the axis."""
     html = draw_ladder(addition)._repr_html_()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 
 import gpulab
 import gpulab.device
+from gpulab import progress as progress_module
 from gpulab.errors import (
     GpulabError,
     InvalidOptionError,
@@ -25,7 +27,7 @@ from gpulab.errors import (
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.timing import METHODS, Floor, MeasurementOptions, _run, _stopping, calibration, measure
+from gpulab.timing import METHODS, Floor, MeasurementOptions, _run, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
@@ -191,7 +193,7 @@ def test_precision_is_half_the_width() -> None:
 
 def test_one_tick_of_the_events_is_precise_enough() -> None:
     """Sampling stops when the interval is one tick of 32 ns wide, for any precision."""
-    measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
+    measurement = measure(kernel, method="events", n_warmup=3, precision=1e-9)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
     assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
@@ -580,10 +582,14 @@ def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progre
             made.append(options)
             super().__init__(desc="", unit="", disable=True)
 
-    monkeypatch.setattr(_stopping, "Bar", Seen)
+        def count(self, desc: str, unit: str, total: int | None) -> None:
+            super().count(desc, unit, total)
+            made.append({"total": total})
+
+    monkeypatch.setattr(_measure, "Bar", Seen)
     measure(kernel, n_samples=7, progress=progress)
-    (options,) = made
-    assert (options["total"], options["disable"]) == (7, not progress)
+    options, counted = made
+    assert (counted["total"], options["disable"]) == (7, not progress)
 
 
 @pytest.mark.slow
@@ -593,7 +599,7 @@ def test_progress_is_silent_within_a_second(
     """A quick measurement writes nothing, with progress on or off."""
     # On the bar's clock the measurement takes 0.99 s, however busy the machine is.
     clock = itertools.chain([0.0], itertools.repeat(0.99))
-    monkeypatch.setattr("tqdm.std.time", clock.__next__)
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=clock.__next__))
     measure(kernel, progress=True)
     measure(kernel, progress=False)
     assert capsys.readouterr() == ("", "")
@@ -608,7 +614,7 @@ def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPat
             told.append(n)
             self.n += n
 
-    monkeypatch.setattr(_stopping, "Bar", Seen)
+    monkeypatch.setattr(_measure, "Bar", Seen)
     measure(Work(lambda _: 60_000), method="synchronized", n_warmup=0, n_samples=3)
     assert told == [0, 1, 1]
 

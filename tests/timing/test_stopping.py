@@ -1,11 +1,10 @@
 """One rule ends all sampling: at a number, a precision or a time."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
-from gpulab.timing import MeasurementOptions, _stopping
+from gpulab.timing import MeasurementOptions
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 
 LIMIT = StoppingRule(precision=0.01, max_time_s=1.0, n_least=10)
@@ -82,6 +81,7 @@ def test_runs_take_turns() -> None:
     ended = take_in_turns(
         [lambda n: taken.append(f"a{n}"), lambda n: taken.append(f"b{n}")],
         StoppingRule(n_samples=4, precision=0.01, max_time_s=1.0, n_least=10),
+        count=lambda: 2 * (len(taken) // 2),
         judged=never,
         n_next=n_next,
     )
@@ -101,28 +101,11 @@ def test_an_interrupt_keeps_the_samples_of_whole_turns(n_turns: int) -> None:
         taken.append(n)
 
     def ended() -> tuple[int, str]:
-        return take_in_turns([take], LIMIT, judged=never, n_next=lambda *_: 1)
+        count = taken.__len__
+        return take_in_turns([take], LIMIT, count=count, judged=never, n_next=lambda *_: 1)
 
     if n_turns:
         assert ended() == (1, "interrupt")
     else:
         with pytest.raises(KeyboardInterrupt):
             ended()
-
-
-@pytest.mark.parametrize(("asked", "hidden"), [({}, True), ({"progress": True}, False)])
-def test_a_bar_is_shown_where_it_is_asked_for(
-    asked: dict[str, bool], *, hidden: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The progress bar is hidden unless `progress=True`."""
-    seen: list[bool] = []
-
-    class Watched(_stopping.Bar):
-        def __init__(self, *, disable: bool, **words: Any) -> None:  # noqa: ANN401  # the bar's options
-            seen.append(disable)
-            super().__init__(disable=True, **words)
-
-    monkeypatch.setattr(_stopping, "Bar", Watched)
-    rule = StoppingRule(n_samples=1, precision=0.01, max_time_s=1.0, n_least=10)
-    take_in_turns([lambda _: None], rule, judged=never, n_next=lambda *_: 1, **asked)
-    assert seen == [hidden]

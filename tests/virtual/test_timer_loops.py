@@ -1,7 +1,13 @@
 """Timers that choose their number of loops end early, with the same readings."""
 
 import math
+import sys
+import time
 import timeit
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +15,19 @@ from IPython.core.magics.execution import Timer
 from torch.utils.benchmark import Timer as TorchTimer
 
 import gpulab
+from benchmarks.common.first_timers import FIRST_TIMERS, first_use
 from gpulab.virtual import _timer_loops
+
+
+class TimerByHand(timeit.Timer):
+    """A timer with a loop of its own, as IPython has one."""
+
+    def timeit(self, number: int = 1_000_000) -> float:
+        """Return the seconds of ``number`` rounds."""
+        start_s = time.perf_counter()
+        for _ in range(number):
+            self.inner([None], self.timer)  # type: ignore[attr-defined] # undocumented
+        return time.perf_counter() - start_s
 
 
 @pytest.mark.slow
@@ -115,6 +133,148 @@ def test_pytorchs_timer_takes_few_readings_of_a_long_call(
         timer.timeit(40)  # chosen by the program
         assert n_calls >= 40
     assert medians[0] == pytest.approx(medians[1], rel=1e-3)
+
+
+def timer_with_a_loop() -> type[timeit.Timer]:
+    """Return a class of timers that was just defined."""
+    return type("Late", (timeit.Timer,), {"timeit": TimerByHand.timeit})
+
+
+def timer_that_calls_its_parent() -> type[timeit.Timer]:
+    """Return a class whose method uses its parent's."""
+
+    class Late(timeit.Timer):
+        def timeit(self, number: int = 1_000_000) -> float:
+            return super().timeit(number)
+
+    return Late
+
+
+@pytest.mark.parametrize("define", [timer_with_a_loop, timer_that_calls_its_parent])
+def test_a_timer_that_is_defined_inside_is_cut(define: Callable[[], type[timeit.Timer]]) -> None:
+    """A class of timers that is defined on the virtual GPU ends long loops, and is restored."""
+    n_calls = 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        x = torch.empty(8, device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            x.add(1)
+
+        kind = define()
+        inside = kind.timeit
+        # Its own default, a million, is no number that the program chose.
+        taken_s = kind(work).timeit() / 1_000_000
+        assert n_calls <= 1_000
+        assert taken_s == pytest.approx(timeit.Timer(work).timeit(100) / 100, rel=0.03)
+    assert kind.timeit is not inside
+
+
+def test_a_class_of_timers_may_have_another_parent() -> None:
+    """On the virtual GPU Python calls every parent's ``__init_subclass__``, with its options."""
+    options = []
+
+    class Parent:
+        def __init_subclass__(cls, **given: int) -> None:
+            options.append(given)
+
+    with gpulab.virtual_gpu("H200"):
+        type("Timer", (timeit.Timer, Parent), {}, size=3)
+    assert options == [{"size": 3}]
+    assert "__init_subclass__" not in vars(timeit.Timer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("timer", FIRST_TIMERS)
+def test_the_first_timer_of_a_process_launches_little(
+    timer: str, warm_python: list[str], tmp_path: Path
+) -> None:
+    """A timer that the program imports on the virtual GPU is shortened when it runs first.
+
+    Each launch takes about 50 µs of real time; without shortening there are 800,000 and more.
+    """
+    assert 100 < first_use(timer, warm_python, tmp_path).n_launches < 12_000
+
+
+class BenchmarkFixture:
+    """The loops of pytest-benchmark 5.3, and nothing else of it."""
+
+    def __init__(self) -> None:
+        self._timer = time.perf_counter
+        self._mode = ""
+
+    def _make_runner(
+        self, work: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Callable[..., Any]:
+        def runner(loops_range: range | None, timer: Callable[[], float] = self._timer) -> Any:  # noqa: ANN401  # as there
+            start = timer()
+            if loops_range:
+                for _ in loops_range:
+                    work(*args, **kwargs)
+                return timer() - start
+            result = work(*args, **kwargs)
+            return timer() - start, result
+
+        return runner
+
+    def __call__(self, work: Callable[[], object], rounds: int, loops: range | None) -> list[Any]:
+        """Return what the rounds returned, as ``benchmark(work)`` collects it."""
+        self._mode = "benchmark(...)"
+        runner = self._make_runner(work, (), {})
+        return [runner(loops) for _ in range(rounds)]
+
+    def pedantic(self, work: Callable[[], object], rounds: int, loops: range | None) -> list[Any]:
+        """Return the same for ``benchmark.pedantic(work)``, which makes a runner each time."""
+        self._mode = "benchmark.pedantic(...)"
+        return [self._make_runner(work, (), {})(loops) for _ in range(rounds)]
+
+
+@pytest.fixture
+def of_pytest_benchmark(monkeypatch: pytest.MonkeyPatch) -> BenchmarkFixture:
+    """Return a benchmark fixture that has the real clock, as pytest makes it."""
+    module = SimpleNamespace(BenchmarkFixture=BenchmarkFixture)
+    monkeypatch.setitem(sys.modules, "pytest_benchmark.fixture", module)  # type: ignore[arg-type]  # as far as it is needed
+    return BenchmarkFixture()
+
+
+def test_pytest_benchmark_reads_the_virtual_clock(of_pytest_benchmark: BenchmarkFixture) -> None:
+    """Its rounds take virtual time, although it took the real clock before."""
+    plain = BenchmarkFixture._make_runner
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.empty(8, device="cuda")
+        alone_s = timeit.Timer(lambda: x.add(1)).timeit(100) / 100
+        for loops in (range(1), range(4)):
+            *_, taken_s = of_pytest_benchmark(lambda: x.add(1), 50, loops)
+            assert taken_s / len(loops) == pytest.approx(alone_s, rel=0.1)
+        *_, (taken_s, result) = of_pytest_benchmark.pedantic(lambda: x.add(1), 3, None)
+        assert taken_s == pytest.approx(alone_s, rel=0.1)
+        assert result.shape == (8,)
+    assert BenchmarkFixture._make_runner is plain
+
+
+@pytest.mark.parametrize(("mode", "n_most"), [("__call__", 60), ("pedantic", 400)])
+def test_pytest_benchmark_takes_few_rounds_that_are_alike(
+    mode: str,
+    n_most: int,
+    of_pytest_benchmark: BenchmarkFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After enough rounds that were alike the clock goes on; a program's own rounds all run."""
+    monkeypatch.setattr(_timer_loops, "_ENOUGH_S", 1e-3)
+    n_calls = 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        x = torch.empty(8, device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            x.add(1)
+
+        start_s = gpu.now_s
+        taken_s = getattr(of_pytest_benchmark, mode)(work, 400, range(1))
+        assert gpu.now_s - start_s == pytest.approx(sum(taken_s), rel=0.02)
+    assert n_calls == n_most if mode == "pedantic" else n_calls <= n_most
 
 
 def test_outside_the_context_timers_run_all_loops() -> None:

@@ -11,6 +11,7 @@ from gpulab.device import Device, _notebook_session
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.profiling import ActivityRecord, Records
 from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
+from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing.calibration import _device_floor, _work_floor
 from gpulab.virtual import Gaps
@@ -504,9 +505,11 @@ def test_a_side_that_stands_in_has_no_floor() -> None:
 @pytest.mark.usefixtures("recording")
 def test_samples_behind_the_records_have_the_last_clock() -> None:
     """It was read just before them, and another query of the driver takes time."""
-    run = MeasurementRun.prepare(lambda: sleep_us(20), MeasurementOptions(cache="hot"))
-    run.samples.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
-    run.samples.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
+    options = MeasurementOptions(cache="hot")
+    run = MeasurementRun.prepare(lambda: sleep_us(20), options, real_time=RealTime(1.0))
+    for n_samples, reading in ((8, Reading(0.0, sm_mhz=1980)), (2, Reading(0.1, sm_mhz=1440))):
+        run.samples.values_s += [22.6 * US] * n_samples
+        run.samples.end_batch(reading)
     run.update_floor(n_more=12)
     assert run.floor is not None
     assert run.floor.method == "work"

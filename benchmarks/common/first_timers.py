@@ -1,0 +1,61 @@
+"""Timers that choose their own number of loops, each as the first one of a new process."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SHELL = "from IPython.core.interactiveshell import InteractiveShell as Shell; shell = Shell(); "
+_TORCHS = "from torch.utils.benchmark import Timer; Timer('a @ a', globals={'a': a})"
+FIRST_TIMERS = {
+    "%timeit": f"{_SHELL} shell.push({{'a': a}}); shell.run_line_magic('timeit', '-q a @ a')",
+    "Timer.blocked_autorange": f"{_TORCHS}.blocked_autorange()",
+    "Timer.timeit": f"{_TORCHS}.timeit()",
+    "timeit.Timer.autorange": "import timeit; timeit.Timer(lambda: a @ a).autorange()",
+    "timeit.repeat": "import timeit; timeit.repeat(lambda: a @ a)",
+}
+# Each program imports its timer on the virtual GPU. A test counts on that.
+_PROGRAM = """
+import sys
+import time
+import gpulab, torch
+assert not {"IPython.core.magics.execution", "torch.utils.benchmark"} & set(sys.modules)
+with gpulab.virtual_gpu("H200") as gpu:
+    a = torch.ones(256, 256, device="cuda")
+    n_before, start_s = gpu.machine.host.n_launched, time.process_time()
+    STATEMENT
+    print(gpu.machine.host.n_launched - n_before, time.process_time() - start_s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstUse:
+    """What the first use of a timer took: launches, and seconds of this processor."""
+
+    n_launches: int
+    cpu_s: float
+
+
+def first_use(timer: str, python: Sequence[str], folder: Path) -> FirstUse:
+    """Run one of ``FIRST_TIMERS`` on the virtual GPU in a new process.
+
+    Parameters
+    ----------
+    timer
+        Its name.
+    python
+        The command that starts Python.
+    folder
+        Where IPython may write.
+    """
+    code = _PROGRAM.replace("STATEMENT", FIRST_TIMERS[timer])
+    ran = subprocess.run(  # noqa: S603  # a program of this module
+        [*python, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"IPYTHONDIR": str(folder)},
+    )
+    *_, n_launches, cpu_s = ran.stdout.split()
+    return FirstUse(int(n_launches), float(cpu_s))

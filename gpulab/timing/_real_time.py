@@ -1,0 +1,105 @@
+"""The real time that a measurement takes on a virtual GPU, and its limit.
+
+On a virtual GPU ``time.perf_counter`` is the virtual clock. To simulate a call, and to compute its
+values, takes much longer on the real clock: a call of 1 ms may take seconds.
+"""
+
+import math
+import time
+
+from gpulab import device
+
+# A person can wait for a second. A shorter limit would end measurements of small kernels, and on a
+# slow machine earlier than on a fast one.
+_LEAST_S = 1.0
+_WARM_UP_SHARE = 0.25  # of the limit; two pieces of work that are compared each have it
+
+
+def now_s() -> float:
+    """Return the real clock in seconds, also while a virtual GPU is in use.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing._real_time import now_s
+    >>> with gpulab.virtual_gpu("H200") as gpu:
+    ...     gpu.machine.host.spend(10**15)
+    ...     before_s = now_s()
+    ...     now_s() - before_s < 100
+    True
+    """
+    return time.monotonic()
+
+
+class RealTime:
+    """How much real time a measurement may still take: without limit on a CUDA GPU.
+
+    The limit counts from the beginning of the warm-up. On a CUDA GPU the clock of the program is
+    the real one, and ``max_time_s`` limits it directly.
+
+    Parameters
+    ----------
+    max_time_s
+        The limit that the user gave; it is raised to one second.
+
+    Attributes
+    ----------
+    is_virtual
+        Whether a virtual GPU is in use.
+    limit_s
+        Seconds for warm-up and samples together; infinite on a CUDA GPU.
+    has_cut
+        Whether the warm-up or the samples were fewer because of the limit.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing._real_time import RealTime
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     real_time = RealTime(2.0)
+    >>> real_time.limit_s, real_time.fitting(10, call_s=0.5) < 4, real_time.has_cut
+    (2.0, True, True)
+    """
+
+    def __init__(self, max_time_s: float) -> None:
+        self.is_virtual = device.current().virtual is not None
+        self.limit_s = max(_LEAST_S, max_time_s) if self.is_virtual else math.inf
+        self.has_cut = False
+        self._start_s = now_s()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return now_s() - self._start_s
+
+    def is_over(self) -> bool:
+        """Return whether the limit is reached, and note that it ends the samples."""
+        is_over = self.elapsed_s >= self.limit_s
+        self.has_cut |= is_over
+        return is_over
+
+    def ends_warm_up(self, elapsed_s: float) -> bool:
+        """Return whether a warm-up of ``elapsed_s`` real seconds must end, and note that."""
+        is_over = elapsed_s >= _WARM_UP_SHARE * self.limit_s
+        self.has_cut |= is_over
+        return is_over
+
+    def fitting(self, n_calls: int, call_s: float | None) -> int:
+        """Return how many of ``n_calls`` fit into the time that is left, but at least 1.
+
+        Parameters
+        ----------
+        n_calls
+            How many are wanted.
+        call_s
+            Real seconds of one; None if that is unknown, and then one fits on a virtual GPU.
+        """
+        if not self.is_virtual:
+            return n_calls
+        if call_s is None:
+            return 1
+        left_s = self.limit_s - self.elapsed_s
+        if call_s * n_calls <= left_s:
+            return n_calls
+        self.has_cut = True
+        return max(1, int(left_s / call_s))

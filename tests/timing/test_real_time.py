@@ -1,0 +1,230 @@
+"""The real time of measurements on a virtual GPU: its limit, its finding, its bar, and Ctrl-C."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import progress
+from gpulab.gpus import gpu
+from gpulab.measurement import Measurement
+from gpulab.timing import METHODS, GraphSampler, _real_time, compare
+from gpulab.timing._real_time import RealTime
+from gpulab.timing._samplers import EventSampler
+from gpulab.work import Work
+
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+# A warm-up call, one that looks for waits, and a sample; the default method repeats the first
+# sample, because its first sleep is a guess.
+N_LEAST = 4
+
+
+@dataclass
+class RealClock:
+    """A real clock that goes on only while slow work is called."""
+
+    now_s: float = 0.0
+
+    def work(self, call_s: float, length_us: Callable[[], float] = lambda: 20.0) -> Work:
+        """Return work that takes so long on this clock, and so long on the GPU."""
+
+        def slow() -> None:
+            torch.cuda._sleep(round(length_us() * CYCLES_PER_US))
+            self.now_s += call_s
+
+        return slow
+
+
+@pytest.fixture
+def real_clock(monkeypatch: pytest.MonkeyPatch) -> RealClock:
+    """Return the clock that measurements and bars read as the real one, with the usual limit."""
+    clock = RealClock()
+    shown = SimpleNamespace(monotonic=lambda: clock.now_s)
+    monkeypatch.setattr(_real_time, "time", shown)
+    monkeypatch.setattr(progress, "time", shown)
+    monkeypatch.setattr(_real_time, "_LEAST_S", 1.0)
+    return clock
+
+
+def measured(work: Work, **options: object) -> Measurement:
+    """Return a measurement on a virtual H200 of its own, whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        return gpulab.measure(work, **options)  # type: ignore[arg-type]  # checked there
+
+
+def notes(measurement: Measurement) -> list[str]:
+    """Return the findings about real time."""
+    return [str(seen) for seen in measurement.findings if seen.code == "slow-simulation"]
+
+
+def test_real_time_ends_warm_up_and_samples(real_clock: RealClock) -> None:
+    """Work that takes 0.3 s of real time is measured for 2 s, and a finding says what it takes."""
+    found = measured(real_clock.work(0.3), max_time_s=2.0, precision=1e-9, method="events")
+    assert found.stopped_by == "real_time"
+    assert found.n_warmup == 2 + 1
+    assert found.n_samples == 4
+    assert real_clock.now_s == pytest.approx(2.1)
+    (note,) = notes(found)
+    assert note.startswith(
+        "a call takes 300 ms of real time on this virtual GPU, so warm-up and samples ended after "
+        "2.00 s of it; "
+    )
+
+
+def test_no_measurement_takes_longer_than_its_limit(real_clock: RealClock) -> None:
+    """Over random works and limits: no longer than the limit, or the few calls it needs."""
+    chosen = random.Random(5)
+    for _ in range(25):
+        call_s, max_time_s = 10 ** chosen.uniform(-2.5, 1), 10 ** chosen.uniform(-2, 1)
+        method = chosen.choice(["naive", "synchronized", "events", "calibrated", "profiler"])
+        lengths = itertools.cycle([20.0, 30.0])  # never precise
+        work = real_clock.work(call_s, lambda lengths=lengths: next(lengths))
+        start_s = real_clock.now_s
+        found = measured(work, method=method, max_time_s=max_time_s, precision=1e-9)
+        taken_s = real_clock.now_s - start_s
+        limit_s = max(1.0, max_time_s)
+        # One more than fits, and the samples that the default method repeats.
+        assert taken_s <= max(limit_s + 2 * call_s, N_LEAST * call_s) * 1.001, (method, call_s)
+        assert bool(notes(found)) == (found.stopped_by == "real_time" or found.n_warmup < 11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_samples_are_the_same_where_the_limit_is_not_reached(
+    method: str, real_clock: RealClock
+) -> None:
+    """Work that takes longer to simulate, but stays within the limit, has the same samples."""
+    samples_s = []
+    for call_s in (0.0, 0.015):
+        lengths = itertools.cycle([20.0, 21.0, 20.0])
+        work = real_clock.work(call_s, lambda lengths=lengths: next(lengths))
+        found = measured(work, method=method, precision=0.1)
+        assert notes(found) == []
+        samples_s.append(found.samples_s)
+    assert samples_s[0] == samples_s[1]
+
+
+def test_a_number_of_samples_is_taken_however_long_it_takes(real_clock: RealClock) -> None:
+    """With `n_samples` and `n_warmup` there is no limit, and no finding."""
+    found = measured(real_clock.work(1.0), n_samples=12, n_warmup=5, max_time_s=0.5)
+    assert (found.n_samples, found.n_warmup, notes(found)) == (12, 5, [])
+
+
+@pytest.mark.parametrize("n_warmup", [0, 1])
+def test_the_first_sample_is_alone_where_its_real_time_is_unknown(
+    n_warmup: int, real_clock: RealClock
+) -> None:
+    """After at most one call nobody knows what ten samples would take."""
+    found = measured(real_clock.work(5.0), n_warmup=n_warmup, method="events")
+    assert (found.n_samples, found.stopped_by) == (1, "real_time")
+
+
+def test_a_comparison_has_the_limit_too(real_clock: RealClock) -> None:
+    """Both warm-ups and all pairs share the real time, and both records say so."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        found = compare(real_clock.work(0.1), real_clock.work(0.1), max_time_s=4.0, precision=1e-9)
+    assert found.first.stopped_by == found.second.stopped_by == "real_time"
+    assert 4.0 <= real_clock.now_s <= 4.5
+    assert notes(found.first) == notes(found.second) != []
+
+
+def test_a_cuda_gpu_has_no_second_limit(
+    real_clock: RealClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the program's clock is the real one, and max_time_s limits it already."""
+    monkeypatch.setattr(_real_time.device, "current", lambda: SimpleNamespace(virtual=None))
+    real_time = RealTime(1.0)
+    real_clock.now_s = 1e6
+    assert (real_time.limit_s, real_time.is_over(), real_time.ends_warm_up(1e6)) == (
+        math.inf,
+        False,
+        False,
+    )
+    assert real_time.fitting(10, None) == real_time.fitting(10, 1e3) == 10
+    assert not real_time.has_cut
+
+
+def interrupted_in(call: int, work: Callable[[], object]) -> Work:
+    """Return work that raises KeyboardInterrupt in its call of this number."""
+    numbers = itertools.count(1)
+
+    def interrupted() -> None:
+        if next(numbers) == call:
+            raise KeyboardInterrupt
+        work()
+
+    return interrupted
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "graph"])
+def test_an_interrupt_keeps_the_samples_of_a_batch_that_is_not_over(method: str) -> None:
+    """All 50 samples are one batch here; Ctrl-C in the 40th keeps those that were read."""
+    work = interrupted_in(40, lambda: torch.cuda._sleep(20 * CYCLES_PER_US))
+    found = measured(work, method=method, n_samples=50, n_warmup=1)
+    assert found.stopped_by == "interrupt"
+    # What is lost: a group of six that is enqueued together, and one sample that was repeated. For
+    # events it is what the GPU has not done yet: it is slower than the host.
+    assert (5 if method == "events" else 30) <= found.n_samples <= 38
+    assert notes(found) == []
+
+
+def test_the_samples_of_a_graph_are_kept_after_each_replay() -> None:
+    """Samples are handed over replay by replay, and no more than were asked for."""
+    groups: list[list[float]] = []
+    with gpulab.virtual_gpu("H200"):
+        GraphSampler(lambda: torch.cuda._sleep(1_000)).take(25, groups.append)
+    assert [len(group) for group in groups] == [10, 10, 5]
+
+
+def test_an_interrupt_while_it_waits_keeps_the_events_that_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C in the wait for twenty samples of 100 µs, after 1 ms, keeps those before it."""
+    taken_s: list[float] = []
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        sampler = EventSampler(lambda: torch.cuda._sleep(100 * CYCLES_PER_US))
+        sampler.take(20, taken_s.extend)
+        whole_s = [*taken_s]
+        wait = torch.cuda.synchronize
+        waits = itertools.count(1)
+
+        def interrupted() -> None:
+            if next(waits) == 1:  # after the events were made
+                return wait()
+            virtual.machine.host.spend(1_000_000)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(torch.cuda, "synchronize", interrupted)
+        taken_s.clear()
+        with pytest.raises(KeyboardInterrupt):
+            sampler.take(20, taken_s.extend)
+        monkeypatch.undo()
+    assert 8 <= len(taken_s) <= 12
+    assert taken_s == pytest.approx(whole_s[: len(taken_s)], rel=0.01)
+
+
+def test_a_long_run_that_you_interrupt_says_what_a_call_takes(real_clock: RealClock) -> None:
+    """Ctrl-C after a second of samples gives the finding, without a limit."""
+    work = interrupted_in(9, real_clock.work(0.5))
+    found = measured(work, n_samples=50, n_warmup=1, method="synchronized")
+    assert (found.stopped_by, found.n_samples) == ("interrupt", 7)
+    (note,) = notes(found)
+    assert note.startswith("a call takes 500 ms of real time on this virtual GPU; ")
+
+
+def test_the_bar_counts_from_the_warm_up_by_the_real_clock(
+    real_clock: RealClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second after the first call the bar shows the calls, and then the samples."""
+    measured(real_clock.work(0.4), n_samples=4, n_warmup=4, method="synchronized")
+    shown = [line.strip() for line in capsys.readouterr().err.split("\r") if line.strip()]
+    assert [line.partition("[")[0].partition("|")[0].strip() for line in shown] == [
+        "warming up: 3 calls",
+        *[f"measuring:  {percent}%" for percent in (25, 50, 75)],
+    ]
+    assert all("00:01" in line or "00:02" in line for line in shown)
