@@ -47,12 +47,12 @@ class ReadOff:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:
         """Judge a dict of sizes."""
-        return _key()(answer, readings)
+        return key()(answer, readings)
 
 
-# Computed when first needed, from the recording that the explorer shows, so that both agree.
 @cache
-def _key() -> Quantities:
+def key() -> Quantities:
+    """Return the judge with its key, from the recording that the explorer shows."""
     from gpulab.scaling import crossover
 
     found = {
