@@ -31,7 +31,7 @@ class QueueLength:
             return unanswered(self.how)
         number = None if isinstance(answer, str) else read_number(answer)
         if number is None or number < 0:
-            return malformed(answer, self.how)
+            return malformed(answer, self.how).verdict()
         durations_s = _seconds(readings)
         expected = first_blocked(durations_s) if durations_s else None
         if durations_s and expected is None:

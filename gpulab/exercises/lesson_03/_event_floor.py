@@ -52,7 +52,7 @@ class EventFloor:
             return unanswered(self.how)
         number_s = read_number(answer)
         if number_s is None:
-            return malformed(answer, self.how)
+            return malformed(answer, self.how).verdict()
         empty_s, pairs_s, floors_s = _split(readings)
         floor_s = median(floors_s)
         if self._near(number_s, floor_s):

@@ -1,0 +1,279 @@
+"""What all judges share: diagnoses, the forms of a verdict, and rules for functions tried once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.trials import Rule, Trial, called
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A typical mistake: a short name, and the message for a learner who made it.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis
+    >>> print(Diagnosis("no-wait", "You timed the launch.").verdict())
+    Not yet. You timed the launch.
+    """
+
+    code: str
+    message: str
+
+    def verdict(self) -> Verdict:
+        """Return the verdict "wrong" with this message."""
+        return Verdict(ok=False, message=self.message, diagnosis_code=self.code)
+
+
+# Errors of a learner's function with their diagnoses; see raised().
+KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
+_Reading = TypeVar("_Reading")
+TrialRule = Rule[Trial, Diagnosis]
+
+
+class AnswerJudge(ABC):
+    """A judge that needs only the answer; it judges what is not a placeholder.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import AnswerJudge
+    >>> class Two(AnswerJudge):
+    ...     how = "Answer with a number."
+    ...     def judge(self, answer):
+    ...         return "Yes." if answer == 2 else Diagnosis("no", "No.")
+    >>> Two()(2).message, Two()(...).ok
+    ('Yes.', None)
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def how(self) -> str:
+        """How to write the answer, as one sentence."""
+
+    @abstractmethod
+    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right answer."""
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Return the verdict on an answer; a placeholder is no answer yet."""
+        if is_open(answer):
+            return unanswered(self.how)
+        match self.judge(answer):
+            case Diagnosis() as diagnosis:
+                return diagnosis.verdict()
+            case str(why):
+                return Verdict(ok=True, message=why)
+            case verdict:
+                return verdict
+
+
+class FunctionJudge(AnswerJudge):
+    """A judge for an answer that is a function, which it tries.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import FunctionJudge
+    >>> class Any(FunctionJudge):
+    ...     how = "Answer with a function."
+    ...     def judge_function(self, function):
+    ...         return "Yes."
+    >>> Any()(print).ok, Any()(3).diagnosis_code
+    (True, 'not-a-choice')
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right function."""
+
+    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+        """Try a function; refuse anything else."""
+        return self.judge_function(answer) if callable(answer) else malformed(answer, self.how)
+
+
+def unanswered(how: str) -> Verdict:
+    """Return the verdict "not answered yet", which says how to answer.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import unanswered
+    >>> print(unanswered("Answer with one letter."))
+    Not answered yet. Answer with one letter.
+    """
+    return Verdict(ok=None, message=how)
+
+
+def malformed(answer: object, how: str) -> Diagnosis:
+    """Return the diagnosis of an answer that does not have the form that is asked for.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import malformed
+    >>> malformed(7, "Answer with one letter.").message
+    "7 isn't a valid answer. Answer with one letter."
+    """
+    return Diagnosis("not-a-choice", f"{_shown(answer)} isn't a valid answer. {how}")
+
+
+def _shown(answer: object) -> str:
+    """Return an answer as one line of text, or its type if its ``repr`` raises an error."""
+    shown = called(repr, answer)
+    if shown.error is not None:
+        return f"An object of type {type(answer).__name__}"
+    text = " ".join(str(shown.value).split())
+    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
+
+
+def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
+    """Return the diagnosis of a function that raised an error when it was tried.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+    known
+        Classes of errors with their diagnoses. PyTorch and CUDA have no classes for most of their
+        errors; for one of those, a part of its message.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import raised
+    >>> raised(ValueError("no data")).message.partition(chr(10))[0]
+    'Your function raised ValueError: no data'
+    """
+    for which, diagnosis in known:
+        if isinstance(error, which) if isinstance(which, type) else which in str(error):
+            return diagnosis
+    message = f"Your function raised {type(error).__name__}: {error}"
+    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+
+
+def is_stub(trial: Trial) -> bool:
+    """Return whether a function did nothing, like the one in the notebook's cell.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import is_stub
+    >>> from gpulab.trials import called
+    >>> is_stub(called(lambda work: None, print)), is_stub(called(lambda work: 3, print))
+    (True, False)
+    """
+    return trial.error is None and not trial.calls and is_open(trial.value)
+
+
+def raising(known: KnownErrors = ()) -> TrialRule:
+    """Return the rule for a function that raised an error; see :func:`raised`.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import raising
+    >>> from gpulab.trials import called, first_fitting
+    >>> first_fitting([raising()], called(int, "x")).code
+    'raised'
+    """
+    return (
+        lambda trial: trial.error is not None,
+        lambda trial: raised(trial.error or Exception(), known),
+    )
+
+
+def returning_nothing(work: str) -> TrialRule:
+    """Return the rule for a function that called a work, named in words, but returned nothing.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import returning_nothing
+    >>> from gpulab.trials import called, first_fitting
+    >>> first_fitting([returning_nothing("fn()")], called(lambda: None)).message
+    'Your function called fn() but returned nothing; end it with return.'
+    """
+    message = f"Your function called {work} but returned nothing; end it with return."
+    return (lambda trial: is_open(trial.value), Diagnosis("nothing-returned", message))
+
+
+def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> TrialRule:
+    """Return the rule for a function that did not return what is wanted, such as ``"seconds"``.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import returning_no_number
+    >>> from gpulab.trials import called, first_fitting
+    >>> rule = returning_no_number("seconds", lambda trial: trial.number is not None)
+    >>> first_fitting([rule], called(lambda: "2 ms")).message
+    "Your function returned '2 ms'; it must return seconds."
+    """
+    return (
+        lambda trial: not is_number(trial),
+        lambda trial: Diagnosis(
+            "no-number", f"Your function returned {trial.value!r}; it must return {wanted}."
+        ),
+    )
+
+
+def without_reading(
+    work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
+) -> tuple[TrialRule, ...]:
+    """Return the rules for a function that did not return a time of its own for a work."""
+    return (
+        raising(known),
+        (
+            lambda trial: not trial.calls,
+            Diagnosis(
+                "work-not-called",
+                f"Your function never called {work}, so there was nothing to time.",
+            ),
+        ),
+        (
+            lambda trial: bool(trial.timer),
+            lambda trial: Diagnosis(
+                "ready-made-timer",
+                f"Your function lets {trial.timer} time the work. Write the timer yourself: "
+                "read the clock or record the events in your own lines.",
+            ),
+        ),
+        returning_nothing(work),
+        returning_no_number("seconds, a number", is_number),
+    )
+
+
+# Factors by which a time in another unit is too large.
+_UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"))
+_HINTS = {
+    "milliseconds": "elapsed_time returns milliseconds: divide by 1,000",
+    "microseconds": "printing can choose the unit later",
+}
+
+
+def wrong_units(
+    is_too_large: Callable[[_Reading, float], bool],
+) -> tuple[Rule[_Reading, Diagnosis], ...]:
+    """Return the rules for times in milliseconds or microseconds.
+
+    Parameters
+    ----------
+    is_too_large
+        Returns whether a reading is the right one multiplied by a factor.
+
+    Examples
+    --------
+    >>> from gpulab.trials import first_fitting
+    >>> first_fitting(wrong_units(lambda ms, factor: ms == 2 * factor), 2000).code
+    'milliseconds'
+    """
+    return tuple(
+        (
+            lambda reading, factor=factor: is_too_large(reading, factor),
+            Diagnosis(
+                unit,
+                f"Your function returns {unit}: the number is {factor:,.0f} times too large. "
+                f"Return seconds ({_HINTS[unit]}).",
+            ),
+        )
+        for factor, unit in _UNITS
+    )
