@@ -7,13 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
-from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
-    is_stub,
-    unanswered,
     without_reading,
     wrong_units,
 )
@@ -146,12 +143,10 @@ class BenchmarkJudge(FunctionJudge):
     def _n_rungs(self) -> int:
         return RUNGS.index(self.rung) + 1
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the benchmark on each rung, and explain the first one that it fails."""
         with fresh_h200():
             first = tried(function, WatchedWork(_spin(2.0)))
-        if is_stub(first):
-            return unanswered(self.how)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
         return (
             first_fitting(without_reading("fn()", _has_seconds), first)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import isclose, isfinite
 
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._judging import AnswerJudge, Diagnosis, malformed
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._judging import MALFORMED, AnswerJudge, Diagnosis
 from gpulab.units import parse_time
 
 
@@ -42,14 +42,14 @@ class Choice(AnswerJudge):
     def _letters(self) -> list[str]:
         return sorted({self.right, *self.wrong})
 
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge one letter."""
         letter = answer.strip().lower() if isinstance(answer, str) else ""
         if letter == self.right:
             return self.why
         if letter in self.wrong:
             return self.wrong[letter]
-        return malformed(answer, self.how)
+        return MALFORMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class Letters(AnswerJudge):
     def _known(self) -> frozenset[str]:
         return self.right | self.wrongly_in.keys()
 
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a set of letters."""
         given = _letters(answer)
         if given is None or not given <= self._known:
-            return malformed(answer, self.how)
+            return MALFORMED
         if given == self.right:
             return self.why
         if given == self._known:
@@ -161,11 +161,11 @@ class Table(AnswerJudge):
             f"For example {{{key!r}: {example!r}, ...}}."
         )
 
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict."""
         given = self._read(answer)
         if given is None:
-            return malformed(answer, self.how)
+            return MALFORMED
         missing = [key for key in self.right if key not in given]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."

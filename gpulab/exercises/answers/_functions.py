@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
-from gpulab.exercises.answers._judging import Diagnosis, FunctionJudge, raised, unanswered
+from gpulab.exercises.answers._judging import UNANSWERED, Diagnosis, FunctionJudge, raised
 from gpulab.trials import called
 
 __all__ = ["CaseFunction", "run_on_cases"]
@@ -73,12 +73,10 @@ class CaseFunction(FunctionJudge):
         """How to write the answer."""
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Call the function for each case, and recognise a mistake by the results."""
-        results, fault = run_on_cases(function, self.cases, self.how)
-        if fault is not None:
-            return fault
-        return self._wrong(results) or self._wrong_special(function) or self.why
+        results, fault = run_on_cases(function, self.cases)
+        return fault or self._wrong(results) or self._wrong_special(function) or self.why
 
     def _wrong(self, results: Sequence[object]) -> Diagnosis | None:
         if self._are(results, self.right):
@@ -121,8 +119,8 @@ def _same(result: object, expected: object) -> bool:
 
 
 def run_on_cases(
-    function: Callable[..., object], cases: Iterable[tuple[object, ...]], how: str
-) -> tuple[list[object], Verdict | Diagnosis | None]:
+    function: Callable[..., object], cases: Iterable[tuple[object, ...]]
+) -> tuple[list[object], Diagnosis | None]:
     """Return the results of a learner's function for some cases, or why it has none.
 
     Parameters
@@ -131,8 +129,6 @@ def run_on_cases(
         The learner's function.
     cases
         The arguments of each call.
-    how
-        How to write the answer.
 
     Returns
     -------
@@ -142,7 +138,7 @@ def run_on_cases(
     Examples
     --------
     >>> from gpulab.exercises.answers import run_on_cases
-    >>> run_on_cases(abs, [(-1,), (2,)], "Answer with a function.")
+    >>> run_on_cases(abs, [(-1,), (2,)])
     ([1, 2], None)
     """
     trials = [called(function, *case) for case in cases]
@@ -150,4 +146,4 @@ def run_on_cases(
     if error is not None:
         return [], raised(error)
     results = [trial.value for trial in trials]
-    return results, unanswered(how) if all(map(is_open, results)) else None
+    return results, UNANSWERED if all(map(is_open, results)) else None

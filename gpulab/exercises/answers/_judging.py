@@ -34,18 +34,25 @@ _Reading = TypeVar("_Reading")
 TrialRule = Rule[Trial, Diagnosis]
 
 
-class AnswerJudge(ABC):
-    """A judge that needs only the answer; it judges what is not a placeholder.
+# Outcomes that depend on the judge's `how`, which completes their messages.
+UNANSWERED = Diagnosis("unanswered", "")
+MALFORMED = Diagnosis("not-a-choice", "{answer} isn't a valid answer. ")
+
+
+class ReadingsJudge(ABC):
+    """A judge that turns the outcome of judging an answer into a verdict.
 
     Examples
     --------
-    >>> from gpulab.exercises.answers import AnswerJudge
-    >>> class Two(AnswerJudge):
+    >>> from gpulab.exercises.answers import MALFORMED, ReadingsJudge
+    >>> class Longest(ReadingsJudge):
     ...     how = "Answer with a number."
-    ...     def judge(self, answer):
-    ...         return "Yes." if answer == 2 else Diagnosis("no", "No.")
-    >>> Two()(2).message, Two()(...).ok
+    ...     def judge_by(self, answer, readings):
+    ...         return "Yes." if answer == max(readings) else MALFORMED
+    >>> Longest()(2, [1, 2]).message, Longest()(..., [1]).ok
     ('Yes.', None)
+    >>> print(Longest()("x", [1]))
+    Not yet. 'x' isn't a valid answer. Answer with a number.
     """
 
     __slots__ = ()
@@ -56,20 +63,45 @@ class AnswerJudge(ABC):
         """How to write the answer, as one sentence."""
 
     @abstractmethod
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Return the diagnosis of a mistake, or the message for a right answer."""
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def __call__(self, answer: object, readings: object = None) -> Verdict:
         """Return the verdict on an answer; a placeholder is no answer yet."""
-        if is_open(answer):
-            return unanswered(self.how)
-        match self.judge(answer):
-            case Diagnosis() as diagnosis:
-                return diagnosis.verdict()
-            case str(why):
-                return Verdict(ok=True, message=why)
-            case verdict:
-                return verdict
+        outcome = UNANSWERED if is_open(answer) else self.judge_by(answer, readings)
+        if isinstance(outcome, str):
+            return Verdict(ok=True, message=outcome)
+        if outcome is UNANSWERED:
+            return Verdict(ok=None, message=self.how)
+        if outcome is MALFORMED:
+            message = MALFORMED.message.format(answer=_shown(answer)) + self.how
+            return Diagnosis(MALFORMED.code, message).verdict()
+        return outcome.verdict()
+
+
+class AnswerJudge(ReadingsJudge):
+    """A judge that needs only the answer, and no readings of the learner.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import AnswerJudge, Diagnosis
+    >>> class Two(AnswerJudge):
+    ...     how = "Answer with a number."
+    ...     def judge(self, answer):
+    ...         return "Yes." if answer == 2 else Diagnosis("no", "No.")
+    >>> Two()(2).ok, Two()(3).diagnosis_code
+    (True, 'no')
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def judge(self, answer: object) -> Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right answer."""
+
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:  # noqa: ARG002  # needs none
+        """Judge the answer alone."""
+        return self.judge(answer)
 
 
 class FunctionJudge(AnswerJudge):
@@ -89,36 +121,12 @@ class FunctionJudge(AnswerJudge):
     __slots__ = ()
 
     @abstractmethod
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Return the diagnosis of a mistake, or the message for a right function."""
 
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Try a function; refuse anything else."""
-        return self.judge_function(answer) if callable(answer) else malformed(answer, self.how)
-
-
-def unanswered(how: str) -> Verdict:
-    """Return the verdict "not answered yet", which says how to answer.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import unanswered
-    >>> print(unanswered("Answer with one letter."))
-    Not answered yet. Answer with one letter.
-    """
-    return Verdict(ok=None, message=how)
-
-
-def malformed(answer: object, how: str) -> Diagnosis:
-    """Return the diagnosis of an answer that does not have the form that is asked for.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import malformed
-    >>> malformed(7, "Answer with one letter.").message
-    "7 isn't a valid answer. Answer with one letter."
-    """
-    return Diagnosis("not-a-choice", f"{_shown(answer)} isn't a valid answer. {how}")
+        return self.judge_function(answer) if callable(answer) else MALFORMED
 
 
 def _shown(answer: object) -> str:
@@ -154,17 +162,11 @@ def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
     return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 
-def is_stub(trial: Trial) -> bool:
-    """Return whether a function did nothing, like the one in the notebook's cell.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import is_stub
-    >>> from gpulab.trials import called
-    >>> is_stub(called(lambda work: None, print)), is_stub(called(lambda work: 3, print))
-    (True, False)
-    """
-    return trial.error is None and not trial.calls and is_open(trial.value)
+# A function that did nothing, like the one in the notebook's cell, is no answer yet.
+STUB: TrialRule = (
+    lambda trial: trial.error is None and not trial.calls and is_open(trial.value),
+    UNANSWERED,
+)
 
 
 def raising(known: KnownErrors = ()) -> TrialRule:
@@ -221,6 +223,7 @@ def without_reading(
 ) -> tuple[TrialRule, ...]:
     """Return the rules for a function that did not return a time of its own for a work."""
     return (
+        STUB,
         raising(known),
         (
             lambda trial: not trial.calls,

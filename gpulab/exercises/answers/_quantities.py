@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import agrees, read_number
-from gpulab.exercises.answers._judging import AnswerJudge, Diagnosis, malformed, unanswered
+from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
 
@@ -43,12 +43,12 @@ class Quantities(AnswerJudge):
         keys = ", ".join(map(repr, self.right))
         return f"Answer with a dict that has the keys {keys}; each value is a plain number."
 
-    def judge(self, answer: object) -> Verdict | Diagnosis | str:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of numbers."""
         given = self._read(answer)
         if given is None:
-            return malformed(answer, self.how)
-        return self._explain(given) if given else unanswered(self.how)
+            return MALFORMED
+        return self._explain(given) if given else UNANSWERED
 
     def _explain(self, given: Mapping[str, float]) -> Diagnosis | str:
         """Return the diagnosis of missing keys or, without any, of the first wrong number."""

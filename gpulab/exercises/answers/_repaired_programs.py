@@ -7,15 +7,15 @@ from functools import cache, cached_property
 from math import isfinite
 from typing import Any
 
-from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
+    UNANSWERED,
     Diagnosis,
     FunctionJudge,
     KnownErrors,
     raised,
-    unanswered,
     wrong_units,
 )
 from gpulab.trials import Rule, Trial, called, first_fitting, tried
@@ -138,6 +138,29 @@ def like(program: MendedProgram) -> Recognise:
     return lambda trial: trial.is_like(program)
 
 
+def reads(low: float, high: float) -> Recognise:
+    """Return a function that recognises times between two multiples of the right ones.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial, reads
+    >>> from gpulab.trials import Trial
+    >>> works = (HiddenWork("three", lambda: (3,)),)
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> [reads(0, 0.5)(MendedTrial(judge, (Trial(value),))) for value in (2.0, 4.0)]
+    [True, False]
+    """
+
+    def recognise(trial: MendedTrial) -> bool:
+        pairs = zip(trial.values, trial.expected, strict=True)
+        return all(
+            isinstance(value, float) and isinstance(wanted, float) and low <= value / wanted < high
+            for value, wanted in pairs
+        )
+
+    return recognise
+
+
 @dataclass(frozen=True)
 class Mended(FunctionJudge):
     """A judge for a repaired program, by its results for hidden works on the virtual H200.
@@ -199,7 +222,7 @@ class Mended(FunctionJudge):
         """How to write the answer."""
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the program on the hidden works, and recognise a mistake by the results."""
         trials = []
         for work in self.works:
@@ -209,7 +232,7 @@ class Mended(FunctionJudge):
             trials.append(trial)
         mended = MendedTrial(self, tuple(trials))
         if all(map(is_open, mended.values)):
-            return unanswered(f"Your function returns nothing yet. {self.how}")
+            return UNANSWERED
         if mended.n_right == len(self.works):
             return self.why
         # Units after the mistakes, so that an exercise can have its own words for milliseconds.

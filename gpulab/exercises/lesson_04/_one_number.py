@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
-from gpulab.exercises.answers import AnswerJudge, Diagnosis, agrees, malformed, read_number
+from gpulab.exercises.answers import MALFORMED, AnswerJudge, Diagnosis, agrees, read_number
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
 
 _SAME = 1e-3  # relative; the mistakes differ by more
@@ -20,7 +20,7 @@ class OneNumber(AnswerJudge):
         """Judge a duration."""
         number_s = read_number(answer)
         if number_s is None:
-            return malformed(answer, self.how)
+            return MALFORMED
         middle_s = median(SAMPLES_S)
         if agrees(number_s, middle_s, _SAME):
             return _MEDIAN

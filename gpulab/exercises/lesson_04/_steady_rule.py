@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Diagnosis, FunctionJudge, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
 from gpulab.units import counted
@@ -20,11 +19,11 @@ class SteadyRule(FunctionJudge):
         "loop is not steady yet."
     )
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on every loop, and explain the first wrong result."""
         # Copies, because the function may sort its list or remove samples from it.
         cases = [(list(trace.samples_s),) for trace in traces()]
-        results, fault = run_on_cases(function, cases, self.how)
+        results, fault = run_on_cases(function, cases)
         if fault is not None:
             return fault
         indices = _read_indices(results)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 import torch
 
 from gpulab import device
-from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import (
+    STUB,
     Diagnosis,
     FunctionJudge,
-    is_stub,
     raising,
     returning_nothing,
-    unanswered,
 )
 from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
@@ -94,15 +92,13 @@ class GraphReplay(FunctionJudge):
             "and returns the result by a replay."
         )
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Capture the graph with one input, replay it with two others, and compare the values."""
         with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
             # A failed capture may leave another stream current; this context restores it.
             first, *others = map(_input, _STARTS)
             _chain(first)  # loads the kernels, which a capture could not
             made = tried(function, WatchedWork(_chain), first)
-            if is_stub(made):
-                return unanswered(self.how)
             fault = first_fitting(_WITHOUT_REPLAY, made)
             if fault is not None:
                 return fault
@@ -146,6 +142,7 @@ _IN_CAPTURE = Diagnosis(
 # torch has no exception class for a failed capture; only the message mentions it.
 _FAILING = raising((("captur", _IN_CAPTURE),))
 _WITHOUT_REPLAY = (
+    STUB,
     _FAILING,
     returning_nothing("function(x)"),
     (lambda trial: not callable(trial.value), _not_a_function),

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, FunctionJudge, raised, unanswered
+from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raised
 from gpulab.trials import Rule, first_fitting
 from gpulab.units import counted
 
@@ -30,13 +29,13 @@ class DoubleBuffer(FunctionJudge):
         "The two slots have .pinned, .on_device and two events, .copied and .computed."
     )
 
-    def judge_function(self, function: Callable[..., object]) -> Verdict | Diagnosis | str:
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on the GPU in use: for values and time, and again to find races."""
         from gpulab.exercises.lesson_08.pipelines import hazards_of, run
 
         best = run(function)
         if best.error is None and not best.n_filled and not best.n_computed:
-            return unanswered(self.how)
+            return UNANSWERED
         # Races before wrong values: they are the cause, and the values may be right by luck. The
         # detector gets a run of its own, because it follows each operator, which slows launches.
         fault = (
