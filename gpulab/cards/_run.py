@@ -7,7 +7,7 @@ from statistics import median
 
 from gpulab import device
 from gpulab.cards._card import Card, CardCheck, CardEntry
-from gpulab.cards._trial import Benchmark, CardTrial, trial
+from gpulab.cards._problems import problem_of
 from gpulab.cards._works import (
     CardWork,
     on_another_stream,
@@ -21,8 +21,11 @@ from gpulab.measurement import Measurement
 from gpulab.progress import Bar
 from gpulab.requirements import COUNT_OR_ZERO, FLAG
 from gpulab.timing import measure
+from gpulab.trials import Trial, WatchedWork, tried
 from gpulab.units import format_time
 from gpulab.work import Work, check_callable
+
+Benchmark = Callable[[Work], object]
 
 _REFEREE, _STAND_IN = "profiler-span", "calibrated"
 _VIRTUAL_RECORDS = "the virtual GPU's own records"
@@ -110,15 +113,15 @@ class _Row:
     work: CardWork
     records: dict[str, Measurement]
     measured: dict[str, Measurement]
-    trials: tuple[CardTrial, ...]
+    trials: tuple[Trial, ...]
     referee: str
 
     @property
     def readings_s(self) -> tuple[float, ...]:
-        return tuple(each.seconds for each in self.trials if each.seconds is not None)
+        return tuple(trial.seconds or 0.0 for trial in self.trials if not problem_of(trial))
 
     def entry(self, cache: str) -> CardEntry:
-        problem = next((each.problem for each in self.trials if each.problem), "")
+        problem = next(filter(None, map(problem_of, self.trials)), "")
         return CardEntry(
             self.work.name,
             self.work.group,
@@ -138,7 +141,7 @@ def _tried(benchmark: Benchmark, planned: CardWork) -> _Row:
     except (ProfilerBusyError, ProfilerUnavailableError):
         referee = "gpulab.measure"
         records = {state: _read(work, _STAND_IN, state) for state in _CACHES}
-    trials = tuple(trial(benchmark, work) for _ in range(_N_READINGS))
+    trials = tuple(tried(benchmark, WatchedWork(work)) for _ in range(_N_READINGS))
     measured = {state: _read(work, _STAND_IN, state) for state in _CACHES}
     return _Row(planned, records, measured, trials, referee)
 
@@ -162,20 +165,20 @@ def _distance(rows: list[_Row], cache: str) -> float:
 
 def _busy(benchmark: Benchmark) -> str:
     # A backlog of a hundred times the work: if it is timed, nothing else explains the reading.
-    found = trial(benchmark, spinning(_CHECK_US), backlog=spinning(100 * _CHECK_US))
-    return _compared(found, "a kernel while other work is queued")
+    spinning(100 * _CHECK_US)()
+    return _compared(benchmark, spinning(_CHECK_US), "a kernel while other work is queued")
 
 
 def _slow_first(benchmark: Benchmark) -> str:
-    return _compared(trial(benchmark, slow_at_first(_CHECK_US)), "work whose first calls are slow")
+    return _compared(benchmark, slow_at_first(_CHECK_US), "work whose first calls are slow")
 
 
 def _other_stream(benchmark: Benchmark) -> str:
-    return _compared(trial(benchmark, on_another_stream(_CHECK_US)), "a kernel on a side stream")
+    return _compared(benchmark, on_another_stream(_CHECK_US), "a kernel on a side stream")
 
 
 def _waits(benchmark: Benchmark) -> str:
-    return _compared(trial(benchmark, waiting(_CHECK_US)), "work that waits for its own kernel")
+    return _compared(benchmark, waiting(_CHECK_US), "work that waits for its own kernel")
 
 
 def _raises(benchmark: Benchmark) -> str:
@@ -184,11 +187,11 @@ def _raises(benchmark: Benchmark) -> str:
     def work() -> None:
         raise _WorkError
 
-    found = trial(benchmark, work)
-    if isinstance(found.error, _WorkError):
+    trial = tried(benchmark, WatchedWork(work))
+    if isinstance(trial.error, _WorkError):
         return ""
-    if found.error is not None:
-        return f"{found.problem}; let the error of the work through"
+    if trial.error is not None:
+        return f"{problem_of(trial)}; let the error of the work through"
     return "returned as if nothing had happened; let the error of the work through"
 
 
@@ -196,14 +199,14 @@ class _WorkError(Exception):
     """The error that the work of one check raises."""
 
 
-def _compared(found: CardTrial, what: str) -> str:
+def _compared(benchmark: Benchmark, work: Work, what: str) -> str:
+    trial = tried(benchmark, WatchedWork(work))
     # Timed here and now: cycles of the spinning kernel depend on the clock of this GPU.
     true_s = _read(spinning(_CHECK_US), _STAND_IN, "hot").median_s
-    if found.seconds is None:
-        return found.problem
-    if true_s * (1 - _TOLERANCE) < found.seconds < true_s * (1 + _TOLERANCE) + _FLOOR_S:
-        return ""
-    return f"reads {format_time(found.seconds)} for {what}, which takes {format_time(true_s)}"
+    problem, seconds = problem_of(trial), trial.seconds or 0.0
+    if problem or true_s * (1 - _TOLERANCE) < seconds < true_s * (1 + _TOLERANCE) + _FLOOR_S:
+        return problem
+    return f"reads {format_time(seconds)} for {what}, which takes {format_time(true_s)}"
 
 
 _CHECKS: dict[str, Callable[[Benchmark], str]] = {

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from math import isfinite
-from numbers import Real
 from typing import TYPE_CHECKING
 
 from gpulab.course._seeded_random import SeededDraw
+from gpulab.trials import Trial, called, number_in
 
 if TYPE_CHECKING:
     import torch
@@ -58,9 +58,9 @@ def _stream() -> "torch.cuda.Stream":
 
 def numbers(value: object) -> list[float] | None:
     """Return the finite numbers in an answer's result as a list, or None if it has others."""
-    parts = list(value) if isinstance(value, tuple | list) else [value]
-    found = [float(part) for part in parts if isinstance(part, Real)]
-    return found if found and len(found) == len(parts) and all(map(isfinite, found)) else None
+    parts = [number_in(part) for part in (value if isinstance(value, tuple | list) else [value])]
+    finite = [part for part in parts if part is not None and isfinite(part)]
+    return finite if finite and len(finite) == len(parts) else None
 
 
 def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
@@ -82,34 +82,29 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
         with _gpu():
             if name == "backlog":
                 _spin(50_000.0)()
-            facts[name] = _returned(watch, function, work, 4 * every)
+            facts[name] = _fact(_try(watch, function, work, 4 * every))
     return facts
 
 
-def _called(
-    watch: Watch, function: Callable[..., object], *arguments: object
-) -> tuple[object, str]:
-    """Call a learner's function; return its result and a text about what it raised, if it did."""
-    try:
+def _try(watch: Watch, function: object, *arguments: object) -> Trial:
+    """Call a learner's function while its changes are watched."""
+
+    def watched() -> object:
         with watch():
-            return function(*arguments), ""
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return None, _raised(error)
+            return function(*arguments)  # type: ignore[operator]  # what cannot be called raises
+
+    trial = called(watched)
+    if isinstance(trial.error, MemoryError):
+        raise trial.error  # the caller reports that the limit on memory was reached
+    return trial
 
 
-def _returned(watch: Watch, function: Callable[..., object], *arguments: object) -> object:
-    """Call a learner's function; return its numbers, or a text that says why there are none."""
-    found, raised = _called(watch, function, *arguments)
-    if raised:
-        return raised
-    read = numbers(found)
-    return f"returned {type(found).__name__}" if read is None else read
-
-
-def _raised(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        raise error  # the caller reports that the limit on memory was reached
-    return f"{type(error).__name__}: {error}"
+def _fact(trial: Trial) -> object:
+    """Return the numbers of a trial, or a text that says why there are none."""
+    if trial.error is not None:
+        return f"{type(trial.error).__name__}: {trial.error}"
+    found = numbers(trial.value)
+    return f"returned {type(trial.value).__name__}" if found is None else found
 
 
 def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
@@ -121,15 +116,13 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-            try:
-                with watch():
-                    made = function(l2_bytes)
-            except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-                return dict.fromkeys(("H200", "another", "host"), _raised(error))
+            made = _try(watch, function, l2_bytes)
+            if made.error is not None:
+                return dict.fromkeys(("H200", "another", "host"), _fact(made))
             fact = "H200" if name == "H200" else "another"
             # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
-            facts[fact] = _after_flush(watch, made, l2_bytes, draw.number(20, 30))
-            facts["host"] = _host_time(watch, made)
+            facts[fact] = _after_flush(watch, made.value, l2_bytes, draw.number(20, 30))
+            facts["host"] = _host_time(watch, made.value)
     return facts
 
 
@@ -143,11 +136,9 @@ def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> ob
     work()  # now its weights are in the cache
     torch.cuda.synchronize()
     _spin(_HEAD_START_US)()
-    try:
-        with watch():
-            flush()  # type: ignore[operator]  # what cannot be called raises here
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return _raised(error)
+    flushed = _try(watch, flush)
+    if flushed.error is not None:
+        return _fact(flushed)
     start.record()
     work()
     end.record()
@@ -177,11 +168,9 @@ def _host_time(watch: Watch, flush: object) -> object:
     # So long that a flush which waits for the GPU shows, however slow the host is.
     _spin(100_000.0)()
     start_s = time.perf_counter()
-    try:
-        with watch():
-            flush()  # type: ignore[operator]  # what cannot be called raises here
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return _raised(error)
+    flushed = _try(watch, flush)
+    if flushed.error is not None:
+        return _fact(flushed)
     host_s = time.perf_counter() - start_s
     torch.cuda.synchronize()
     return [host_s]
@@ -200,7 +189,7 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
             work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
             if name == "short":
                 work = _spin(20.0)
-            facts[name] = _returned(watch, function, work, buffer.sum, 11)
+            facts[name] = _fact(_try(watch, function, work, buffer.sum, 11))
     return facts
 
 
@@ -220,7 +209,7 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
                 with torch.cuda.stream(busy):
                     _spin(float(length_us))()
             start_s = time.perf_counter()
-            facts[name] = _returned(watch, function, stream, work)
+            facts[name] = _fact(_try(watch, function, stream, work))
             facts[f"host, {name}"] = [time.perf_counter() - start_s]
             torch.cuda.synchronize()
     return facts
@@ -281,10 +270,10 @@ class _PipelineBench:
         torch.cuda.synchronize()
         start_s = time.perf_counter()
         # What the function returns does not matter: the question asks for no result.
-        _, raised = _called(watch, function, side, copies, computes)
+        trial = _try(watch, function, side, copies, computes)
         torch.cuda.synchronize()
         self.duration_s = time.perf_counter() - start_s
-        return raised
+        return "" if trial.error is None else str(_fact(trial))
 
     def _copy(self, i: int) -> None:
         self._buffers[i].copy_(self._batches[i], non_blocking=True)

@@ -14,7 +14,7 @@ from types import FrameType
 from gpulab.happens_before._call_sites import is_inner
 
 # The functions of PyTorch and of this package between the program and the answer.
-_QUERIES = {"query", "call"}
+_QUERIES = {"query", "call", "counting"}
 # Functions that show a value to the reader; the program continues in the same way for any value.
 _SHOWING = {"print", "display", "write", "log", "debug", "info", "warning", "error"}
 # What contains a value or is computed from it.

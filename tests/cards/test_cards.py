@@ -9,9 +9,10 @@ import torch
 
 import gpulab
 from gpulab.cards import Card
-from gpulab.cards._trial import trial
+from gpulab.cards._problems import problem_of
 from gpulab.cards._works import HIDDEN, LESSONS, spinning, works
 from gpulab.errors import InvalidOptionError, NotCallableError, SchemaVersionError
+from gpulab.trials import WatchedWork, tried
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
@@ -129,10 +130,9 @@ def test_an_unusable_reading_has_a_reason(
     benchmark: Callable[[Work], object], problem: str
 ) -> None:
     """Each unusable result has its reason; a number, or a pair of time and clock, is usable."""
-    found = trial(benchmark, spinning(10))
-    assert found.problem.startswith(problem)
-    assert bool(found.problem) == bool(problem)
-    assert (found.seconds is None) == bool(problem)
+    found = problem_of(tried(benchmark, WatchedWork(spinning(10))))
+    assert found.startswith(problem)
+    assert bool(found) == bool(problem)
 
 
 def test_an_interrupt_is_raised_and_leaves_an_empty_queue() -> None:
@@ -143,7 +143,7 @@ def test_an_interrupt_is_raised_and_leaves_an_empty_queue() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        trial(interrupted, spinning(1000))
+        tried(interrupted, WatchedWork(spinning(1000)))
     assert torch.cuda.current_stream().query()
 
 

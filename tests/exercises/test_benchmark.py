@@ -54,7 +54,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: 100 * BENCHMARKS["stopwatch"](fn), "not-divided"),
     ("stopwatch", lambda fn: -BENCHMARKS["stopwatch"](fn), "negative"),
     ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
-    ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "finished-timer"),
+    ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "ready-made-timer"),
     ("stopwatch", lambda fn: [fn()], "no-number"),
     ("stopwatch", lambda fn: (fn(), None)[1], "nothing-returned"),
     ("stopwatch", lambda _: 3e-6, "work-not-called"),

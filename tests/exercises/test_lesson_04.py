@@ -17,9 +17,6 @@ from gpulab.errors import InvalidOptionError
 from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
 from tests.support.journals import forget_all
 
-COSTS = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
-HUMPS = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
-
 Rule = Callable[[Sequence[float]], Any]
 
 
@@ -74,8 +71,6 @@ def broken(samples_s: Sequence[float]) -> int:
 
 
 RIGHT: list[tuple[str, object]] = [
-    ("04.name-the-cost", COSTS),
-    ("04.name-the-cost", {key.upper(): f" {cost.title()}" for key, cost in COSTS.items()}),
     ("04.steady-state", rule),
     ("04.steady-state", stats.steady_from),
     ("04.steady-state", lambda samples_s: np.int64(rule(samples_s))),
@@ -86,114 +81,9 @@ RIGHT: list[tuple[str, object]] = [
     ("04.one-number", "41 µs"),
     ("04.one-number", 41e-6),
     ("04.one-number", np.float64(41.2e-6)),
-    ("04.two-humps", HUMPS),
-    ("04.two-humps", {run: list(words) for run, words in HUMPS.items()}),
 ]
 
 WRONG: list[tuple[str, object, str, str]] = [
-    (
-        "04.name-the-cost",
-        COSTS | {"b": "allocation"},
-        "kernel-or-memory",
-        (
-            "b and d: both take a millisecond or less, but they come back for different "
-            "reasons. A new operation needs a kernel that is not loaded yet. A new tensor needs "
-            "memory. exp_ and sin_ work in place, so they need none. (Wrong so far: b.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"d": "kernel"},
-        "kernel-or-memory",
-        (
-            "b and d: both take a millisecond or less, but they come back for different "
-            "reasons. A new operation needs a kernel that is not loaded yet. A new tensor needs "
-            "memory. exp_ and sin_ work in place, so they need none. (Wrong so far: d.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"a": "library", "c": "context"},
-        "context-or-library",
-        (
-            "a and c: the very first call pays for the context, whatever it does, and no later "
-            "call pays again. The cost in c comes a second time, for another type of number. "
-            "(Wrong so far: a, c.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"c": "context"},
-        "context-or-library",
-        (
-            "a and c: the very first call pays for the context, whatever it does, and no later "
-            "call pays again. The cost in c comes a second time, for another type of number. "
-            "(Wrong so far: c.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"b": "library"},
-        "library-or-kernel",
-        (
-            "b and c: one kernel loads in less than a millisecond. A matmul needs a library, "
-            "with its handle and hundreds of kernels. That takes a hundred times as long. "
-            "(Wrong so far: b.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"c": "kernel"},
-        "library-or-kernel",
-        (
-            "b and c: one kernel loads in less than a millisecond. A matmul needs a library, "
-            "with its handle and hundreds of kernels. That takes a hundred times as long. "
-            "(Wrong so far: c.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"e": "kernel"},
-        "search-or-load",
-        (
-            "e: each new size is slow, and a size that comes back is fast. A loaded kernel "
-            "works for every size: compare the last call of b. (Wrong so far: e.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"e": "library"},
-        "search-or-load",
-        (
-            "e: each new size is slow, and a size that comes back is fast. A loaded kernel "
-            "works for every size: compare the last call of b. (Wrong so far: e.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"b": "search"},
-        "kernel-not-search",
-        (
-            "b: sin_ has the same shape as exp_ and is slow. The last call has a new shape and "
-            "is fast. So the slow calls have a new operation, not a new shape. (Wrong so far: "
-            "b.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"d": "search"},
-        "wrong-cost",
-        (
-            "Which of the four calls are slow? What is new in these, and only in these? (Wrong "
-            "so far: d.)"
-        ),
-    ),
-    (
-        "04.name-the-cost",
-        COSTS | {"d": ...},
-        "incomplete",
-        "There is no answer yet for d.",
-    ),
     (
         "04.steady-state",
         lambda _: 10,
@@ -394,79 +284,6 @@ WRONG: list[tuple[str, object, str, str]] = [
         "1 ms",
         "no-median",
         "Sort the thirteen samples and take the one in the middle.",
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"a": ("outliers", "median")},
-        "hump-as-outliers",
-        (
-            "Outliers are few, and they lie anywhere. Here a third of the calls or more take "
-            "about the same time: this is a second way in which the work runs. (Wrong so far: "
-            "a.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"b": ("outliers", "two numbers")},
-        "hump-as-outliers",
-        (
-            "Outliers are few, and they lie anywhere. Here a third of the calls or more take "
-            "about the same time: this is a second way in which the work runs. (Wrong so far: "
-            "b.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"a": ("cache", "two numbers")},
-        "histogram-only",
-        (
-            "The two histograms look alike, because a histogram has no order. Look at the "
-            "samples in the order taken: does the time change once and stay, or does it go up "
-            "and down? (Wrong so far: a.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"b": ("clock", "median")},
-        "histogram-only",
-        (
-            "The two histograms look alike, because a histogram has no order. Look at the "
-            "samples in the order taken: does the time change once and stay, or does it go up "
-            "and down? (Wrong so far: b.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"a": ("clock", "median")},
-        "median-of-two-humps",
-        (
-            "The median is in the hump that has more than half of the calls. With a few calls "
-            "more or less it jumps to the other one. (Wrong so far: a.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"b": ("cache", "mean")},
-        "mean-of-two-humps",
-        (
-            "The mean is between the humps, at a time that hardly any call took. It is right "
-            "for a sum, as long as the shares do not change. (Wrong so far: b.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        HUMPS | {"b": ("cache", "fast hump")},
-        "fast-hump-only",
-        (
-            "The fast hump is what the work can do, not what it does: your program will have "
-            "slow calls too. Report it only with its condition. (Wrong so far: b.)"
-        ),
-    ),
-    (
-        "04.two-humps",
-        {"a": ("clock", "two numbers")},
-        "incomplete",
-        "There is no answer yet for b.",
     ),
 ]
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises._exercise import Exercise, Verdict
-from gpulab.exercises.lesson_06 import _exercises as lesson
+from gpulab.exercises._api import exercise
+from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_06 import (
     in_words,
     live_staircase,
@@ -26,77 +26,24 @@ from gpulab.exercises.lesson_06 import (
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
 from gpulab.timing import flusher
-from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
+from tests.support.judging import judged, right_of
 
-CHOOSE, STATES, BENCHMARK, WHICH, STAIRCASE = lesson.EXERCISES
-COLD = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
-STEPS = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
-WHEN = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
-
-RIGHT: list[tuple[Exercise, object]] = [
-    (WHICH, COLD),
-    (STAIRCASE, STEPS),
-    (STAIRCASE, {"Hot up to": 36, "cold from": 52, "L2 size": 60}),
-    (STATES, WHEN),
-]
-WRONG: list[tuple[Exercise, object, str, str]] = [
-    (WHICH, COLD | {"a": "cold"}, "fresh-inputs", "a: a fresh row is 8 kB."),
-    (WHICH, COLD | {"d": "cold"}, "names-not-memory", "d: the list has sixteen entries,"),
-    (WHICH, COLD | {"b": "cold"}, "too-few-in-turns", "b: two matrices of 8 MiB are 16 MiB"),
-    (WHICH, COLD | {"e": "cold"}, "written-is-hot", "e: the copy writes the weights,"),
-    (WHICH, COLD | {"c": "hot"}, "rotation-evicts", "c: between two uses of one matrix,"),
-    (WHICH, {"a": "hot"}, "incomplete", "There is no answer yet for b, c, d, e."),
-    (STAIRCASE, STEPS | {"l2 size": 36}, "step-is-not-size", "l2 size: the step shows"),
-    (STAIRCASE, STEPS | {"l2 size": 52}, "step-is-not-size", "l2 size: the step shows"),
-    (STAIRCASE, STEPS | {"cold from": 60}, "data-sheet", "You took the size of the L2"),
-    (STAIRCASE, STEPS | {"hot up to": 60}, "data-sheet", "You took the size of the L2"),
-    (STAIRCASE, STEPS | {"hot up to": 40}, "already-missing", "hot up to: at 40 MiB the sum"),
-    (STAIRCASE, STEPS | {"cold from": 45}, "half-way", "cold from: 45 MiB is in the middle"),
-    (STAIRCASE, STEPS | {"hot up to": 30}, "wrong-size", "Divide hot_mb by cold_mb row"),
-    (STATES, WHEN | {"a": "hot"}, "always-hot", "a: hot is the state of a loop"),
-    (STATES, WHEN | {"b": "cold"}, "always-cold", "b: nothing else runs between two steps"),
-    (STATES, WHEN | {"c": "cold"}, "written-is-hot", "c: its input was written a moment ago"),
-    (STATES, WHEN | {"e": "cold"}, "clean-is-nobodys", "e: after a read flush no earlier"),
-    (STATES, WHEN | {"d": "rotated"}, "neighbours", "d: by itself means without"),
-    (STATES, WHEN | {"d": "hot"}, "flattered", "d: when it is hot, the sum finds"),
-    (STATES, WHEN | {"b": "rotated"}, "wrong-state", "For each case ask: what ran just before,"),
-]
+CHOOSE, STAIRCASE = map(exercise, ("06.choose-a-flush", "06.staircase"))
+STEPS = right_of("06.staircase")
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "cold-cache-h200.json"
 NAMES = {"sum": "sum", "linear layer": "linear, 1 row"}
 WAYS = (
     *("hot", "read 2x", "write 256 MiB", "write 1x", "write 256 MiB, wait 1 ms"),
     *("write 256 MiB, read 2x", "rotate 2x"),
 )
-STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, {"a": ("b",)}, {"flush": 3, "because": "c"}]
 
 
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer passes, as a word or as a number, and the verdict explains it."""
-    check_right(exercise, answer)
-
-
-@pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
-def test_typical_mistakes_are_recognised(
-    exercise: Exercise, answer: object, code: str, begins: str
-) -> None:
-    """Each typical mistake gets its code and its message, which is a whole sentence."""
-    check_mistake(exercise, answer, code, begins)
-
-
-@pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda item: item.exercise_id)
-def test_every_exercise_is_complete(exercise: Exercise) -> None:
-    """Each exercise has two hints and words for every key, and leaves a placeholder open."""
-    check_whole(exercise)
-
-
-@pytest.mark.parametrize("answer", STRANGE, ids=repr)
-@pytest.mark.parametrize(
-    "exercise", [CHOOSE, STATES, WHICH, STAIRCASE], ids=lambda item: item.exercise_id
-)
-def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
+def test_what_is_no_flush_is_refused() -> None:
     """The message for an answer of the wrong form says how to answer, and nothing is run."""
-    check_strange(exercise, answer)
+    for answer in ({"flush": 3, "because": "c"}, {"z": 1}, {"a": ("b",)}):
+        verdict = judged(CHOOSE, answer)
+        assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
+        assert verdict.message.endswith(CHOOSE.judge.how)
 
 
 # The flush
@@ -298,9 +245,9 @@ def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
 
 def test_recorded_readings_name_their_source() -> None:
     """The frames have columns with the source and the device."""
-    for exercise in (CHOOSE, STAIRCASE):
-        assert exercise.readings is not None
-        frame = exercise.readings()
+    for asked in (CHOOSE, STAIRCASE):
+        assert asked.readings is not None
+        frame = asked.readings()
         assert set(frame["source"]) == {"recorded"}
         assert set(frame["device_name"]) == {"NVIDIA H200"}
 

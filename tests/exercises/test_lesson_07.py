@@ -10,12 +10,11 @@ import gpulab
 from gpulab.errors import NotCapturableError, UnknownNameError
 from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
-from gpulab.exercises.answers._forms import Choice, Table
 from gpulab.exercises.lesson_07 import _exercises as lesson
 from gpulab.exercises.lesson_07 import program
 from gpulab.timing import take_samples
+from tests.support.judging import right_of
 
-TABLES = [lesson.GAPS, lesson.WHICH_RUNG]
 REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
 
 
@@ -24,29 +23,7 @@ def check(exercise: Exercise, answer: object) -> Verdict:
     return exercise.judge(answer, None)
 
 
-@pytest.mark.parametrize("exercise", TABLES, ids=lambda exercise: exercise.exercise_id)
-def test_each_wrong_word_of_a_table_gets_its_diagnosis(exercise: Exercise) -> None:
-    """Right words pass; a known mistake gets its diagnosis, any other the general one."""
-    judge = exercise.judge
-    assert isinstance(judge, Table)
-    right = {key: str(word) for key, word in judge.right.items()}
-    assert check(exercise, right) == Verdict(ok=True, message=judge.why)
-    for key, word in ((key, word) for key in right for word in judge.allowed[0]):
-        if word != right[key]:
-            diagnosis = judge.wrong.get((key, word), judge.otherwise[0])
-            verdict = check(exercise, right | {key: word})
-            assert verdict.diagnosis_code == diagnosis.code
-            assert verdict.message == f"{diagnosis.message} (Wrong so far: {key}.)"
-    assert all(right[key] != word for key, word in judge.wrong)
-
-
-LINES = dict(
-    zip(
-        "abcdefgh",
-        ["runs", "raises", "frozen", "raises", "runs", "frozen", "raises", "runs"],
-        strict=True,
-    )
-)
+LINES = right_of("07.capturable")
 
 
 def test_the_right_words_for_captured_lines_pass() -> None:
@@ -118,22 +95,7 @@ def test_repeat_calls_n_times() -> None:
     assert calls == [7, 7, 7]
 
 
-def test_each_wrong_letter_gets_its_diagnosis() -> None:
-    """One letter is right, and every other one gets its own diagnosis."""
-    judge = lesson.SYNC_INSIDE.judge
-    assert isinstance(judge, Choice)
-    found = {key: check(lesson.SYNC_INSIDE, key) for key in lesson.SYNC_INSIDE.choices or ()}
-    codes = ["sleep-absorbs", "first-half-ahead", "", "deadlock"]
-    assert [found[key].diagnosis_code for key in "abcd"] == codes
-
-
 # The keys agree with the virtual GPU
-
-
-def right_of(exercise: Exercise) -> dict[str, str]:
-    """Return the key of a table."""
-    assert isinstance(exercise.judge, Table)
-    return {key: str(word) for key, word in exercise.judge.right.items()}
 
 
 @pytest.mark.slow
@@ -141,7 +103,7 @@ def test_the_three_programs_wait_for_what_the_key_says() -> None:
     """The cause of each program's longest gap is the right answer of the exercise."""
     with gpulab.virtual_gpu("H200"):
         longest = {key: gpulab.timeline(program(key)).summary().gaps[0] for key in "abc"}
-    assert {key: REASONS[gap.cause] for key, gap in longest.items()} == right_of(lesson.GAPS)
+    assert {key: REASONS[gap.cause] for key, gap in longest.items()} == right_of("07.gaps")
 
 
 def test_an_unknown_program_is_refused() -> None:

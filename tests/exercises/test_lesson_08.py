@@ -25,118 +25,9 @@ from gpulab.exercises.lesson_08 import (
     share_of_serial,
 )
 from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
-from gpulab.exercises.lesson_08._exercises import EXERCISES as LISTED
+from tests.support.judging import right_of
 
 mpl.use("agg")
-EXERCISES = {exercise.exercise_id: exercise for exercise in LISTED}
-WAITS = {
-    "torch.cuda.synchronize": ("abc", "after abc"),
-    "left.synchronize": ("ab", "after abc"),
-    "marker.synchronize": ("a", "after ac"),
-    "right.wait_event": ("none", "after ac"),
-    "right.wait_stream": ("none", "after abc"),
-    "y.item": ("c", "after c"),
-}
-REASONS = {
-    "two matmuls": ("the gpu is full", "nothing"),
-    "two small kernels": ("the host is late", "fewer launches"),
-}
-RACES = {"pinned": ("fill", "copy", "host"), "device": ("copy", "compute", "copying")}
-KEPT = {name: "safe" if name in "bcf" else "corrupted" for name in "abcdef"}
-STEPS = {
-    "a": "none",
-    "b": "default waits for side",
-    "c": "third waits for default",
-    "d": "none",
-}
-RIGHT: dict[str, object] = {
-    "08.five-waits": WAITS,
-    "08.copy-overlap": "d",
-    "08.two-reasons": REASONS,
-    "08.find-the-races": RACES,
-    "08.record-stream": KEPT,
-    "08.backward": STEPS,
-}
-WRONG: list[tuple[str, object, str]] = [
-    ("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")}, "wait-is-gpu-side"),
-    ("08.five-waits", WAITS | {"right.wait_stream": ("ab", "after abc")}, "wait-is-gpu-side"),
-    ("08.five-waits", WAITS | {"y.item": ("none", "after c")}, "item-waits"),
-    (
-        "08.five-waits",
-        WAITS | {"marker.synchronize": ("ab", "after abc")},
-        "marker-is-not-the-stream",
-    ),
-    (
-        "08.five-waits",
-        WAITS | {"right.wait_event": ("none", "after abc")},
-        "marker-is-not-the-stream",
-    ),
-    ("08.five-waits", WAITS | {"left.synchronize": ("abc", "after abc")}, "one-stream-alone"),
-    ("08.five-waits", WAITS | {"y.item": ("abc", "after abc")}, "one-stream-alone"),
-    ("08.five-waits", WAITS | {"y.item": ("c", "after abc")}, "one-stream-alone"),
-    ("08.five-waits", WAITS | {"right.wait_stream": ("none", "after ab")}, "own-queue-first"),
-    ("08.five-waits", WAITS | {"right.wait_event": ("none", "at once")}, "own-queue-first"),
-    ("08.five-waits", WAITS | {"marker.synchronize": ("a", "after c")}, "launched-after-the-wait"),
-    ("08.five-waits", WAITS | {"torch.cuda.synchronize": ("none", "after abc")}, "wrong-host"),
-    ("08.five-waits", WAITS | {"right.wait_event": ("none", "after c")}, "wrong-order"),
-    ("08.copy-overlap", "a", "one-queue"),
-    ("08.copy-overlap", "b", "pageable"),
-    ("08.copy-overlap", "c", "already-asked"),
-    ("08.two-reasons", REASONS | {"two matmuls": ("one stream", "nothing")}, "streams-are-two"),
-    (
-        "08.two-reasons",
-        REASONS | {"two small kernels": ("the gpu is full", "nothing")},
-        "small-does-not-fill",
-    ),
-    (
-        "08.two-reasons",
-        REASONS | {"two matmuls": ("the host is late", "fewer launches")},
-        "launched-in-time",
-    ),
-    (
-        "08.two-reasons",
-        REASONS | {"two matmuls": ("the gpu is full", "more streams")},
-        "more-streams",
-    ),
-    ("08.two-reasons", REASONS | {"two matmuls": ("a wait", "nothing")}, "wrong-reason"),
-    (
-        "08.two-reasons",
-        REASONS | {"two matmuls": ("the gpu is full", "pinned memory")},
-        "wrong-cure",
-    ),
-    ("08.find-the-races", RACES | {"device": ("fill", "copy", "host")}, "host-writes-device"),
-    ("08.find-the-races", RACES | {"pinned": ("copy", "fill", "host")}, "copy-writes-pinned"),
-    (
-        "08.find-the-races",
-        RACES | {"pinned": ("fill", "copy", "copying")},
-        "stream-cannot-hold-host",
-    ),
-    (
-        "08.find-the-races",
-        RACES | {"pinned": ("fill", "copy", "computing")},
-        "stream-cannot-hold-host",
-    ),
-    (
-        "08.find-the-races",
-        RACES | {"device": ("copy", "compute", "computing")},
-        "reader-waits-already",
-    ),
-    ("08.find-the-races", RACES | {"device": ("copy", "compute", "host")}, "host-need-not-wait"),
-    ("08.find-the-races", RACES | {"pinned": ("compute", "copy", "host")}, "wrong-writer"),
-    ("08.find-the-races", RACES | {"pinned": ("fill", "compute", "host")}, "wrong-reader"),
-    ("08.record-stream", KEPT | {"a": "safe"}, "del-does-not-wait"),
-    ("08.record-stream", KEPT | {"b": "corrupted"}, "record-stream"),
-    ("08.record-stream", KEPT | {"c": "corrupted"}, "order-is-enough"),
-    ("08.record-stream", KEPT | {"d": "safe"}, "wrong-direction"),
-    ("08.record-stream", KEPT | {"e": "safe"}, "wrong-tensor"),
-    ("08.record-stream", KEPT | {"f": "corrupted"}, "nothing-left-to-read"),
-    ("08.backward", STEPS | {"a": "default waits for side"}, "caller-waits-already"),
-    ("08.backward", STEPS | {"b": "none"}, "caller-was-side"),
-    ("08.backward", STEPS | {"c": "none"}, "other-stream"),
-    ("08.backward", STEPS | {"c": "third waits for side"}, "not-promised"),
-    ("08.backward", STEPS | {"d": "default waits for side"}, "default-not-concerned"),
-    ("08.backward", STEPS | {"b": "side waits for default"}, "wrong-wait"),
-]
 
 
 @pytest.fixture
@@ -146,56 +37,9 @@ def _gpu() -> Iterator[None]:
         yield
 
 
-def judge(exercise_id: str, answer: object) -> Verdict:
-    """Judge an answer to an exercise of this lesson."""
-    return EXERCISES[exercise_id].judge(answer, None)
-
-
-def test_every_exercise_is_tested() -> None:
-    """Each exercise has a right answer in this file, has hints, and says how to answer."""
-    assert set(EXERCISES) == {*RIGHT, "08.double-buffer", "08.benchmark"}
-    for exercise in EXERCISES.values():
-        verdict = exercise.judge(..., None)
-        assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
-        assert exercise.hints
-
-
-@pytest.mark.parametrize("exercise_id", RIGHT)
-def test_right_answers_pass(exercise_id: str) -> None:
-    """A right answer passes without a diagnosis."""
-    verdict = judge(exercise_id, RIGHT[exercise_id])
-    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
-
-
-@pytest.mark.parametrize(("exercise_id", "answer", "code"), WRONG)
-def test_each_mistake_gets_its_diagnosis(exercise_id: str, answer: object, code: str) -> None:
-    """A wrong answer gets the diagnosis of the mistake behind it."""
-    verdict = judge(exercise_id, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-
-
-def test_every_diagnosis_of_the_tables_is_provoked() -> None:
-    """The answers above provoke every reachable diagnosis, and no others."""
-    told = {(exercise_id, code) for exercise_id, _, code in WRONG}
-    for exercise_id in RIGHT:
-        form: Any = EXERCISES[exercise_id].judge
-        codes = {diagnosis.code for diagnosis in form.wrong.values()}
-        codes |= {diagnosis.code for diagnosis in getattr(form, "otherwise", ())}
-        unreachable = UNREACHABLE.get(exercise_id, set())
-        assert codes - unreachable == {code for name, code in told if name == exercise_id}
-
-
-# Fallbacks of tables in which every wrong word has a diagnosis of its own.
-UNREACHABLE = {"08.record-stream": {"wrong"}, "08.find-the-races": {"wrong-waiter"}}
-
-
-def test_a_wait_in_a_stream_is_explained() -> None:
-    """The message of the most common mistake says where the wait is and names the wrong key."""
-    verdict = judge("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")})
-    assert verdict.message == (
-        "wait_event and wait_stream put the wait into the queue of right. The host goes on at "
-        "once, whether a, b or c are done or not. (Wrong so far: right.wait_event.)"
-    )
+def judge(answer: object) -> Verdict:
+    """Judge a double buffer."""
+    return DOUBLE_BUFFER.judge(answer, None)
 
 
 # The double buffer
@@ -288,7 +132,7 @@ PIPELINES: list[tuple[object, str, str]] = [
 @pytest.mark.parametrize(("pipeline", "code", "beginning"), PIPELINES)
 def test_each_pipeline_gets_its_verdict(pipeline: object, code: str, beginning: str) -> None:
     """Values are judged first, then order, then overlap, and the message has their numbers."""
-    verdict = judge("08.double-buffer", pipeline)
+    verdict = judge(pipeline)
     assert (verdict.diagnosis_code, bool(verdict)) == (code, code == "")
     assert verdict.message.startswith(beginning)
 
@@ -312,11 +156,11 @@ def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int)
 @pytest.mark.usefixtures("_gpu")
 def test_the_proposed_waits_are_right() -> None:
     """The proposed waits pass although nothing overlaps, and the message says so."""
-    verdict = judge("08.double-buffer", as_proposed)
+    verdict = judge(as_proposed)
     assert verdict.ok
     assert "of what is possible. You wait for whole queues" in verdict.message
     assert "nothing else" not in verdict.message
-    assert "for nothing else" in judge("08.double-buffer", buffered()).message
+    assert "for nothing else" in judge(buffered()).message
 
 
 @pytest.mark.usefixtures("_gpu")
@@ -344,7 +188,7 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
         x.fill_(0)
     assert [hazard.kind for hazard in found] == ["write over a write"]
     monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: tuple(found))
-    assert judge("08.double-buffer", buffered()).diagnosis_code == "order-open"
+    assert judge(buffered()).diagnosis_code == "order-open"
 
 
 @pytest.mark.slow
@@ -357,14 +201,14 @@ def test_a_host_that_was_busy_once_is_tried_again(
     runs = [pipelines.run(buffered(device_sync=True))] * n_disturbed
     runs.append(pipelines.run(buffered()))
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
-    assert judge("08.double-buffer", buffered()).diagnosis_code == code
+    assert judge(buffered()).diagnosis_code == code
 
 
 @pytest.mark.usefixtures("_gpu")
 def test_a_stub_is_not_answered() -> None:
     """A function that does nothing counts as not answered."""
-    assert judge("08.double-buffer", lambda *_: None).ok is None
-    assert judge("08.double-buffer", lambda *_: ...).message == DOUBLE_BUFFER.judge.how
+    assert judge(lambda *_: None).ok is None
+    assert judge(lambda *_: ...).message == DOUBLE_BUFFER.judge.how
 
 
 @pytest.mark.usefixtures("_gpu")
@@ -427,7 +271,7 @@ def test_the_puzzle_run_is_its_key() -> None:
     """For each of the six lines, the virtual GPU gives the right answer of the exercise."""
     found = run_the_puzzle()
     ran = [(now, f"after {before}") for now, before in found.itertuples(index=False)]
-    assert ran == list(WAITS.values())
+    assert ran == list(right_of("08.five-waits").values())
 
 
 def failing(look: Callable[[], object] = lambda: None) -> object:
@@ -556,7 +400,7 @@ def test_only_a_slow_pipeline_is_tried_again(
     runs: list[object] = []
     run = pipelines.run
     monkeypatch.setattr(pipelines, "run", lambda tried: runs.append(tried) or run(tried))
-    assert judge("08.double-buffer", pipeline).diagnosis_code == code
+    assert judge(pipeline).diagnosis_code == code
     assert runs == [pipeline] * n_runs
 
 
@@ -568,7 +412,7 @@ def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPa
     quick = replace(slow, n_wrong=3, duration_s=slow.duration_s - slow.possible_s)
     runs = [slow, quick]
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
-    verdict = judge("08.double-buffer", buffered())
+    verdict = judge(buffered())
     assert verdict.diagnosis_code == "wrong-data"
     assert verdict.message.startswith("3 of 40 steps computed on wrong data")
 
@@ -582,4 +426,4 @@ def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = (0.1, 0.3, 0.2)
     runs = [replace(slow, duration_s=alone_s - share * slow.possible_s) for share in shares]
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
-    assert "the overlap is 30 % of" in judge("08.double-buffer", buffered()).message
+    assert "the overlap is 30 % of" in judge(buffered()).message

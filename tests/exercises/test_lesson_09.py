@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gpulab.exercises._exercise import Exercise
+from gpulab import exercises
+from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_09 import (
     causes,
     crossings,
@@ -20,66 +21,13 @@ from gpulab.exercises.lesson_09 import (
 )
 from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
 from gpulab.exercises.lesson_09._claims import CLAIMS
-from gpulab.exercises.lesson_09._exercises import EXERCISES
 from gpulab.scaling import Crossover, crossover
 from gpulab.sweeps import Point, Task
 from gpulab.workloads import workload
-from tests.support.judging import check_function, exercise_tests, judged
+from tests.support.judging import check_function, judged, right_of
 
-READ_OFF, WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = EXERCISES
+HOW_MANY = exercise("09.how-many")
 LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
-TIMES = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
-PLACES = {"n": 40_404, "n_fast_gpu": 40_201, "n_slow_launch": 87_542}
-
-RIGHT: list[tuple[Exercise, object]] = [
-    (READ_OFF, LINKS),
-    (WHICH, TIMES),
-    (MEETING, PLACES),
-    (MEETING, {"n": 40_000, "n_fast_gpu": 40_000, "n_slow_launch": 87_000}),
-    (NEVER_PAYS, "c"),
-    (SAYS, "B"),
-]
-WRONG: list[tuple[Exercise, object, str, str]] = [
-    (READ_OFF, LINKS | {"n_pcie5": 178}, "without-transfers", "That is the crossing without tr"),
-    (READ_OFF, LINKS | {"n_pcie3": 547}, "from-the-lines", "That is where the two fitted lines"),
-    (READ_OFF, LINKS | {"n_pcie3": 243}, "another-link", "That is the crossing over another"),
-    (READ_OFF, LINKS | {"n_nvlink": 1000}, "unexplained", "n_nvlink: the explorer shows an"),
-    (READ_OFF, {"n_pcie3": 678}, "incomplete", "There is no answer yet for n_pcie5, n_nvlink"),
-    (WHICH, TIMES | {"a": "launch"}, "launch-is-no-work", "The launch returns before"),
-    (WHICH, TIMES | {"b": "launch"}, "launch-is-no-work", "The launch returns before"),
-    (WHICH, TIMES | {"c": "launch"}, "launch-is-no-work", "The launch returns before"),
-    (WHICH, TIMES | {"d": "until done"}, "nothing-waits", "d: which line of the colleague"),
-    (WHICH, TIMES | {"d": "kernel alone"}, "host-clock", "d: perf_counter is the host's"),
-    (WHICH, TIMES | {"a": "kernel alone"}, "the-user-waits-for-all", "a: the user also"),
-    (WHICH, TIMES | {"b": "until done"}, "the-queue-hides-the-launch", "b: the program"),
-    (WHICH, TIMES | {"c": "until done"}, "copies-are-part-of-it", "c: the data aren't on"),
-    (WHICH, TIMES | {"c": "kernel alone"}, "copies-are-part-of-it", "c: the data aren't"),
-    (WHICH, TIMES | {"a": "with copies"}, "no-copies-here", "Where are the data before"),
-    (WHICH, TIMES | {"b": "with copies"}, "no-copies-here", "Where are the data before"),
-    (WHICH, TIMES | {"d": "with copies"}, "which-part-is-waited-for", "Ask for each: who waits"),
-    (WHICH, {"a": "launch"}, "incomplete", "There is no answer yet for b, c, d."),
-    (MEETING, PLACES | {"n": 484_848}, "bytes-are-not-elements", "That is the number of bytes"),
-    (MEETING, PLACES | {"n": 121_212}, "three-tensors", "You count 4 bytes an element."),
-    (MEETING, PLACES | {"n": 60_606}, "result-forgotten", "You count 8 bytes an element,"),
-    (MEETING, PLACES | {"n": 47_138}, "cpu-has-a-fixed-cost", "You use the GPU's fixed cost"),
-    (MEETING, PLACES | {"n": 53_872}, "fixed-costs-added", "You add the fixed costs."),
-    (MEETING, PLACES | {"n_fast_gpu": 20_202}, "faster-gpu-halves", "n_fast_gpu: twice"),
-    (MEETING, PLACES | {"n_slow_launch": 80_808}, "slow-launch-doubles", "n_slow_launch: not"),
-    (MEETING, PLACES | {"n": 7}, "unexplained", "n: write both times as fixed"),
-    (MEETING, {"n": 40_404}, "incomplete", "There is no answer yet for n_fast_gpu, n_slow"),
-    (NEVER_PAYS, "a", "fixed-cost-fades", "A fixed cost fades as the size grows"),
-    (NEVER_PAYS, "b", "kernel-is-quick", "Compare gpu_s with cpu_s at 2^26"),
-    (NEVER_PAYS, "d", "ratio-stays", "From 2^24 to 2^26 all three columns"),
-    (SAYS, "a", "machine-belongs-to-it", "Half of a crossover is the CPU."),
-    (SAYS, "c", "interval-of-the-place", "The interval is about the place"),
-    (SAYS, "d", "gain-is-another-question", "At the end of the interval"),
-]
-STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, {"n": "many"}, {"a": ("b",)}]
-
-
-test_right, test_mistake, test_whole, test_strange = exercise_tests(
-    EXERCISES, RIGHT, WRONG, STRANGE
-)
 
 
 def test_the_key_is_what_the_explorer_shows() -> None:
@@ -87,6 +35,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
     from gpulab.explorers import crossover_explorer
     from gpulab.scaling import LINKS as KNOWN
 
+    assert exercises.check("09.read-off", LINKS)
     explorer = crossover_explorer("matmul", transfers="both")
     for key, link in (("n_pcie3", "PCIe 3"), ("n_pcie5", "PCIe 5"), ("n_nvlink", "NVLink")):
         explorer.choose(link=link)
@@ -97,7 +46,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:
     """Twice the rate moves n by half a percent; twice the fixed cost more than doubles it."""
-    places = MEETING.judge.right  # type: ignore[attr-defined]  # it is a Quantities
+    places = right_of("09.meeting-point")
     assert places["n"] == pytest.approx(12e-6 / (1 / 40e9 - 1 / 4e12) / 12)
     assert places["n_fast_gpu"] / places["n"] == pytest.approx(0.995, abs=1e-3)
     assert places["n_slow_launch"] / places["n"] == pytest.approx(26 / 12)
@@ -107,8 +56,7 @@ def test_a_faster_gpu_crosses_at_the_same_size() -> None:
 
 def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
     """The numbers in the diagnoses of the addition follow from the table of its readings."""
-    assert NEVER_PAYS.readings is not None
-    table = NEVER_PAYS.readings().set_index("elements")
+    table = exercises.readings("09.never-pays").set_index("elements")
     large, larger = table.loc[2**24], table.loc[2**26]
     assert (table["gpu_with_copies_s"] > table[["cpu_s", "gpu_s"]].min(axis=1)).all()
     assert 15e-6 / larger["gpu_with_copies_s"] == pytest.approx(1e-4, rel=0.2)

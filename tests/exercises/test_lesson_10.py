@@ -12,80 +12,20 @@ import pytest
 import gpulab
 from gpulab import roofline
 from gpulab.errors import UnknownNameError
-from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises._api import exercise
+from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import CaseFunction
 from gpulab.exercises.lesson_10 import slow_program
 from gpulab.exercises.lesson_10._claims import CLAIMS
-from gpulab.exercises.lesson_10._exercises import EXERCISES
 from gpulab.exercises.lesson_10._slow_programs import SlowProgram
 from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
-from tests.support.judging import check_function, exercise_tests, judged
+from tests.support.judging import check_function, judged, right_of
 
-FARTHEST, LEAST, A100, ROOF, BOUND, GAPS = EXERCISES
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "recordings"
 SHEET = data_sheet(gpu("H200"))
-
-NOTES = {"ridge": 156, "compute_ms": 0.44, "memory_ms": 0.05}
-ROOFS = {
-    "a": "data sheet",
-    "b": "live clocks",
-    "c": "measured",
-    "d": "data sheet",
-    "e": "measured",
-    "f": "live clocks",
-}
-FAR = {"all sizes": ("argmax", "the floor"), "large": ("topk", "uncounted work")}
-REASONS = {"a": "too small", "b": "moves more", "c": "slow kernel"}
-
-RIGHT: list[tuple[Exercise, object]] = [
-    (A100, NOTES),
-    (A100, {"ridge": 312e12 / 2e12, "compute_ms": 0.4405, "memory_ms": 0.0503}),
-    (ROOF, ROOFS),
-    (FARTHEST, FAR),
-    (GAPS, REASONS),
-    (GAPS, {"A": "Too small", "b": "moves more", "c": "slow kernel"}),
-]
-WRONG: list[tuple[Exercise, object, str, str]] = [
-    (FARTHEST, FAR | {"all sizes": ("argmax", "uncounted work")}, "smallest-of-all", "all sizes:"),
-    (FARTHEST, FAR | {"large": ("topk", "the floor")}, "long-enough", "large: the prediction"),
-    (FARTHEST, FAR | {"large": ("argmax", "the floor")}, "slider-not-moved", "large: move"),
-    (FARTHEST, FAR | {"all sizes": ("topk", "the floor")}, "slider-not-back", "all sizes: move"),
-    (FARTHEST, FAR | {"all sizes": ("adam", "the floor")}, "refined-model", "all sizes: that"),
-    (FARTHEST, FAR | {"all sizes": ("argmax", "a low clock")}, "not-the-clock", "A low clock"),
-    (FARTHEST, FAR | {"large": ("topk", "a low clock")}, "not-the-clock", "A low clock"),
-    (FARTHEST, FAR | {"large": ("sort", "a low clock")}, "read-the-line", "The line below the"),
-    (FARTHEST, {"large": ("topk", "uncounted work")}, "incomplete", "There is no answer yet for"),
-    (A100, NOTES | {"memory_ms": 0.10}, "bytes-twice", "memory_ms: that is the number"),
-    (A100, NOTES | {"compute_ms": 0.22}, "multiply-add-is-two", "compute_ms: a mult"),
-    (A100, NOTES | {"memory_ms": 0.025}, "elements-are-not-bytes", "memory_ms: you have"),
-    (A100, NOTES | {"memory_ms": 0.0336}, "result-forgotten", "memory_ms: two matrices"),
-    (A100, NOTES | {"ridge": 78}, "ridge-is-not-it", "ridge: that line is right."),
-    (A100, NOTES | {"memory_ms": 50.3}, "microseconds", "memory_ms: that is in micro"),
-    (A100, NOTES | {"memory_ms": 0.07}, "unexplained", "memory_ms: work it out again"),
-    (A100, {"ridge": 156}, "incomplete", "There is no answer yet for compute_ms, memory_ms."),
-    (ROOF, ROOFS | {"d": "measured"}, "measured-is-no-limit", "d: a measured roof"),
-    (ROOF, ROOFS | {"c": "data sheet"}, "nobody-gets-there", "c: no copy reaches"),
-    (ROOF, ROOFS | {"b": "data sheet"}, "boost-clock", "b: the data sheet's peaks"),
-    (ROOF, ROOFS | {"a": "measured"}, "not-there-yet", "a: you have neither"),
-    (ROOF, ROOFS | {"e": "data sheet"}, "no-sheet", "e: for an unknown name"),
-    (ROOF, ROOFS | {"e": "live clocks"}, "no-sheet", "e: clocks scale the figures"),
-    (ROOF, ROOFS | {"f": "data sheet"}, "stated-at-a-clock", "f: each peak of a data sheet"),
-    (ROOF, ROOFS | {"a": "live clocks"}, "wrong-roof", "Ask for each:"),
-    (GAPS, REASONS | {"a": "moves more"}, "one-kernel", "a: it is one kernel,"),
-    (GAPS, REASONS | {"a": "slow kernel"}, "same-kernel", "a: rounding changes nothing,"),
-    (GAPS, REASONS | {"b": "too small"}, "stays-when-grown", "b: with 16 times as many"),
-    (GAPS, REASONS | {"b": "slow kernel"}, "each-is-good", "b: each of its kernels"),
-    (GAPS, REASONS | {"c": "too small"}, "stays-when-grown", "c: grown to a side of 8191"),
-    (GAPS, REASONS | {"c": "moves more"}, "one-more-column", "c: a matmul of side 2047"),
-    (GAPS, {"a": "too small"}, "incomplete", "There is no answer yet for b, c."),
-]
-STRANGE = ["z", 3.5j, [1], {"z": 1}, object(), {"a": ("b",)}, {"ridge": "much"}]
-
-
-test_right, test_mistake, test_whole, test_strange = exercise_tests(
-    EXERCISES, RIGHT, WRONG, STRANGE
-)
+A100, LEAST, BOUND = map(exercise, ("10.a100", "10.least-time", "10.which-bound"))
+REASONS = right_of("10.three-gaps")
 
 
 @pytest.mark.slow
@@ -103,7 +43,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
 
 def test_open_numbers_are_no_answer() -> None:
     """A dict that contains only placeholders counts as not answered."""
-    blank = judged(A100, dict.fromkeys(NOTES, ...))
+    blank = judged(A100, dict.fromkeys(right_of("10.a100"), ...))
     assert blank == Verdict(ok=None, message=A100.judge.how)
 
 

@@ -1,4 +1,4 @@
-"""Lesson 11: each typical mistake gets its diagnosis; profiles and monitors fit the keys."""
+"""Lesson 11: profiles and monitors show what the keys of the exercises say."""
 
 from pathlib import Path
 
@@ -13,73 +13,10 @@ from gpulab.exercises import lesson_11 as lab
 from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds
 from gpulab.tracing import read_trace
+from tests.support.judging import right_of
 
-COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
-WRONG = {
-    "a": "nothing",
-    "b": "starved",
-    "c": "one thread",
-    "d": "leak",
-    "e": "copies",
-    "f": "pauses",
-}
-RIGHT = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "code"),
-    [
-        ("columns", "c", ""),
-        ("columns", "a", "host-is-not-device"),
-        ("columns", "b", "self-zero-is-not-idle"),
-        ("columns", "d", "one-call"),
-        ("bound", RIGHT, ""),
-        ("bound", {**RIGHT, "a": "compute"}, "many-calls-are-not-much-work"),
-        ("bound", {**RIGHT, "b": "launch"}, "look-at-the-calls"),
-        ("bound", {**RIGHT, "b": "compute"}, "no-kernels"),
-        ("bound", {**RIGHT, "d": "compute"}, "copies-are-not-kernels"),
-        ("bound", {**RIGHT, "d": "launch"}, "a-call-that-copies"),
-        ("bound", {**RIGHT, "c": "launch"}, "the-host-is-done"),
-        ("bound", {**RIGHT, "c": "copy"}, "wrong-limit"),
-        ("overlap", {"overlap_us": 35, "saved_us": 35}, ""),
-        ("overlap", {"overlap_us": 30, "saved_us": 35}, "partly"),
-        ("overlap", {"overlap_us": 45, "saved_us": 45}, "whole-kernels"),
-        ("overlap", {"overlap_us": 80, "saved_us": 35}, "whole-copies"),
-        ("overlap", {"overlap_us": 35, "saved_us": 30}, "to-the-end"),
-        ("overlap", {"overlap_us": 3, "saved_us": 3}, "intersect"),
-        ("schedule", "2367", ""),
-        ("schedule", {"1", "2", "3", "6", "7"}, "warm-up-is-dropped"),
-        ("schedule", {"2", "3", "5", "6", "7"}, "each-cycle-warms-up"),
-        ("schedule", {"2", "3", "6", "7", "8"}, "repeat"),
-        ("schedule", {"0", "2", "3", "6", "7"}, "wait-first"),
-        ("schedule", {"2", "6"}, "two-active"),
-        ("schedule", {"3", "7"}, "first-active"),
-        ("schedule", {"2", "3"}, "second-cycle"),
-        ("schedule", "0123456789", "no-schedule"),
-        ("schedule", [], "nothing"),
-        ("which-column", COLUMNS, ""),
-        ("which-column", {**COLUMNS, "a": "mem"}, "mem-is-time"),
-        ("which-column", {**COLUMNS, "b": "tviol"}, "heat-or-power"),
-        ("which-column", {**COLUMNS, "d": "txpci"}, "whose-view"),
-        ("which-column", {**COLUMNS, "e": "gtemp"}, "hot-is-not-slowed"),
-        ("which-column", {**COLUMNS, "e": "pviol"}, "power-or-heat"),
-        ("which-column", {**COLUMNS, "c": "fb"}, "another-column"),
-        ("monitors", WRONG, ""),
-        ("monitors", {**WRONG, "c": "nothing"}, "util-is-not-use"),
-        ("monitors", {**WRONG, "a": "one thread"}, "power-says-it"),
-        ("monitors", {**WRONG, "d": "nothing"}, "look-at-fb"),
-        ("monitors", {**WRONG, "b": "copies"}, "no-traffic"),
-        ("monitors", {**WRONG, "b": "pauses"}, "every-second-alike"),
-        ("monitors", {**WRONG, "e": "starved"}, "look-at-the-bus"),
-        ("monitors", {**WRONG, "f": "starved"}, "whole-seconds"),
-        ("monitors", {**WRONG, "f": "nothing"}, "only-the-busy-seconds"),
-        ("monitors", {**WRONG, "a": "leak"}, "other-columns"),
-    ],
-)
-def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
-    """A right answer gets no code, and a wrong one gets the code of its mistake."""
-    verdict = exercises.check(f"11.{name}", answer)
-    assert (bool(verdict), verdict.diagnosis_code) == (not code, code)
+FAULTS = right_of("11.monitors")
+LIMITS = right_of("11.bound")
 
 
 def test_the_overlap_follows_from_the_shown_times() -> None:
@@ -109,7 +46,7 @@ def test_each_monitor_shows_what_the_key_says(world: str) -> None:
     """The numbers of each monitor lead to the key, on the virtual and on the recorded GPU."""
     shown = monitors(world)
     found = {letter: fault_of(rows) for letter, rows in shown.groupby("program")}
-    assert found == WRONG
+    assert found == FAULTS
     assert shown["source"].str.contains(world).all()
 
 
@@ -132,10 +69,10 @@ def limit_of(letter: str) -> str:
     return "launch" if longest == "cudaLaunchKernel" else "allocation"
 
 
-@pytest.mark.parametrize("letter", RIGHT)
+@pytest.mark.parametrize("letter", LIMITS)
 def test_each_program_is_limited_by_what_the_key_says(letter: str) -> None:
     """The profile of each program leads to the right answer."""
-    assert limit_of(letter) == RIGHT[letter]
+    assert limit_of(letter) == LIMITS[letter]
 
 
 def test_an_unknown_program_is_refused() -> None:

@@ -1,27 +1,15 @@
-"""Lesson 12: each typical mistake gets its diagnosis, and claims and helpers are right."""
+"""Lesson 12: functions that count sectors get their verdict; claims and helpers are right."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 
-from gpulab import exercises
 from gpulab.exercises import lesson_12 as lab
+from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_12._claims import CLAIMS
-from gpulab.exercises.lesson_12._exercises import EXERCISES
 from gpulab.exercises.lesson_12._sectors import CASES, sectors
-from tests.support.judging import check_whole
-
-SOURCE = {
-    "a": "clock",
-    "b": "order",
-    "c": "allocator",
-    "d": "contention",
-    "e": "placement",
-    "f": "data",
-}
-CURE = {"a": "batch", "b": "fuse", "c": "precision", "d": "layout", "e": "none"}
-VERDICTS = dict.fromkeys("abc", "cannot run") | dict.fromkeys("def", "does not hold")
-VERDICTS["g"] = "holds"
+from tests.support.judging import check_function
 
 
 def used_only(n: int, _stride: int, size_bytes: int) -> int:
@@ -35,56 +23,20 @@ def whole_span(n: int, stride: int, size_bytes: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "code"),
+    ("function", "code"),
     [
-        ("source", SOURCE, ""),
-        ("source", {**SOURCE, "b": "clock"}, "the-clock-is-the-means"),
-        ("source", {**SOURCE, "b": "contention"}, "compared-with-itself"),
-        ("source", {**SOURCE, "a": "contention"}, "steady-in-time"),
-        ("source", {**SOURCE, "d": "clock"}, "at-random"),
-        ("source", {**SOURCE, "e": "order"}, "after-the-flush"),
-        ("source", {**SOURCE, "c": "placement"}, "who-pays"),
-        ("source", {**SOURCE, "f": "clock"}, "what-moved-the-clock"),
-        ("source", {**SOURCE, "f": "order"}, "another-source"),
-        ("sectors", sectors, ""),
-        ("sectors", used_only, "only-what-is-used"),
-        ("sectors", whole_span, "the-whole-span"),
-        ("sectors", lambda n, _stride, _size: n, "one-for-each"),
-        ("sectors", lambda n, s, b: len({k * s * b // 128 for k in range(n)}), "cache-lines"),
-        ("sectors", lambda n, s, _: len({k * s // 32 for k in range(n)}), "elements-are-no-bytes"),
-        ("sectors", lambda n, stride, _size: n * stride, "unexplained"),
-        ("cure", CURE, ""),
-        ("cure", {**CURE, "a": "precision"}, "idle-gpu"),
-        ("cure", {**CURE, "a": "fuse"}, "fusing-saves-launches-too"),
-        ("cure", {**CURE, "b": "batch"}, "few-launches"),
-        ("cure", {**CURE, "b": "precision"}, "half-the-bytes"),
-        ("cure", {**CURE, "c": "fuse"}, "matmul-is-compute"),
-        ("cure", {**CURE, "c": "batch"}, "four-launches"),
-        ("cure", {**CURE, "d": "precision"}, "already-half"),
-        ("cure", {**CURE, "d": "fuse"}, "do-not-need-it"),
-        ("cure", {**CURE, "e": "batch"}, "one-copy"),
-        ("cure", {**CURE, "e": "layout"}, "another-limit"),
-        ("verdicts", VERDICTS, ""),
-        ("verdicts", {**VERDICTS, "a": "does not hold"}, "no-such-function"),
-        ("verdicts", {**VERDICTS, "b": "holds"}, "conv2d-needs-four"),
-        ("verdicts", {**VERDICTS, "c": "holds"}, "four-dimensions"),
-        ("verdicts", {**VERDICTS, "d": "holds"}, "legacy-stream"),
-        ("verdicts", {**VERDICTS, "e": "holds"}, "idle-queue"),
-        ("verdicts", {**VERDICTS, "f": "holds"}, "pageable"),
-        ("verdicts", {**VERDICTS, "g": "does not hold"}, "look-at-the-claim"),
-        ("verdicts", {**VERDICTS, "d": "cannot run"}, "run-it"),
+        (sectors, ""),
+        (used_only, "only-what-is-used"),
+        (whole_span, "the-whole-span"),
+        (lambda n, _stride, _size: n, "one-for-each"),
+        (lambda n, s, b: len({k * s * b // 128 for k in range(n)}), "cache-lines"),
+        (lambda n, s, _: len({k * s // 32 for k in range(n)}), "elements-are-no-bytes"),
+        (lambda n, stride, _size: n * stride, "unexplained"),
     ],
 )
-def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
-    """A right answer gets no code, and a wrong one gets the code of its mistake."""
-    verdict = exercises.check(f"12.{name}", answer)
-    assert (bool(verdict), verdict.diagnosis_code) == (not code, code)
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.exercise_id)
-def test_exercises_are_complete(exercise: object) -> None:
-    """Each exercise has hints and words for every key, and leaves a placeholder open."""
-    check_whole(exercise)  # type: ignore[arg-type]  # EXERCISES are exercises
+def test_each_function_gets_its_verdict(function: Callable[..., object], code: str) -> None:
+    """A right function gets no code, and a wrong one gets the code of its mistake."""
+    check_function(exercise("12.sectors"), function, code, "")
 
 
 @pytest.mark.parametrize("case", CASES)

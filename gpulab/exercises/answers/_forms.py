@@ -5,35 +5,13 @@ from dataclasses import dataclass
 from math import isclose, isfinite
 
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._judging import MALFORMED, AnswerJudge, Diagnosis
 from gpulab.units import parse_time
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """A typical mistake: a short name, and the message for a learner who made it.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Diagnosis
-    >>> print(Diagnosis("no-wait", "You timed the launch.").verdict())
-    Not yet. You timed the launch.
-    """
-
-    code: str
-    message: str
-
-    def verdict(self) -> Verdict:
-        """Return the verdict "wrong" with this message."""
-        return Verdict(ok=False, message=self.message, diagnosis_code=self.code)
-
-
-# Errors of a learner's function with their diagnoses; see raised().
-KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(AnswerJudge):
     """A judge for one letter; each wrong letter has its own diagnosis.
 
     Attributes
@@ -64,20 +42,18 @@ class Choice:
     def _letters(self) -> list[str]:
         return sorted({self.right, *self.wrong})
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge one letter."""
-        if is_open(answer):
-            return unanswered(self.how)
         letter = answer.strip().lower() if isinstance(answer, str) else ""
         if letter == self.right:
-            return Verdict(ok=True, message=self.why)
+            return self.why
         if letter in self.wrong:
-            return self.wrong[letter].verdict()
-        return malformed(answer, self.how)
+            return self.wrong[letter]
+        return MALFORMED
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class Letters(AnswerJudge):
     """A judge for a set of letters; it explains one letter that is wrong or missing.
 
     Attributes
@@ -117,32 +93,30 @@ class Letters:
     def _known(self) -> frozenset[str]:
         return self.right | self.wrongly_in.keys()
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a set of letters."""
-        if is_open(answer):
-            return unanswered(self.how)
         given = _letters(answer)
         if given is None or not given <= self._known:
-            return malformed(answer, self.how)
+            return MALFORMED
         if given == self.right:
-            return Verdict(ok=True, message=self.why)
+            return self.why
         if given == self._known:
-            return self.all_chosen.verdict()
+            return self.all_chosen
         if not given:
-            return self.none_chosen.verdict()
+            return self.none_chosen
         return self._explain(given)
 
-    def _explain(self, given: frozenset[str]) -> Verdict:
+    def _explain(self, given: frozenset[str]) -> Diagnosis:
         mistakes = [self.wrongly_in[key] for key in self.wrongly_in if key in given]
         mistakes += [self.missing[key] for key in self.missing if key not in given]
         # The others are counted but not named, or a learner could solve it by trying.
         more = len(mistakes) - 1
         tail = f" ({more} more to find after this one.)" if more else ""
-        return Diagnosis(mistakes[0].code, mistakes[0].message + tail).verdict()
+        return Diagnosis(mistakes[0].code, mistakes[0].message + tail)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(AnswerJudge):
     """A judge for a dict with a word, or a tuple of words, for each key.
 
     Attributes
@@ -187,24 +161,22 @@ class Table:
             f"For example {{{key!r}: {example!r}, ...}}."
         )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict."""
-        if is_open(answer):
-            return unanswered(self.how)
         given = self._read(answer)
         if given is None:
-            return malformed(answer, self.how)
+            return MALFORMED
         missing = [key for key in self.right if key not in given]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
-            return Diagnosis("incomplete", message).verdict()
+            return Diagnosis("incomplete", message)
         bad = {key: value for key, value in given.items() if value != _words(self.right[key])}
         if not bad:
-            return Verdict(ok=True, message=self.why)
+            return self.why
         return self._explain(bad)
 
-    def _explain(self, bad: Mapping[str, tuple[str, ...]]) -> Verdict:
-        """Return the verdict on wrong keys, by the first position at which a value differs."""
+    def _explain(self, bad: Mapping[str, tuple[str, ...]]) -> Diagnosis:
+        """Return the diagnosis of wrong keys, by the first position at which a value differs."""
         more = f" (Wrong so far: {', '.join(sorted(bad))}.)"
         pairs = {key: (words, _words(self.right[key])) for key, words in bad.items()}
         # Of two words the first decides: a cure, for example, follows from the cause before it.
@@ -215,7 +187,7 @@ class Table:
         found = {(key, bad[key][position]) for key, position in first.items()}
         known = (diagnosis for pair, diagnosis in self.wrong.items() if pair in found)
         diagnosis = next(known, self.otherwise[min(first.values())])
-        return Diagnosis(diagnosis.code, diagnosis.message + more).verdict()
+        return Diagnosis(diagnosis.code, diagnosis.message + more)
 
     def _read(self, answer: object) -> dict[str, tuple[str, ...]] | None:
         """Return an answer in a uniform form without open entries, or None if it has no form."""
@@ -229,75 +201,6 @@ class Table:
             for key, words in given.items()
         )
         return given if fits else None
-
-
-def unanswered(how: str) -> Verdict:
-    """Return the verdict "not answered yet", which says how to answer.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import unanswered
-    >>> print(unanswered("Answer with one letter."))
-    Not answered yet. Answer with one letter.
-    """
-    return Verdict(ok=None, message=how)
-
-
-def malformed(answer: object, how: str) -> Verdict:
-    """Return the verdict on an answer that does not have the form that is asked for.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import malformed
-    >>> print(malformed(7, "Answer with one letter."))
-    Not yet. 7 isn't a valid answer. Answer with one letter.
-    """
-    return Diagnosis("not-a-choice", f"{_shown(answer)} isn't a valid answer. {how}").verdict()
-
-
-def _shown(answer: object) -> str:
-    """Return an answer as one line of text, or its type if its ``repr`` raises an error."""
-    try:
-        text = " ".join(repr(answer).split())
-    except Exception:  # noqa: BLE001  # the repr of a learner's object may raise anything
-        return f"An object of type {type(answer).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
-
-
-def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
-    """Return the diagnosis of a function that raised an error when it was tried.
-
-    Parameters
-    ----------
-    error
-        What it raised.
-    known
-        Classes of errors with their diagnoses. PyTorch and CUDA have no classes for most of their
-        errors; for one of those, a part of its message.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import raised
-    >>> raised(ValueError("no data")).message.partition(chr(10))[0]
-    'Your function raised ValueError: no data'
-    """
-    for which, diagnosis in known:
-        if isinstance(error, which) if isinstance(which, type) else which in str(error):
-            return diagnosis
-    message = f"Your function raised {type(error).__name__}: {error}"
-    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
-
-
-def no_function(answer: object, how: str) -> Verdict:
-    """Return the verdict on an answer that is not a function although one is asked for.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import no_function
-    >>> print(no_function(3, "Answer with the function f."))
-    Not yet. 3 isn't a valid answer. Answer with the function f.
-    """
-    return unanswered(how) if is_open(answer) else malformed(answer, how)
 
 
 def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:

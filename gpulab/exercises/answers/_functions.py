@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import (
-    Diagnosis,
-    no_function,
-    raised,
-    read_number,
-    unanswered,
-)
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._forms import read_number
+from gpulab.exercises.answers._judging import UNANSWERED, Diagnosis, FunctionJudge, raised
+from gpulab.trials import called
 
 __all__ = ["CaseFunction", "run_on_cases"]
 
@@ -24,7 +20,7 @@ Formula = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
-class CaseFunction:
+class CaseFunction(FunctionJudge):
     """A judge for a function of numbers, by the results that it returns for some cases.
 
     A wrong formula may be right for one case, so a mistake is recognised by all results together.
@@ -77,15 +73,10 @@ class CaseFunction:
         """How to write the answer."""
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Call the function for each case, and recognise a mistake by the results."""
-        results, verdict = run_on_cases(answer, self.cases, self.how)
-        if verdict is not None:
-            return verdict
-        found = self._wrong(results)
-        if found is None and callable(answer):
-            found = self._wrong_special(answer)
-        return found.verdict() if found else Verdict(ok=True, message=self.why)
+        results, fault = run_on_cases(function, self.cases)
+        return fault or self._wrong(results) or self._wrong_special(function) or self.why
 
     def _wrong(self, results: Sequence[object]) -> Diagnosis | None:
         if self._are(results, self.right):
@@ -100,14 +91,14 @@ class CaseFunction:
 
     def _wrong_special(self, answer: Callable[..., object]) -> Diagnosis | None:
         for case, diagnosis in self.special:
-            try:
-                result = answer(*case)
-            except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-                did = f"raised {type(error).__name__}"
-            else:
-                if _same(result, self.right(*case)):
-                    continue
-                did = f"returned {result!r}"
+            trial = called(answer, *case)
+            if trial.error is None and _same(trial.value, self.right(*case)):
+                continue
+            did = (
+                f"returned {trial.value!r}"
+                if trial.error is None
+                else f"raised {type(trial.error).__name__}"
+            )
             return Diagnosis(diagnosis.code, diagnosis.message.format(did=did))
         return None
 
@@ -128,34 +119,31 @@ def _same(result: object, expected: object) -> bool:
 
 
 def run_on_cases(
-    answer: object, cases: Iterable[tuple[object, ...]], how: str
-) -> tuple[list[object], Verdict | None]:
-    """Return the results of a learner's function for some cases, or a verdict if it has none.
+    function: Callable[..., object], cases: Iterable[tuple[object, ...]]
+) -> tuple[list[object], Diagnosis | None]:
+    """Return the results of a learner's function for some cases, or why it has none.
 
     Parameters
     ----------
-    answer
-        The learner's answer, which may be any object.
+    function
+        The learner's function.
     cases
         The arguments of each call.
-    how
-        How to write the answer.
 
     Returns
     -------
     tuple
-        The results, and None; or a verdict if the answer is open, not a function, or raises.
+        The results, and None; or the diagnosis of an error, or that there is no answer yet.
 
     Examples
     --------
     >>> from gpulab.exercises.answers import run_on_cases
-    >>> run_on_cases(abs, [(-1,), (2,)], "Answer with a function.")
+    >>> run_on_cases(abs, [(-1,), (2,)])
     ([1, 2], None)
     """
-    if not callable(answer):
-        return [], no_function(answer, how)
-    try:
-        found = [answer(*case) for case in cases]
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return [], raised(error).verdict()
-    return found, unanswered(how) if all(map(is_open, found)) else None
+    trials = [called(function, *case) for case in cases]
+    error = next((trial.error for trial in trials if trial.error is not None), None)
+    if error is not None:
+        return [], raised(error)
+    results = [trial.value for trial in trials]
+    return results, UNANSWERED if all(map(is_open, results)) else None

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import Diagnosis, agrees, malformed, read_number, unanswered
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._forms import agrees, read_number
+from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
 
 
 @dataclass(frozen=True, slots=True)
-class Quantities:
+class Quantities(AnswerJudge):
     """A judge for a dict of numbers, whose keys name the units.
 
     Attributes
@@ -42,30 +43,26 @@ class Quantities:
         keys = ", ".join(map(repr, self.right))
         return f"Answer with a dict that has the keys {keys}; each value is a plain number."
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of numbers."""
-        if is_open(answer):
-            return unanswered(self.how)
         given = self._read(answer)
         if given is None:
-            return malformed(answer, self.how)
-        return self._explain(given) if given else unanswered(self.how)
+            return MALFORMED
+        return self._explain(given) if given else UNANSWERED
 
-    def _explain(self, given: Mapping[str, float]) -> Verdict:
-        """Return the verdict on missing keys or, if there are none, on the first wrong number."""
+    def _explain(self, given: Mapping[str, float]) -> Diagnosis | str:
+        """Return the diagnosis of missing keys or, without any, of the first wrong number."""
         missing = [key for key in self.right if key not in given]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
-            return Diagnosis("incomplete", message).verdict()
+            return Diagnosis("incomplete", message)
         bad = [key for key, value in self.right.items() if not _same(given[key], value)]
         if not bad:
-            return Verdict(ok=True, message=self.why)
+            return self.why
         # Looking up the right numbers too does no harm: `wrong` lists no right number.
         known = (item for key, value, item in self.wrong if _same(given.get(key), value))
-        found = next(known, None)
-        if found is not None:
-            return found.verdict()
-        return Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}").verdict()
+        otherwise = Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}")
+        return next(known, otherwise)
 
     def _read(self, answer: object) -> dict[str, float] | None:
         """Return the numbers in an answer, or None if it contains anything else."""

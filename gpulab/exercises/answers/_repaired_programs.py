@@ -2,26 +2,25 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import isfinite
 from typing import Any
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import (
-    Diagnosis,
-    KnownErrors,
-    no_function,
-    raised,
-    read_number,
-    unanswered,
-)
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._forms import read_number
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
+from gpulab.exercises.answers._judging import (
+    UNANSWERED,
+    Diagnosis,
+    FunctionJudge,
+    KnownErrors,
+    raised,
+    wrong_units,
+)
+from gpulab.trials import Rule, Trial, called, first_fitting, tried
 
 MendedProgram = Callable[..., object]
-
-# Factors by which a time in another unit is too large, with the name of the mistake.
-_UNITS = ((1e3, "milliseconds", "ms"), (1e6, "microseconds", "µs"))
 
 
 # Hidden, because a program could be fitted to the one work that the notebook shows.
@@ -56,23 +55,26 @@ class MendedTrial:
     ----------
     mended
         The judge with its hidden works.
-    answer
-        The learner's program.
-    values
-        The result of the program for each work.
+    trials
+        What the program returned and did for each work; tensors are on the host.
 
     Examples
     --------
     >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial
+    >>> from gpulab.trials import Trial
     >>> works = (HiddenWork("three", lambda: (3,)), HiddenWork("four", lambda: (4,)))
     >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
-    >>> MendedTrial(judge, abs, values=(6, 4)).n_right
+    >>> MendedTrial(judge, (Trial(6), Trial(4))).n_right
     1
     """
 
     mended: "Mended"
-    answer: MendedProgram
-    values: tuple[object, ...]
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def values(self) -> tuple[object, ...]:
+        """The result for each work."""
+        return tuple(trial.value for trial in self.trials)
 
     @cached_property
     def expected(self) -> tuple[object, ...]:
@@ -84,17 +86,11 @@ class MendedTrial:
         """Number of works for which the program is right."""
         return sum(map(self.mended.agree, self.values, self.expected))
 
-    @cached_property
+    @property
     def hazards(self) -> frozenset[str]:
         """The kinds of data races that the program has on the first work."""
-        from gpulab.sanitizer import hazards
-
         # One work is enough: the race detector goes by order and not by time.
-        with fresh_h200():
-            arguments = self.mended.works[0].make()
-            with hazards() as found:
-                self.answer(*arguments)
-        return frozenset(each.kind for each in found.found)
+        return frozenset(hazard.kind for hazard in self.trials[0].hazards or ())
 
     def part(self, number: int) -> tuple[object, ...]:
         """Return one part of each result, for programs that return tuples."""
@@ -142,8 +138,31 @@ def like(program: MendedProgram) -> Recognise:
     return lambda trial: trial.is_like(program)
 
 
+def reads(low: float, high: float) -> Recognise:
+    """Return a function that recognises times between two multiples of the right ones.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial, reads
+    >>> from gpulab.trials import Trial
+    >>> works = (HiddenWork("three", lambda: (3,)),)
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> [reads(0, 0.5)(MendedTrial(judge, (Trial(value),))) for value in (2.0, 4.0)]
+    [True, False]
+    """
+
+    def recognise(trial: MendedTrial) -> bool:
+        pairs = zip(trial.values, trial.expected, strict=True)
+        return all(
+            isinstance(value, float) and isinstance(wanted, float) and low <= value / wanted < high
+            for value, wanted in pairs
+        )
+
+    return recognise
+
+
 @dataclass(frozen=True)
-class Mended:
+class Mended(FunctionJudge):
     """A judge for a repaired program, by its results for hidden works on the virtual H200.
 
     The program runs on a new virtual GPU for each work. It is right if it returns what the right
@@ -190,7 +209,7 @@ class Mended:
     why: str
     works: tuple[HiddenWork, ...]
     right: MendedProgram
-    mistakes: tuple[tuple[Recognise, Diagnosis], ...]
+    mistakes: tuple[Rule[MendedTrial, Diagnosis], ...]
     show: Callable[[Any], str]
     tolerance: float = 0.1
     floor: float = 0.0
@@ -203,33 +222,37 @@ class Mended:
         """How to write the answer."""
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the program on the hidden works, and recognise a mistake by the results."""
-        if not callable(answer):
-            return no_function(answer, self.how)
-        try:
-            values = self.run(answer)
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return raised(error, self.errors).verdict()
-        if all(map(is_open, values)):
-            return unanswered(f"Your function returns nothing yet. {self.how}")
-        trial = MendedTrial(self, answer, values)
-        if trial.n_right == len(self.works):
-            return Verdict(ok=True, message=self.why)
-        return self._explain(trial).verdict()
+        trials = []
+        for work in self.works:
+            trial = self._run_once(function, work)
+            if trial.error is not None:
+                return raised(trial.error, self.errors)
+            trials.append(trial)
+        mended = MendedTrial(self, tuple(trials))
+        if all(map(is_open, mended.values)):
+            return UNANSWERED
+        if mended.n_right == len(self.works):
+            return self.why
+        # Units after the mistakes, so that an exercise can have its own words for milliseconds.
+        rules = (*self.mistakes, *wrong_units(MendedTrial.is_in_unit))
+        return first_fitting(rules, mended) or self._unexplained(mended)
 
-    def run(self, program: MendedProgram) -> tuple[object, ...]:
-        """Return the result of a program for each work; each runs on a new virtual GPU."""
-        return tuple(self._run_once(program, work) for work in self.works)
+    def right_values(self, program: MendedProgram) -> tuple[object, ...]:
+        """Return the results of one of our own programs for all works."""
+        trials = [self._run_once(program, work) for work in self.works]
+        errors = [trial.error for trial in trials if trial.error is not None]
+        if errors:
+            raise errors[0]
+        return tuple(trial.value for trial in trials)
 
-    def _run_once(self, program: MendedProgram, work: HiddenWork) -> object:
-        import torch
-
+    def _run_once(self, program: MendedProgram, work: HiddenWork) -> Trial:
+        """Run a program on a new virtual GPU."""
         with fresh_h200(first_use=self.first_use), self.around():
-            value = program(*work.make())
-            # A program may return while its kernels still run; its tensors are read after this.
-            torch.cuda.synchronize()
-            return _on_host(value)
+            # Made here, because a work may leave the GPU busy.
+            trial = tried(program, *work.make())
+            return replace(trial, value=_on_host(trial.value))
 
     def agree(self, value: object, expected: object) -> bool:
         """Return whether a result agrees with the expected one."""
@@ -252,20 +275,6 @@ class Mended:
         off, allowed = number - wanted, self.tolerance * abs(wanted)
         return -allowed <= off <= allowed + self.floor
 
-    def _explain(self, trial: MendedTrial) -> Diagnosis:
-        for recognise, diagnosis in self.mistakes:
-            if recognise(trial):
-                return diagnosis
-        # After the mistakes, so that an exercise can have its own words for milliseconds.
-        return self._wrong_unit(trial) or self._unexplained(trial)
-
-    def _wrong_unit(self, trial: MendedTrial) -> Diagnosis | None:
-        for factor, code, unit in _UNITS:
-            if trial.is_in_unit(factor):
-                message = f"The numbers are {factor:,.0f} times too large: these are {unit}. "
-                return Diagnosis(code, f"{message}Return seconds.")
-        return None
-
     def _unexplained(self, trial: MendedTrial) -> Diagnosis:
         triples = zip(self.works, trial.values, trial.expected, strict=True)
         name, value, wanted = next(
@@ -281,16 +290,16 @@ class Mended:
         return Diagnosis("unexplained", message)
 
     def _shown(self, value: object) -> str:
-        try:
-            return self.show(value)
-        except Exception:  # noqa: BLE001  # a result of another type may not fit `show`
+        shown = called(self.show, value)
+        if shown.error is not None:  # a result of another type may not fit `show`
             return f"something of type {type(value).__name__}"
+        return str(shown.value)
 
 
 @cache
 def _known_values(mended: Mended, program: MendedProgram) -> tuple[object, ...]:
     """Return the results of one of our programs; they never change, so it runs only once."""
-    return mended.run(program)
+    return mended.right_values(program)
 
 
 def _scaled(value: object, factor: float) -> object:

@@ -1,26 +1,22 @@
 """The judge for functions that time work: it runs them and judges their readings."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
-from numbers import Real
 
-import torch
-
-from gpulab import device, virtual
-from gpulab.exercises._exercise import Verdict, is_open
+from gpulab import device
 from gpulab.exercises._gpu_work import stopwatch_s
-from gpulab.exercises.answers._forms import (
+from gpulab.exercises.answers._judging import (
+    OTHER_CLOCK,
     Diagnosis,
+    FunctionJudge,
     KnownErrors,
-    no_function,
-    raised,
-    unanswered,
+    without_reading,
+    wrong_units,
 )
-from gpulab.exercises.answers._watching import elapsed_calls, other_clock, ready_made_timer
 from gpulab.torch_private import spin
+from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
 from gpulab.units import counted
 
 # A million cycles take about half a millisecond at 2 GHz. Only ratios of times are judged, so the
@@ -34,53 +30,62 @@ _TOLERANCE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTrial:
-    """The result of one call of a learner's timing function, and what the function did.
+class TimerReading:
+    """One call of a learner's timing function, and how long its work takes.
 
     Attributes
     ----------
-    value
-        The returned value.
-    error
-        The exception that it raised, or None.
-    n_calls
-        How often it called the work.
-    n_elapsed
-        How often it called ``elapsed_time``.
-    ready_made
-        Name of a finished timer, such as ``timeit``, that called the work; empty if there was
-        none.
-    work_s, backlog_s
-        Seconds that the work and the backlog in front of it took by our own stopwatch.
-    clocks
-        The clocks that it read on a virtual GPU; None on a CUDA GPU, whose time is real.
+    trial
+        What the function returned and did.
+    work_s
+        Seconds that the work took by our own stopwatch.
+    queued
+        Time of the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
 
     Examples
     --------
-    >>> from gpulab.exercises.answers import FunctionTrial
-    >>> FunctionTrial(2e-3, None, 1, 0, "", work_s=4e-3, backlog_s=0.0).ratio
+    >>> from gpulab.exercises.answers import TimerReading
+    >>> from gpulab.trials import Trial
+    >>> TimerReading(Trial(2e-3), work_s=4e-3).ratio
     0.5
     """
 
-    value: object
-    error: Exception | None
-    n_calls: int
-    n_elapsed: int
-    ready_made: str
+    trial: Trial
     work_s: float
-    backlog_s: float
-    clocks: virtual.ClocksRead | None = None
+    queued: float = 0.0
 
     @property
-    def ratio(self) -> float | None:
-        """Returned seconds divided by the true seconds; None if it did not return a number."""
-        if isinstance(self.value, bool) or not isinstance(self.value, Real):
-            return None
-        return float(self.value) / self.work_s
+    def ratio(self) -> float:
+        """Returned seconds divided by the true seconds; nan if it did not return a number."""
+        number = self.trial.number
+        return float("nan") if number is None else number / self.work_s
+
+    def is_near(self, multiple: float) -> bool:
+        """Return whether the reading is a multiple of the work, as accurately as a stopwatch."""
+        return isclose(self.ratio, multiple, rel_tol=_TOLERANCE)
+
+
+TimerMistake = Rule[tuple[TimerReading, TimerReading], Diagnosis]
+
+_WRONG_SCALE: tuple[Rule[TimerReading, Diagnosis], ...] = (
+    *wrong_units(TimerReading.is_near),
+    (
+        lambda reading: reading.ratio < 0,
+        Diagnosis("negative", "The reading is negative: subtract the start from the end."),
+    ),
+    (
+        lambda reading: reading.trial.n_calls > 1 and reading.is_near(reading.trial.n_calls),
+        lambda reading: Diagnosis(
+            "called-several-times",
+            f"Your interval contains work() {counted(reading.trial.n_calls, 'time')}, but the "
+            "question asks for the time of one call. Warm up outside the interval, or divide.",
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFunction:
+class TimerFunction(FunctionJudge):
     """A judge for a function ``f(work)`` that returns the seconds that the work took.
 
     Attributes
@@ -89,23 +94,23 @@ class TimerFunction:
         Name of the function in the question.
     why
         The message for a right answer.
-    explain
-        Returns the diagnosis of the mistakes of one method of timing, or None if nothing is
-        wrong. It gets two trials: on an idle GPU, and with a backlog in the queue.
+    mistakes
+        Rules for the mistakes of one method of timing. Each gets two readings: on an idle GPU,
+        and with a backlog in the queue.
     errors
         Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
 
     Examples
     --------
     >>> from gpulab.exercises.answers import TimerFunction
-    >>> judge = TimerFunction("timed", "Right.", lambda idle, busy: None)
+    >>> judge = TimerFunction("timed", "Right.", mistakes=())
     >>> judge(3).message.partition(".")[0]
     "3 isn't a valid answer"
     """
 
     name: str
     why: str
-    explain: Callable[[FunctionTrial, FunctionTrial], Diagnosis | None]
+    mistakes: tuple[TimerMistake, ...]
     errors: KnownErrors = ()
 
     @property
@@ -116,72 +121,36 @@ class TimerFunction:
             "without arguments that puts work into the queue, and return seconds."
         )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
-        if not callable(answer):
-            return no_function(answer, self.how)
-
-        idle = _try(answer)
-        if _is_stub(idle):
-            return unanswered(self.how)
-        diagnosis = self._without_reading(idle) or _real_clock(idle)
-        diagnosis = diagnosis or _wrong_scale(idle)
-        diagnosis = diagnosis or self.explain(idle, _try(answer, backlog=True))
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
-
-    def _without_reading(self, trial: FunctionTrial) -> Diagnosis | None:
-        """Return the diagnosis of a function that did not return a time of its own, or None."""
-        if trial.error is not None:
-            return raised(trial.error, self.errors)
-        if trial.n_calls == 0:
-            return _NOT_CALLED
-        if trial.ready_made:
-            return Diagnosis(
-                "ready-made-timer",
-                f"Your function lets {trial.ready_made} time the work. Write the timer yourself: "
-                "read the clock or record the events in your own lines.",
-            )
-        if trial.value is None:
-            return _NOTHING_RETURNED
-        if trial.ratio is None:
-            message = f"Your function returned {trial.value!r}; it must return seconds, a number."
-            return Diagnosis("no-number", message)
-        return None
+        with device.active():
+            spin(1)  # so that the first timed call does not pay for loading the kernel
+            idle = _read(function)
+            rules = (*without_reading("work()", _has_number, self.errors), OTHER_CLOCK)
+            diagnosis = first_fitting(rules, idle.trial) or first_fitting(_WRONG_SCALE, idle)
+            if diagnosis is not None:
+                return diagnosis
+            busy = _read(function, backlog_cycles=_BACKLOG_CYCLES)
+        return first_fitting((*self.mistakes, _UNEXPLAINED), (idle, busy)) or self.why
 
 
-_NOT_CALLED = Diagnosis(
-    "work-not-called", "Your function never called work(), so there was nothing to time."
-)
-_NOTHING_RETURNED = Diagnosis(
-    "nothing-returned", "Your function called the work but returned nothing; end it with return."
-)
+def _has_number(trial: Trial) -> bool:
+    return trial.number is not None
 
 
-def near(value: float | None, expected: float) -> bool:
-    """Return whether two ratios agree within 25 %, the error of a stopwatch on such work.
+def _read(function: Callable[..., object], backlog_cycles: int = 0) -> TimerReading:
+    """Call a learner's function on an idle GPU, or with a backlog in the queue."""
+    work = partial(spin, _WORK_CYCLES)
+    work_s = stopwatch_s(work)
+    # Timed by itself, because waiting for the backlog below would leave the queue empty.
+    backlog_s = stopwatch_s(partial(spin, backlog_cycles)) if backlog_cycles else 0.0
+    if backlog_cycles:
+        spin(backlog_cycles)
+    return TimerReading(tried(function, WatchedWork(work)), work_s, backlog_s / work_s)
 
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import near
-    >>> near(1.1, 1), near(2.0, 1), near(None, 1)
-    (True, False, False)
-    """
-    return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
 
-
-def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
-    """Return the diagnosis of readings that no known mistake explains.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import FunctionTrial, unexplained
-    >>> trial = FunctionTrial(2e-3, None, 1, 0, "", work_s=4e-3, backlog_s=0.0)
-    >>> unexplained(trial, trial).message.partition(";")[0]
-    'On an idle GPU your reading is 0.5 times what the work takes'
-    """
-    on_idle, on_busy = (
-        f"{trial.ratio or 0.0:.3g} times what the work takes" for trial in (idle, busy)
-    )
+def _describe(readings: tuple[TimerReading, TimerReading]) -> Diagnosis:
+    on_idle, on_busy = (f"{reading.ratio:.3g} times what the work takes" for reading in readings)
     return Diagnosis(
         "unexplained",
         f"On an idle GPU your reading is {on_idle}; with other work in the queue it is {on_busy}. "
@@ -189,69 +158,7 @@ def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
     )
 
 
-def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
-    """Call a learner's function on an idle GPU, or with a backlog of five times the work."""
-    calls: list[str] = []
-
-    def work() -> None:
-        calls.append(ready_made_timer(_call.__code__))
-        spin(_WORK_CYCLES)
-
-    with device.active():
-        spin(1)  # so that the first timed call does not pay for loading the kernel
-        work_s = stopwatch_s(partial(spin, _WORK_CYCLES))
-        # Timed by itself, because waiting for the backlog below would leave the queue empty.
-        backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
-        if backlog:
-            spin(_BACKLOG_CYCLES)
-        watched = nullcontext() if virtual.entered() is None else virtual.watch_clocks()
-        with elapsed_calls() as elapsed, watched as clocks:
-            value, error = _call(function, work)
-        torch.cuda.synchronize()
-    ready_made = next(filter(None, calls), "")
-    return FunctionTrial(
-        value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s, clocks
-    )
-
-
-# A function of its own, because its code marks where the search for finished timers ends.
-def _call(
-    function: Callable[..., object], work: Callable[[], None]
-) -> tuple[object, Exception | None]:
-    try:
-        return function(work), None
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return None, error
-
-
-def _is_stub(trial: FunctionTrial) -> bool:
-    return trial.error is None and trial.n_calls == 0 and is_open(trial.value)
-
-
-def _real_clock(trial: FunctionTrial) -> Diagnosis | None:
-    return None if trial.clocks is None or trial.n_elapsed else other_clock(trial.clocks)
-
-
-def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
-    """Return the diagnosis of a wrong unit, sign or number of calls, or None."""
-    if near(trial.ratio, 1e3):
-        return Diagnosis(
-            "milliseconds",
-            "Your function returns milliseconds: the number is 1,000 times too large. Return "
-            "seconds (elapsed_time returns milliseconds: divide by 1,000).",
-        )
-    if near(trial.ratio, 1e6):
-        return Diagnosis(
-            "microseconds",
-            "Your function returns microseconds: the number is 1,000,000 times too large. Return "
-            "seconds; printing can choose the unit later.",
-        )
-    if trial.ratio is not None and trial.ratio < 0:
-        return Diagnosis("negative", "The reading is negative: subtract the start from the end.")
-    if trial.n_calls > 1 and near(trial.ratio, trial.n_calls):
-        return Diagnosis(
-            "called-several-times",
-            f"Your interval contains work() {counted(trial.n_calls, 'time')}, but the question "
-            "asks for the time of one call. Warm up outside the interval, or divide.",
-        )
-    return None
+_UNEXPLAINED: TimerMistake = (
+    lambda readings: not all(reading.is_near(1) for reading in readings),
+    _describe,
+)

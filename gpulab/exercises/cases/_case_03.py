@@ -4,7 +4,7 @@ import time
 
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
 from gpulab.work import Work
 
 _N_POSTED = 50
@@ -140,10 +140,7 @@ EXERCISES = (
                 ),
                 (
                     # A burst reads 0.88 of the right time, so any mixture lies between that and 1.
-                    lambda trial: all(
-                        isinstance(value, float) and 0.85 * wanted < value < wanted  # type: ignore[operator]  # seconds
-                        for value, wanted in zip(trial.values, trial.expected, strict=True)
-                    ),
+                    reads(0.85, 1),
                     Diagnosis(
                         "mixed",
                         "Your number still contains calls at the full clock. Leave out all calls "

@@ -2,11 +2,12 @@
 
 import time
 from functools import partial
+from math import inf
 from statistics import fmean, median
 
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
 from gpulab.exercises.cases._device_time import device_s
 from gpulab.torch_private import spin
 from gpulab.units import format_time
@@ -129,10 +130,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    lambda trial: all(
-                        isinstance(value, float) and value < 0.9 * wanted  # type: ignore[operator]  # seconds
-                        for value, wanted in zip(trial.values, trial.expected, strict=True)
-                    ),
+                    reads(-inf, 0.9),
                     Diagnosis(
                         "mean-of-both",
                         "That is less than the kernel takes. You mix launches into an empty "
@@ -149,14 +147,8 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    lambda trial: (
-                        all(
-                            isinstance(value, float) and value > 10 * wanted  # type: ignore[operator]  # seconds
-                            for value, wanted in zip(trial.values, trial.expected, strict=True)
-                        )
-                        # Milliseconds are too large as well, and have a diagnosis of their own.
-                        and not trial.is_in_unit(1e3)
-                    ),
+                    # Milliseconds are too large as well, and have a diagnosis of their own.
+                    lambda trial: reads(10, inf)(trial) and not trial.is_in_unit(1e3),
                     Diagnosis("not-divided", "Divide the time of the loop by its calls."),
                 ),
             ),

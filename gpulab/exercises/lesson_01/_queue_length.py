@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.answers import MALFORMED, Diagnosis, ReadingsJudge, read_number
 
 # An H200 blocked at the 1,022nd pending launch; other drivers differ by a few. This range is used
 # only if the learner gives no readings.
@@ -17,7 +16,7 @@ _FAR_LONGER, _SLOWER, _STAYS = 100, 1.8, 21
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLength:
+class QueueLength(ReadingsJudge):
     """A judge for a number of launches: it compares it with the first call that was blocked."""
 
     how: str = (
@@ -25,22 +24,20 @@ class QueueLength:
         "as readings=."
     )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a number of launches."""
-        if is_open(answer):
-            return unanswered(self.how)
         number = None if isinstance(answer, str) else read_number(answer)
         if number is None or number < 0:
-            return malformed(answer, self.how)
+            return MALFORMED
         durations_s = _seconds(readings)
         expected = first_blocked(durations_s) if durations_s else None
         if durations_s and expected is None:
             message = "In these readings no call had to wait: queue more work before them."
-            return Diagnosis("never-blocked", message).verdict()
+            return Diagnosis("never-blocked", message)
         low, high = _range(expected)
         if low <= number <= high:
-            return Verdict(ok=True, message=_FITS)
-        return _diagnose_length(number, expected, len(durations_s), low).verdict()
+            return _FITS
+        return _diagnose_length(number, expected, len(durations_s), low)
 
 
 _FITS = (

@@ -1,35 +1,9 @@
 """Exercises of lesson 02: where to wait, what a wait costs, and which side waits."""
 
-from typing import TYPE_CHECKING
-
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import (
-    BenchmarkJudge,
-    Diagnosis,
-    Table,
-    TimerFunction,
-    near,
-    unexplained,
-)
-
-if TYPE_CHECKING:
-    from gpulab.exercises.answers import FunctionTrial
-
+from gpulab.exercises.answers import BenchmarkJudge, Diagnosis, Table, TimerFunction
 
 _IDLE_ENOUGH = 0.5  # a reading below half of the work cannot contain the work
-
-
-def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
-    """Return which wait is missing, by the readings on an idle and on a busy GPU, or None."""
-    # The time of the backlog alone: a function reads it that waits only before the work.
-    queued = busy.backlog_s / busy.work_s
-    if idle.ratio is not None and idle.ratio < _IDLE_ENOUGH:
-        return _WAITED_BEFORE if near(busy.ratio, queued) else _LAUNCH_ONLY
-    if near(busy.ratio, 1 + queued):
-        return _BACKLOG
-    if near(idle.ratio, 1) and near(busy.ratio, 1):
-        return None
-    return unexplained(idle, busy)
 
 
 _LAUNCH_ONLY = Diagnosis(
@@ -49,6 +23,19 @@ _BACKLOG = Diagnosis(
     "to you. Wait before you read the clock the first time.",
 )
 
+# By the readings on an idle GPU and on a busy one.
+_MISSING_WAITS = (
+    (
+        # A function reads the time of the backlog alone if it waits only before the work.
+        lambda readings: (
+            readings[0].ratio < _IDLE_ENOUGH and readings[1].is_near(readings[1].queued)
+        ),
+        _WAITED_BEFORE,
+    ),
+    (lambda readings: readings[0].ratio < _IDLE_ENOUGH, _LAUNCH_ONLY),
+    (lambda readings: readings[1].is_near(1 + readings[1].queued), _BACKLOG),
+)
+
 TIME_IT_RIGHT = Exercise(
     "02.time-it-right",
     "Write timed(work). It returns the seconds from an idle GPU to the end of the work, read on "
@@ -58,7 +45,7 @@ TIME_IT_RIGHT = Exercise(
         why="Wait, read, work, wait, read. The reading still contains the launch and the wake-up, "
         "some microseconds. That does not matter for milliseconds of work, but it hides a short "
         "kernel.",
-        explain=_explain_stopwatch,
+        mistakes=_MISSING_WAITS,
     ),
     hints=(
         "Besides the work, the function reads time.perf_counter() twice and waits twice.",

@@ -5,8 +5,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.answers import MALFORMED, Diagnosis, ReadingsJudge, read_number
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def floor_readings() -> "pd.DataFrame":
 
 
 @dataclass(frozen=True, slots=True)
-class EventFloor:
+class EventFloor(ReadingsJudge):
     """A judge for the typical difference between a pair of events and the kernel between them."""
 
     how: str = (
@@ -46,22 +45,17 @@ class EventFloor:
     # Most floors are within 20 % of their median; an empty pair and whole readings are not.
     tolerance: float = 0.2
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a duration."""
-        if is_open(answer):
-            return unanswered(self.how)
         number_s = read_number(answer)
         if number_s is None:
-            return malformed(answer, self.how)
+            return MALFORMED
         empty_s, pairs_s, floors_s = _split(readings)
         floor_s = median(floors_s)
         if self._near(number_s, floor_s):
-            return Verdict(
-                ok=True,
-                message=_SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s))),
-            )
+            return _SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s)))
         found = self._recognise(number_s, floor_s, empty_s, pairs_s)
-        return (found or (_SMALL if number_s < floor_s else _LARGE)).verdict()
+        return found or (_SMALL if number_s < floor_s else _LARGE)
 
     def _near(self, number_s: float, expected_s: float) -> bool:
         return abs(number_s - expected_s) <= self.tolerance * abs(expected_s)

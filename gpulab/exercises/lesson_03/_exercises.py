@@ -1,34 +1,10 @@
 """Exercises of lesson 03: time with events, and what a pair of events adds to a kernel."""
 
-from typing import TYPE_CHECKING
-
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import (
-    BenchmarkJudge,
-    Choice,
-    Diagnosis,
-    TimerFunction,
-    near,
-    unexplained,
-)
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, TimerFunction
 from gpulab.exercises.lesson_03._event_floor import EventFloor, floor_readings
 
-if TYPE_CHECKING:
-    from gpulab.exercises.answers import FunctionTrial
-
-
 _HALF = 0.5  # a reading below half of the work cannot contain the work
-
-
-def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
-    """Return the mistake in a timer that should use events, or None."""
-    if idle.n_elapsed == 0:
-        return _HOST_CLOCK
-    if idle.ratio is not None and idle.ratio < _HALF:
-        return _NOTHING_BETWEEN
-    if near(idle.ratio, 1) and near(busy.ratio, 1):
-        return None
-    return unexplained(idle, busy)
 
 
 _HOST_CLOCK = Diagnosis(
@@ -61,7 +37,10 @@ EVENT_TIME = Exercise(
         name="event_seconds",
         why="The GPU wrote down the time when it reached each event. Earlier work in the queue "
         "does not count, and neither does the wake-up of the host.",
-        explain=_explain_events,
+        mistakes=(
+            (lambda readings: not readings[0].trial.asked["Event.elapsed_time"], _HOST_CLOCK),
+            (lambda readings: readings[0].ratio < _HALF, _NOTHING_BETWEEN),
+        ),
         errors=(
             # The words of PyTorch for an event that is not completed, and those of CUDA.
             ("must be completed", _NO_SYNCHRONIZE),

@@ -4,37 +4,34 @@ from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, agrees, malformed, read_number, unanswered
+from gpulab.exercises.answers import MALFORMED, AnswerJudge, Diagnosis, agrees, read_number
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
 
 _SAME = 1e-3  # relative; the mistakes differ by more
 
 
 @dataclass(frozen=True, slots=True)
-class OneNumber:
+class OneNumber(AnswerJudge):
     """A judge for one number that summarises samples with two outliers: the median is right."""
 
     how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a duration."""
-        if is_open(answer):
-            return unanswered(self.how)
         number_s = read_number(answer)
         if number_s is None:
-            return malformed(answer, self.how)
+            return MALFORMED
         middle_s = median(SAMPLES_S)
         if agrees(number_s, middle_s, _SAME):
-            return Verdict(ok=True, message=_MEDIAN)
+            return _MEDIAN
         if any(agrees(number_s * scale, middle_s, _SAME) for scale in (1e-6, 1e-3)):
-            return _UNITS.verdict()
+            return _UNITS
         known = (
             diagnosis
             for diagnosis, value_s in _OTHERS
             if isclose(number_s, value_s, rel_tol=_SAME)
         )
-        return next(known, _NO_MEDIAN).verdict()
+        return next(known, _NO_MEDIAN)
 
 
 _MEDIAN = (

@@ -1,17 +1,16 @@
 """The judge for a function that finds the steady state, by loops whose right answer is known."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
+from gpulab.exercises.answers import Diagnosis, FunctionJudge, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
 from gpulab.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class SteadyRule:
+class SteadyRule(FunctionJudge):
     """A judge for a function that finds the first steady iteration of a loop."""
 
     how: str = (
@@ -20,16 +19,15 @@ class SteadyRule:
         "loop is not steady yet."
     )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on every loop, and explain the first wrong result."""
         # Copies, because the function may sort its list or remove samples from it.
         cases = [(list(trace.samples_s),) for trace in traces()]
-        found, verdict = run_on_cases(answer, cases, self.how)
-        if verdict is not None:
-            return verdict
-        indices = _read_indices(found)
-        diagnosis = indices if isinstance(indices, Diagnosis) else _explain(indices)
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=_FOUND)
+        results, fault = run_on_cases(function, cases)
+        if fault is not None:
+            return fault
+        indices = _read_indices(results)
+        return indices if isinstance(indices, Diagnosis) else _explain(indices) or _FOUND
 
 
 def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpulab.clocks import Reading
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, no_function, raised, read_number
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers import Diagnosis, FunctionJudge, raising, read_number
+from gpulab.trials import Rule, Trial, called, first_fitting
 
 
 def _at(*clocks_mhz: int | None) -> list[Reading | None]:
@@ -25,7 +26,7 @@ _KEPT = {2, 3, 4, 5, 6, 7, 9}
 
 
 @dataclass(frozen=True, slots=True)
-class RegimeFilter:
+class RegimeFilter(FunctionJudge):
     """A judge for a function ``keep(samples_s, readings)`` that returns some of the samples.
 
     Attributes
@@ -42,64 +43,35 @@ class RegimeFilter:
         "Reading (or None) for each sample, and return a list of the samples that you keep."
     )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function on ten made-up samples with known clocks."""
-        if not callable(answer):
-            return no_function(answer, self.how)
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
+        """Run the function on ten made-up samples with known clocks, and on four without one."""
         samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
-        try:
-            # A copy, because the function may sort its list or remove samples from it.
-            diagnosis = _explain_kept(answer(list(samples_s), _at(*_SAMPLES_MHZ)), samples_s)
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return raised(error).verdict()
-        diagnosis = diagnosis or _without_reading(answer, samples_s)
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+        # A copy, because the function may sort its list or remove samples from it.
+        trial = called(_select, function, list(samples_s), _at(*_SAMPLES_MHZ))
+        fault = first_fitting((raising(), _NOTHING_RETURNED), trial)
+        if fault is not None:
+            return fault
+        kept = _indices(trial, samples_s)
+        if kept is None:
+            return _NOT_SAMPLES
+        few_s = samples_s[2:6]
+        unread = called(_select, function, list(few_s), _at(1440, None, 1440, 1440))
+        fault = first_fitting(_MISTAKES, kept)
+        if fault is None and _indices(unread, few_s) != {0, 1, 2, 3}:
+            fault = _NO_READING
+        return fault or self.why
 
 
-def _without_reading(keep: Callable[..., object], samples_s: list[float]) -> Diagnosis | None:
-    """Return the diagnosis of a function that cannot handle a missing reading, or None."""
-    few_s = samples_s[2:6]
-    try:
-        kept = _indices(keep(list(few_s), _at(1440, None, 1440, 1440)), few_s)
-    except Exception:  # noqa: BLE001  # a learner's function may raise anything
-        return _NO_READING
-    return None if kept == {0, 1, 2, 3} else _NO_READING
+def _select(keep: Callable[..., object], *given: object) -> object:
+    selected = keep(*given)
+    return list(selected) if isinstance(selected, Iterable) else selected
 
 
-def _explain_kept(returned: object, samples_s: list[float]) -> Diagnosis | None:
-    """Return the diagnosis of a wrong selection, or None if it is right."""
-    if returned is None or returned is ...:
-        return _NOTHING_RETURNED
-    kept = _indices(returned, samples_s)
-    if kept is None:
-        return _NOT_SAMPLES
-    return _explain_choice(frozenset(kept))
-
-
-def _explain_choice(kept: frozenset[int]) -> Diagnosis | None:
-    # Whole selections first, then single samples that were kept or left out wrongly.
-    known = {
-        frozenset(range(len(_SAMPLES_MS))): _KEPT_ALL,
-        frozenset(_KEPT): None,
-        frozenset(_BURST): _KEPT_BURST,
-        frozenset({*_BURST, _DIP}): _INVERTED,
-    }
-    if kept in known:
-        return known[kept]
-    if _SLOW not in kept:
-        return _BY_DURATION
-    if _STEP not in kept:
-        return _ONE_STEP
-    if _DIP in kept:
-        return _DIP_KEPT
-    return _LEFT_OUT if kept < _KEPT else _KEPT_ALL
-
-
-def _indices(returned: object, samples_s: list[float]) -> set[int] | None:
+def _indices(trial: Trial, samples_s: list[float]) -> set[int] | None:
     """Return the indices of the selected samples, or None if the result is not some of them."""
-    if not isinstance(returned, Iterable):
+    if not isinstance(trial.value, Iterable):
         return None
-    numbers = [read_number(item) for item in returned]
+    numbers = [read_number(item) for item in trial.value]
     if not numbers or any(number not in samples_s for number in numbers):
         return None
     if len(set(numbers)) < len(numbers):  # a sample kept twice would count twice
@@ -107,8 +79,9 @@ def _indices(returned: object, samples_s: list[float]) -> set[int] | None:
     return {samples_s.index(number) for number in numbers if number is not None}
 
 
-_NOTHING_RETURNED = Diagnosis(
-    "nothing-returned", "Your function returned nothing; end it with return."
+_NOTHING_RETURNED = (
+    lambda trial: is_open(trial.value),
+    Diagnosis("nothing-returned", "Your function returned nothing; end it with return."),
 )
 _NOT_SAMPLES = Diagnosis(
     "not-samples",
@@ -156,4 +129,15 @@ _DIP_KEPT = Diagnosis(
     "dip-kept",
     "You left out the beginning, but the ninth sample was taken at 1185 MHz: now and then a "
     "settled clock dips. Look at the clock of every sample.",
+)
+# Whole selections first, then single samples that were kept or left out wrongly.
+_MISTAKES: tuple[Rule[set[int], Diagnosis], ...] = (
+    (lambda kept: kept == {*range(len(_SAMPLES_MS))}, _KEPT_ALL),
+    (lambda kept: kept == _BURST, _KEPT_BURST),
+    (lambda kept: kept == {*_BURST, _DIP}, _INVERTED),
+    (lambda kept: _SLOW not in kept, _BY_DURATION),
+    (lambda kept: _STEP not in kept, _ONE_STEP),
+    (lambda kept: _DIP in kept and not kept & _BURST, _DIP_KEPT),
+    (lambda kept: kept < _KEPT, _LEFT_OUT),
+    (lambda kept: kept != _KEPT, _KEPT_ALL),
 )

@@ -1,11 +1,11 @@
 """The judge for a cache flush and the reason for it: it runs the flush and judges the reason."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Choice, Diagnosis, malformed, raised, unanswered
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers import MALFORMED, UNANSWERED, AnswerJudge, Choice, Diagnosis, raised
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _WAITS = Diagnosis(
 
 
 @dataclass(frozen=True, slots=True)
-class FlushChoice:
+class FlushChoice(AnswerJudge):
     """A judge for a function that empties the cache and the letter of its reason.
 
     Attributes
@@ -55,26 +55,26 @@ class FlushChoice:
             'queue, "because": one letter of a, b, c, d}.'
         )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge(self, answer: object) -> Diagnosis | str:
         """Run the function before a layer on the GPU in use; if it is right, judge the reason."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not isinstance(answer, Mapping) or not answer.keys() <= {"flush", "because"}:
-            return malformed(answer, self.how)
+            return MALFORMED
         flush, letter = answer.get("flush"), answer.get("because")
         if is_open(flush) or is_open(letter):
-            return unanswered(self.how) if is_open(flush) and is_open(letter) else _HALF.verdict()
+            return UNANSWERED if is_open(flush) and is_open(letter) else _HALF
         if not callable(flush):
-            return malformed(answer, self.how)
+            return MALFORMED
         from gpulab.exercises.lesson_06._flush_trial import run
 
         trial = run(flush)
         fault = explain_flush(trial)
         if fault is not None:
-            return fault.verdict()
+            return fault
         verdict = self.reason(letter)
-        said = _numbers(trial) if verdict else "Your flush is right; your reason is not."
-        return replace(verdict, message=f"{said} {verdict.message}")
+        if verdict:
+            return f"{_numbers(trial)} {verdict.message}"
+        message = f"Your flush is right; your reason is not. {verdict.message}"
+        return Diagnosis(verdict.diagnosis_code, message)
 
 
 def explain_flush(trial: "FlushTrial") -> Diagnosis | None:

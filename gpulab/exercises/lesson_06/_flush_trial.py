@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from gpulab import device
 from gpulab.measurement import Measurement
 from gpulab.timing import measure
+from gpulab.trials import called
 
 _WIDTH = 4096
 # The weights fill a quarter of the L2. That stays in the cache of any GPU, although a repeated
@@ -66,14 +67,19 @@ def run(flush: Callable[[], object]) -> FlushTrial:
         clean_s, dirty_s = (
             _read(work, cache="cold", flush=kind).median_s for kind in ("read", "write")
         )
-        try:
+        touched = _TouchedBytes()
+
+        def read_own() -> Measurement:
             flush()  # the first call may allocate a buffer, which must not be counted
-            with _TouchedBytes() as touched:
+            with touched:
                 flush()
             # With "hot", measure flushes nothing itself: the learner's flush decides the state.
-            own = _read(work, cache="hot", setup=flush)
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return FlushTrial(hot_s, clean_s, dirty_s, nan, error)
+            return _read(work, cache="hot", setup=flush)
+
+        trial = called(read_own)
+        own = trial.value
+        if not isinstance(own, Measurement):
+            return FlushTrial(hot_s, clean_s, dirty_s, nan, trial.error)
         # A flush that waits leaves the queue empty before the layer: measure calls that starved.
         waits = any(finding.code == "starved" for finding in own.findings)
         touched_l2 = touched.n_bytes / l2_bytes if touched.n_bytes else inf

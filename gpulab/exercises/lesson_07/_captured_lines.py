@@ -1,17 +1,13 @@
 """The judge for lines in a graph capture: says how many answers are right, and one principle."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Table
-
-# Verdicts on the form of an answer, which contain no line that would have to be hidden.
-_NOT_JUDGED = frozenset({"not-a-choice", "incomplete"})
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Table
 
 
 @dataclass(frozen=True, slots=True)
-class CapturedLines:
+class CapturedLines(AnswerJudge):
     """A judge for a table, whose verdict explains a mistake but does not name its line.
 
     There are only three words to choose from. A learner who is told which lines are wrong could
@@ -38,16 +34,18 @@ class CapturedLines:
         """The reason why the right answer is right."""
         return self.table.why
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of words by letters."""
-        verdict = self.table(answer, readings)
-        is_judged = verdict.ok is False and verdict.diagnosis_code not in _NOT_JUDGED
-        if not is_judged or not isinstance(answer, Mapping):
-            return verdict
+        outcome = self.table.judge(answer)
+        if isinstance(outcome, str) or not isinstance(answer, Mapping):
+            return outcome
+        # Other diagnoses are about the form of an answer, and name no line to hide.
+        if outcome.code not in self.principles:
+            return outcome
         given = {
             str(key).strip().lower(): str(word).strip().lower() for key, word in answer.items()
         }
         n_right = sum(given.get(key) == word for key, word in self.table.right.items())
         n_all = len(self.table.right)
-        message = f"{n_right} of {n_all} are right. {self.principles[verdict.diagnosis_code]}"
-        return replace(verdict, message=message)
+        message = f"{n_right} of {n_all} are right. {self.principles[outcome.code]}"
+        return Diagnosis(outcome.code, message)

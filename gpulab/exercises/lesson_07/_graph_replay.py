@@ -1,13 +1,19 @@
 """The judge for a function that captures and replays a CUDA graph, by the values of replays."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
 from gpulab import device
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers import (
+    STUB,
+    Diagnosis,
+    FunctionJudge,
+    raising,
+    returning_nothing,
+)
+from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
 _N_ROUNDS = 4
 # First number of the input at the capture, and of two later inputs. The results are small whole
@@ -16,45 +22,54 @@ _N_ROUNDS = 4
 _STARTS = (1, 100, 1_000)
 
 
-@dataclass(slots=True)
-class _Chain:
-    """The function that the learner captures: several kernels, and a record of each call."""
-
-    was_capturing: list[bool] = field(default_factory=list)
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the result, and record whether this call was captured."""
-        self.was_capturing.append(torch.cuda.is_current_stream_capturing())
-        return _chain(x)
-
-
 def _chain(x: torch.Tensor) -> torch.Tensor:
+    """Run several kernels: the function that the learner captures."""
     for _ in range(_N_ROUNDS):
         x = torch.relu(x * 2 - 3)
     return x
 
 
 @dataclass(frozen=True, slots=True)
-class _Replays:
-    """The results of a learner's graph.
+class GraphReplays:
+    """A learner's graph: how it was made, and what its replays returned.
 
     Attributes
     ----------
-    results
-        The returned values for the two new inputs.
-    was_capturing
-        For each call of the function after the graph was made, whether it was captured.
-    n_captured
-        Number of captured calls of the function while the graph was made.
+    made
+        The call of the learner's function.
+    replayed
+        The replays for the two later inputs.
     """
 
-    results: tuple[object, ...]
-    was_capturing: tuple[bool, ...]
-    n_captured: int
+    made: Trial
+    replayed: Trial
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the function was captured while the graph was made."""
+        return any(call.is_captured for call in self.made.calls)
+
+    @property
+    def results(self) -> tuple[object, ...]:
+        """The returned values, on the host."""
+        values = self.replayed.value
+        return values if isinstance(values, tuple) else ()
+
+    def are(self, *starts: int) -> bool:
+        """Return whether the results belong to the inputs that begin with these numbers."""
+        wanted = (_chain(_input(start).cpu()) for start in starts)
+        pairs = zip(self.results, wanted, strict=True)
+        return all(isinstance(got, torch.Tensor) and torch.equal(got, each) for got, each in pairs)
+
+    @property
+    def never_changes(self) -> bool:
+        """Whether both results are equal."""
+        first, second = self.results
+        return torch.equal(first, second)  # type: ignore[arg-type]  # after the rule "no-tensor"
 
 
 @dataclass(frozen=True, slots=True)
-class GraphReplay:
+class GraphReplay(FunctionJudge):
     """A judge for a function ``f(function, x)`` that returns a function that replays a graph.
 
     Attributes
@@ -77,38 +92,23 @@ class GraphReplay:
             "and returns the result by a replay."
         )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Capture the graph with one input, replay it with two others, and compare the values."""
-        if not callable(answer):
-            return no_function(answer, self.how)
         with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
             # A failed capture may leave another stream current; this context restores it.
-            found = _replay(answer)
-            if found is None:
-                return unanswered(self.how)
-            diagnosis = found if isinstance(found, Diagnosis) else _explain(found)
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+            first, *others = map(_input, _STARTS)
+            _chain(first)  # loads the kernels, which a capture could not
+            made = tried(function, WatchedWork(_chain), first)
+            fault = first_fitting(_WITHOUT_REPLAY, made)
+            if fault is not None:
+                return fault
+            replays = GraphReplays(made, tried(_replay, made.value, others))
+        fault = first_fitting((_FAILING,), replays.replayed)
+        return fault or first_fitting(_MISTAKES, replays) or self.why
 
 
-def _replay(answer: Callable[..., object]) -> _Replays | Diagnosis | None:
-    """Return the results of a learner's graph, a diagnosis, or None if the function is a stub."""
-    chain, (first, *others) = _Chain(), (_input(start) for start in _STARTS)
-    chain(first)  # loads the kernels, which a capture could not
-    chain.was_capturing.clear()
-    try:
-        replay = answer(chain, first)
-        n_captured = sum(chain.was_capturing)
-        if is_open(replay):
-            return None if not chain.was_capturing else _NOTHING_RETURNED
-        if not callable(replay):
-            return _not_a_function(replay)
-        chain.was_capturing.clear()
-        results = tuple(_on_host(replay(new)) for new in others)
-        torch.cuda.synchronize()
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        # torch has no exception class for a failed capture; only the message mentions it.
-        return _IN_CAPTURE if "captur" in str(error) else raised(error)
-    return _Replays(results, tuple(chain.was_capturing), n_captured)
+def _replay(replay: Callable[..., object], inputs: list[torch.Tensor]) -> tuple[object, ...]:
+    return tuple(_on_host(replay(new)) for new in inputs)
 
 
 def _input(start: int) -> torch.Tensor:
@@ -119,32 +119,8 @@ def _on_host(result: object) -> object:
     return result.detach().cpu() if isinstance(result, torch.Tensor) else result
 
 
-def _explain(replays: _Replays) -> Diagnosis | None:
-    """Return the diagnosis of a graph that was not replayed or gave wrong results, or None."""
-    if any(replays.was_capturing):
-        return _CAPTURES_AGAIN
-    if replays.was_capturing or not replays.n_captured:
-        return _NO_GRAPH
-    strange = [result for result in replays.results if not isinstance(result, torch.Tensor)]
-    if strange:
-        message = f"Your replaying function returned {strange[0]!r}; it must return a tensor."
-        return Diagnosis("no-tensor", message)
-    return _compared([result for result in replays.results if isinstance(result, torch.Tensor)])
-
-
-def _compared(got: list[torch.Tensor]) -> Diagnosis | None:
-    captured, *wanted = (_chain(_input(start).cpu()) for start in _STARTS)
-    if all(map(torch.equal, got, wanted)):
-        return None
-    if all(torch.equal(result, captured) for result in got):
-        return _NOT_COPIED
-    if torch.equal(got[1], wanted[0]):
-        return _COPIED_TOO_LATE
-    return _NOT_REPLAYED if torch.equal(*got) else _OTHER_VALUES
-
-
-def _not_a_function(replay: object) -> Diagnosis:
-    kind = "Tensor" if isinstance(replay, torch.Tensor) else type(replay).__name__
+def _not_a_function(trial: Trial) -> Diagnosis:
+    kind = "Tensor" if isinstance(trial.value, torch.Tensor) else type(trial.value).__name__
     return Diagnosis(
         "no-function",
         f"Your function returned a {kind}; it must return a function that takes "
@@ -152,14 +128,24 @@ def _not_a_function(replay: object) -> Diagnosis:
     )
 
 
-_NOTHING_RETURNED = Diagnosis(
-    "nothing-returned",
-    "Your function called function(x) but returned nothing; end it with return.",
-)
+def _no_tensor(replays: GraphReplays) -> Diagnosis:
+    value = next(each for each in replays.results if not isinstance(each, torch.Tensor))
+    message = f"Your replaying function returned {value!r}; it must return a tensor."
+    return Diagnosis("no-tensor", message)
+
+
 _IN_CAPTURE = Diagnosis(
     "waits-in-capture",
     "The capture failed: something in it waits for the GPU or copies to the host. Put only "
     "function(x) into the with block, and copy and read outside it.",
+)
+# torch has no exception class for a failed capture; only the message mentions it.
+_FAILING = raising((("captur", _IN_CAPTURE),))
+_WITHOUT_REPLAY = (
+    STUB,
+    _FAILING,
+    returning_nothing("function(x)"),
+    (lambda trial: not callable(trial.value), _not_a_function),
 )
 _CAPTURES_AGAIN = Diagnosis(
     "captures-again",
@@ -190,4 +176,17 @@ _OTHER_VALUES = Diagnosis(
     "other-values",
     "The results belong neither to the new inputs nor to the captured one. Does the graph contain "
     "function(x) once and nothing else?",
+)
+
+_MISTAKES: tuple[Rule[GraphReplays, Diagnosis], ...] = (
+    (lambda replays: any(call.is_captured for call in replays.replayed.calls), _CAPTURES_AGAIN),
+    (lambda replays: bool(replays.replayed.calls) or not replays.is_captured, _NO_GRAPH),
+    (
+        lambda replays: not all(isinstance(each, torch.Tensor) for each in replays.results),
+        _no_tensor,
+    ),
+    (lambda replays: replays.are(_STARTS[0], _STARTS[0]), _NOT_COPIED),
+    (lambda replays: replays.are(_STARTS[0], _STARTS[1]), _COPIED_TOO_LATE),
+    (lambda replays: replays.never_changes, _NOT_REPLAYED),
+    (lambda replays: not replays.are(*_STARTS[1:]), _OTHER_VALUES),
 )

@@ -4,15 +4,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 
 import torch
 
 from gpulab import device
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers import (
+    STUB,
+    Diagnosis,
+    FunctionJudge,
+    raising,
+    returning_no_number,
+    returning_nothing,
+)
 from gpulab.timing import elapsed_s, new_pairs
 from gpulab.torch_private import spin
+from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
 N_SAMPLES = 40
 _N_TRIES = 3  # the best counts: other programs may delay the host in one of them
@@ -49,7 +55,7 @@ class HostLead:
 
 
 @dataclass(frozen=True, slots=True)
-class HeadStart:
+class HeadStart(FunctionJudge):
     """A judge for a function ``f(work)`` that returns how many cycles the GPU should sleep.
 
     Attributes
@@ -71,67 +77,39 @@ class HeadStart:
             "without arguments that puts work into the queue, and return clock cycles."
         )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Let the GPU sleep for the learner's cycles, and count in how many the host was ahead."""
-        if not callable(answer):
-            return no_function(answer, self.how)
         leads = []
         with device.active():
             cycles_per_s = _cycles_per_s()
             for n_launches in _LAUNCHES:
-                found = _try(answer, n_launches, cycles_per_s)
-                if found is None:
-                    return unanswered(self.how)
-                if isinstance(found, Diagnosis):
-                    return found.verdict()
-                leads.append(found)
-        diagnosis = _explain(leads[0], leads[1])
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+                work = _launching(n_launches)
+                work()
+                n_needed = _lead(work, 0)[1] * cycles_per_s
+                trial = tried(function, WatchedWork(work))
+                fault = first_fitting(_WITHOUT_CYCLES, trial)
+                if fault is not None:
+                    return fault
+                leads.append(_sleep(work, n_launches, trial.number or 0.0, n_needed))
+        return first_fitting(_MISTAKES, (leads[0], leads[1])) or self.why
 
 
-def _try(
-    function: Callable[..., object], n_launches: int, cycles_per_s: float
-) -> HostLead | Diagnosis | None:
-    """Return the effect of the learner's sleep, a diagnosis, or None if the function is a stub."""
-    calls: list[None] = []
-
+def _launching(n_launches: int) -> Callable[[], None]:
     def work() -> None:
-        calls.append(None)
         for _ in range(n_launches):
             spin(1)
 
-    work()
-    n_needed = _lead(work, 0)[1] * cycles_per_s
-    calls.clear()
-    n_cycles = _asked(function, work, calls)
-    if not isinstance(n_cycles, float):
-        return n_cycles
-    if n_cycles > _MOST * n_needed:  # the verdict says so; nobody has to wait for the sleep
-        return HostLead(n_launches, n_cycles, n_needed, 0)
-    n_ahead = max(_lead(work, max(0, int(n_cycles)))[0] for _ in range(_N_TRIES))
+    return work
+
+
+def _sleep(
+    work: Callable[[], object], n_launches: int, n_cycles: float, n_needed: float
+) -> HostLead:
+    """Return the effect of a sleep of the learner's length before all samples of a work."""
+    n_ahead = 0
+    if n_cycles <= _MOST * n_needed:  # a longer one is wrong; nobody has to wait for it
+        n_ahead = max(_lead(work, max(0, int(n_cycles)))[0] for _ in range(_N_TRIES))
     return HostLead(n_launches, n_cycles, n_needed, n_ahead)
-
-
-def _asked(
-    function: Callable[..., object], work: Callable[[], None], calls: list[None]
-) -> float | Diagnosis | None:
-    """Return the cycles of a learner's function, a diagnosis, or None if it is a stub.
-
-    ``calls`` grows by one entry with each call of the work.
-    """
-    try:
-        value = function(work)
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return raised(error)
-    finally:
-        torch.cuda.synchronize()
-    if is_open(value):
-        return None if not calls else _NOTHING_RETURNED
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
-        message = f"Your function returned {value!r}; it must return a number of clock cycles."
-        return Diagnosis("no-number", message)
-    # A very small number is probably in seconds, which is explained first, even if it is a guess.
-    return float(value) if calls or float(value) < _SECONDS else _GUESS
 
 
 def _lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
@@ -159,34 +137,37 @@ def _cycles_per_s() -> float:
     return _CYCLES_TIMED / elapsed_s(pair)
 
 
-def _explain(light: HostLead, heavy: HostLead) -> Diagnosis | None:
-    """Return the diagnosis of the sleeps for a work of one launch and one of many, or None."""
-    for lead in (light, heavy):
-        if abs(lead.n_cycles) < _SECONDS:
-            return _NO_CYCLES
-        if lead.n_cycles > _MOST * lead.n_needed:
-            return _too_long(lead)
-    if light.n_ahead == heavy.n_ahead == N_SAMPLES:
-        return None
-    if light.n_ahead == N_SAMPLES:
-        return Diagnosis(
-            "only-light",
-            "Your sleep is long enough for a work of one launch, but too short for one of "
-            f"{heavy.n_launches}: there the host was ahead in {heavy.n_ahead} of {N_SAMPLES} "
-            "samples. Measure the work that you are given.",
-        )
-    if light.n_ahead <= _FEW:
-        return Diagnosis(
-            "one-sample",
-            f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. There is one sleep "
-            f"for all of them. It must last as long as the host needs for {N_SAMPLES} samples.",
-        )
-    return Diagnosis(
-        "too-short",
-        f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. work() is not all: the "
-        "host also needs time for two records and the loop. Time a whole batch on the host, and "
-        "add a margin.",
-    )
+def _is_finite(trial: Trial) -> bool:
+    return trial.number is not None and math.isfinite(trial.number)
+
+
+_WITHOUT_CYCLES = (
+    STUB,
+    raising(),
+    returning_nothing("the work"),
+    returning_no_number("a number of clock cycles", _is_finite),
+    (
+        lambda trial: abs(trial.number or 0.0) < _SECONDS,
+        Diagnosis(
+            "forgot-cycles",
+            "That is less than ten clock cycles. torch.cuda._sleep takes cycles: multiply the "
+            "seconds by the cycles per second that you measured above.",
+        ),
+    ),
+    (
+        lambda trial: not trial.calls,
+        Diagnosis(
+            "guess",
+            "Your function never called work(), so the number is a guess. The host needs longer "
+            "for a work of many launches than for one launch. Measure its time with "
+            "perf_counter.",
+        ),
+    ),
+)
+
+
+def _is_too_long(lead: HostLead) -> bool:
+    return lead.n_cycles > _MOST * lead.n_needed
 
 
 def _too_long(lead: HostLead) -> Diagnosis:
@@ -198,16 +179,34 @@ def _too_long(lead: HostLead) -> Diagnosis:
     )
 
 
-_NOTHING_RETURNED = Diagnosis(
-    "nothing-returned", "Your function called the work but returned nothing; end it with return."
-)
-_GUESS = Diagnosis(
-    "guess",
-    "Your function never called work(), so the number is a guess. The host needs longer for a "
-    "work of many launches than for one launch. Measure its time with perf_counter.",
-)
-_NO_CYCLES = Diagnosis(
-    "forgot-cycles",
-    "That is less than ten clock cycles. torch.cuda._sleep takes cycles: multiply the seconds by "
-    "the cycles per second that you measured above.",
+# By the sleeps for a work of one launch and for one of many.
+_MISTAKES: tuple[Rule[tuple[HostLead, HostLead], Diagnosis], ...] = (
+    (lambda leads: _is_too_long(leads[0]), lambda leads: _too_long(leads[0])),
+    (lambda leads: _is_too_long(leads[1]), lambda leads: _too_long(leads[1])),
+    (
+        lambda leads: leads[0].n_ahead == N_SAMPLES > leads[1].n_ahead,
+        lambda leads: Diagnosis(
+            "only-light",
+            "Your sleep is long enough for a work of one launch, but too short for one of "
+            f"{leads[1].n_launches}: there the host was ahead in {leads[1].n_ahead} of "
+            f"{N_SAMPLES} samples. Measure the work that you are given.",
+        ),
+    ),
+    (
+        lambda leads: leads[0].n_ahead <= _FEW,
+        lambda leads: Diagnosis(
+            "one-sample",
+            f"The host was ahead in {leads[0].n_ahead} of {N_SAMPLES} samples. There is one sleep "
+            f"for all of them. It must last as long as the host needs for {N_SAMPLES} samples.",
+        ),
+    ),
+    (
+        lambda leads: leads[0].n_ahead < N_SAMPLES,
+        lambda leads: Diagnosis(
+            "too-short",
+            f"The host was ahead in {leads[0].n_ahead} of {N_SAMPLES} samples. work() is not all: "
+            "the host also needs time for two records and the loop. Time a whole batch on the "
+            "host, and add a margin.",
+        ),
+    ),
 )

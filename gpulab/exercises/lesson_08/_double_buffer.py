@@ -1,15 +1,14 @@
 """The judge for a double buffer, by its values, the order of its accesses, and its overlap."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raised
+from gpulab.trials import Rule, first_fitting
 from gpulab.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from gpulab.exercises.lesson_08.pipelines import PipelineRun
 
 
@@ -22,7 +21,7 @@ _NOT_ARRIVED = "read before the write is done"
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleBuffer:
+class DoubleBuffer(FunctionJudge):
     """A judge for a double buffer: right data in every step, no data races, and enough overlap."""
 
     how: str = (
@@ -30,96 +29,45 @@ class DoubleBuffer:
         "The two slots have .pinned, .on_device and two events, .copied and .computed."
     )
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on the GPU in use: for values and time, and again to find races."""
-        if not callable(answer):
-            return no_function(answer, self.how)
         from gpulab.exercises.lesson_08.pipelines import hazards_of, run
 
-        seen = run(answer)
-        if seen.error is None and not seen.n_filled and not seen.n_computed:
-            return unanswered(self.how)
+        best = run(function)
+        if best.error is None and not best.n_filled and not best.n_computed:
+            return UNANSWERED
         # Races before wrong values: they are the cause, and the values may be right by luck. The
         # detector gets a run of its own, because it follows each operator, which slows launches.
-        found = _broken(seen) or _unordered({h.kind for h in hazards_of(answer)}, seen)
-        found = found or _without_order(seen)
-        n_tries = 1
-        while found is None and _is_slow(seen) and n_tries < _N_TRIES:
-            again = run(answer)
-            found = _broken(again) or _without_order(again)
-            seen = max(seen, again, key=lambda tried: tried.overlap)
-            n_tries += 1
-        found = found or _without_overlap(seen)
-        return found.verdict() if found else Verdict(ok=True, message=_why(seen))
-
-
-def _broken(seen: "PipelineRun") -> Diagnosis | None:
-    if seen.error is not None:
-        return raised(seen.error)
-    if (seen.n_filled, seen.n_computed) != (seen.n_steps, seen.n_steps):
-        return Diagnosis(
-            "steps-missing",
-            f"For {counted(seen.n_steps, 'step')} your function called fill "
-            f"{counted(seen.n_filled, 'time')} and compute {counted(seen.n_computed, 'time')}. "
-            "Each step needs both, once.",
+        fault = (
+            first_fitting(_BROKEN, best)
+            or _unordered({hazard.kind for hazard in hazards_of(function)}, best)
+            or first_fitting(_WRONG_DATA, best)
         )
-    return None
+        for _ in range(_N_TRIES - 1):
+            if fault is None and best.overlap < LEAST_OVERLAP:
+                again = run(function)
+                fault = first_fitting((*_BROKEN, *_WRONG_DATA), again)
+                best = max(best, again, key=lambda tried: tried.overlap)
+        return fault or first_fitting(_SLOW, best) or _why(best)
 
 
-def _unordered(kinds: "Collection[str]", seen: "PipelineRun") -> Diagnosis | None:
+def _unordered(kinds: set[str], run: "PipelineRun") -> Diagnosis | None:
     """Return which waits are missing, by the kinds of data races, or None."""
-    if not kinds:
+    missing = first_fitting(_RACES, kinds)
+    if missing is None:
         return None
     values = (
-        f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data. "
-        if seen.n_wrong
+        f"{run.n_wrong} of {run.n_steps} steps computed on wrong data. "
+        if run.n_wrong
         else "Every value was right this time, by luck: nothing fixes the order. "
     )
-    if {_HOST_RACE, _DEVICE_RACE} <= set(kinds):
-        found = _BOTH
-    else:
-        found = next((told for kind, told in _RACES.items() if kind in kinds), _OTHER)
-    return Diagnosis(found.code, f"{values}{found.message}")
+    return Diagnosis(missing.code, f"{values}{missing.message}")
 
 
-def _without_order(seen: "PipelineRun") -> Diagnosis | None:
-    if not seen.n_wrong:
-        return None
-    return Diagnosis(
-        "wrong-data",
-        f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data, although their order is "
-        "fixed. It is the wrong order, or a copy is missing: follow one batch through its slot.",
-    )
-
-
-def _is_slow(seen: "PipelineRun") -> bool:
-    return seen.overlap < LEAST_OVERLAP
-
-
-def _without_overlap(seen: "PipelineRun") -> Diagnosis | None:
-    """Return the diagnosis of a pipeline with too little overlap, or None.
-
-    A pipeline that waits for whole streams is accepted, because that is what the messages of
-    `gpulab.hazards` propose.
-    """
-    if not _is_slow(seen) or (seen.n_queue_waits and not seen.n_device_waits):
-        return None
-    cause = (
-        "torch.cuda.synchronize() waits for all streams, also for what could go on."
-        if seen.n_device_waits
-        else "Something waits for more than it must: keep the copies in the stream copying."
-    )
-    return Diagnosis(
-        "no-overlap",
-        f"Values and order are right, but the overlap is {100 * seen.overlap:.0f} % of what is "
-        f"possible; you need {100 * LEAST_OVERLAP:.0f} %. {cause} Let each wait name one event.",
-    )
-
-
-def _why(seen: "PipelineRun") -> str:
-    overlap = f"the overlap is {100 * seen.overlap:.0f} % of what is possible"
+def _why(run: "PipelineRun") -> str:
+    overlap = f"the overlap is {100 * run.overlap:.0f} % of what is possible"
     safe = "Every step computed on its own data, and gpulab.hazards() finds nothing"
-    if seen.n_device_waits or seen.n_queue_waits:
+    if run.n_device_waits or run.n_queue_waits:
         return (
             f"{safe}; {overlap}. You wait for whole queues, which is safe, and more than needed: "
             "one step's copy then waits for the other step's work too. Wait for the events of the "
@@ -131,29 +79,94 @@ def _why(seen: "PipelineRun") -> str:
     )
 
 
-_BOTH = Diagnosis(
-    "both-races",
-    "Both waits are missing: the host refills a pinned buffer whose copy has not run yet, and a "
-    "copy overwrites a device buffer that compute still reads.",
+_BROKEN: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+    (lambda run: run.error is not None, lambda run: raised(run.error or Exception())),
+    (
+        lambda run: {run.n_filled, run.n_computed} != {run.n_steps},
+        lambda run: Diagnosis(
+            "steps-missing",
+            f"For {counted(run.n_steps, 'step')} your function called fill "
+            f"{counted(run.n_filled, 'time')} and compute {counted(run.n_computed, 'time')}. "
+            "Each step needs both, once.",
+        ),
+    ),
 )
-_RACES = {
-    _HOST_RACE: Diagnosis(
-        "host-race",
-        "The host refills a pinned buffer whose copy has not run yet. Let the host wait for that "
-        "copy before fill; a wait in a stream does not block the host.",
+_WRONG_DATA: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+    (
+        lambda run: bool(run.n_wrong),
+        lambda run: Diagnosis(
+            "wrong-data",
+            f"{run.n_wrong} of {run.n_steps} steps computed on wrong data, although their order "
+            "is fixed. It is the wrong order, or a copy is missing: follow one batch through its "
+            "slot.",
+        ),
     ),
-    _DEVICE_RACE: Diagnosis(
-        "device-race",
-        "A copy overwrites a device buffer that compute still reads. Let the stream copying wait "
-        "for the event that follows the last compute on this slot.",
+)
+
+
+def _no_overlap(run: "PipelineRun") -> Diagnosis:
+    cause = (
+        "torch.cuda.synchronize() waits for all streams, also for what could go on."
+        if run.n_device_waits
+        else "Something waits for more than it must: keep the copies in the stream copying."
+    )
+    return Diagnosis(
+        "no-overlap",
+        f"Values and order are right, but the overlap is {100 * run.overlap:.0f} % of what is "
+        f"possible; you need {100 * LEAST_OVERLAP:.0f} %. {cause} Let each wait name one event.",
+    )
+
+
+# A pipeline that waits for whole streams is accepted, because that is what the messages of
+# `gpulab.hazards` propose.
+_SLOW: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+    (
+        lambda run: (
+            run.overlap < LEAST_OVERLAP and (run.n_device_waits > 0 or not run.n_queue_waits)
+        ),
+        _no_overlap,
     ),
-    _NOT_ARRIVED: Diagnosis(
-        "copy-not-awaited",
-        "compute reads a device buffer whose copy may not be done. Let the current stream wait "
-        "for the event recorded after the copy.",
+)
+
+# By the kinds of data races.
+_RACES: tuple[Rule[set[str], Diagnosis], ...] = (
+    (
+        lambda kinds: {_HOST_RACE, _DEVICE_RACE} <= kinds,
+        Diagnosis(
+            "both-races",
+            "Both waits are missing: the host refills a pinned buffer whose copy has not run yet, "
+            "and a copy overwrites a device buffer that compute still reads.",
+        ),
     ),
-}
-_OTHER = Diagnosis(
-    "order-open",
-    "Run it inside gpulab.hazards() and read which two lines are in no order.",
+    (
+        lambda kinds: _HOST_RACE in kinds,
+        Diagnosis(
+            "host-race",
+            "The host refills a pinned buffer whose copy has not run yet. Let the host wait for "
+            "that copy before fill; a wait in a stream does not block the host.",
+        ),
+    ),
+    (
+        lambda kinds: _DEVICE_RACE in kinds,
+        Diagnosis(
+            "device-race",
+            "A copy overwrites a device buffer that compute still reads. Let the stream copying "
+            "wait for the event that follows the last compute on this slot.",
+        ),
+    ),
+    (
+        lambda kinds: _NOT_ARRIVED in kinds,
+        Diagnosis(
+            "copy-not-awaited",
+            "compute reads a device buffer whose copy may not be done. Let the current stream "
+            "wait for the event recorded after the copy.",
+        ),
+    ),
+    (
+        bool,
+        Diagnosis(
+            "order-open",
+            "Run it inside gpulab.hazards() and read which two lines are in no order.",
+        ),
+    ),
 )

@@ -1,12 +1,7 @@
 """A test bench for double buffers: it checks values, finds data races and measures overlap."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any
-from unittest.mock import patch
 
 import torch
 
@@ -14,8 +9,8 @@ from gpulab import device
 from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.happens_before import Hazard
 from gpulab.provenance import device_label
-from gpulab.sanitizer import hazards
 from gpulab.torch_private import spin
+from gpulab.trials import WatchedWork, called, tried
 from gpulab.units import counted, format_time
 
 N_STEPS = 40
@@ -164,20 +159,19 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
     with device.active():
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
-        with _wide_waits(type(bench.copying)) as waits:
-            duration_s = stopwatch_s(partial(bench.call, pipeline))
+        trial = tried(bench.time, pipeline)
         in_use = device.current()
         return PipelineRun(
             n_steps,
             bench.n_wrong(),
-            len(bench.filled),
-            len(bench.computed),
-            duration_s,
+            sum(call.work is bench.fill for call in trial.calls),
+            sum(call.work is bench.compute for call in trial.calls),
+            bench.duration_s,
             copies_s,
             computes_s,
             bench.error,
-            waits["device"] - 2,  # the stopwatch waits before and after
-            waits["queue"],
+            trial.asked["synchronize"] - 2,  # the stopwatch waits before and after
+            trial.asked["Stream.synchronize"] + trial.asked["Stream.wait_stream"],
             device_label(in_use.name, in_use.source),
         )
 
@@ -201,11 +195,8 @@ def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ..
     ['host write into a buffer in flight']
     """
     with device.active():
-        bench = _Bench(n_steps)
-        with hazards() as found:
-            bench.call(pipeline)
-            torch.cuda.synchronize()
-    return found.found
+        trial = tried(_Bench(n_steps).run, pipeline, races=True)
+    return trial.hazards or ()
 
 
 class _Bench:
@@ -217,28 +208,28 @@ class _Bench:
         self.copying = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
         # float64, so that the mean of equal whole numbers is exact and says which batch was read.
         self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
-        self.filled: list[int] = []
-        self.computed: list[int] = []
+        self.fill, self.compute = WatchedWork(self._fill), WatchedWork(self._compute)
         self.error: Exception | None = None
+        self.duration_s = 0.0
         torch.cuda.synchronize()
 
-    def fill(self, pinned: torch.Tensor, step: int) -> None:
-        self.filled.append(step)
+    def _fill(self, pinned: torch.Tensor, step: int) -> None:
         pinned[:N_HEAD] = step + 1
 
-    def compute(self, on_device: torch.Tensor, step: int) -> None:
-        self.computed.append(step)
+    def _compute(self, on_device: torch.Tensor, step: int) -> None:
         spin(COMPUTE_CYCLES)
         self.results[step] = on_device[:N_HEAD].mean()
 
     def run(self, pipeline: PipelineFunction) -> None:
         pipeline(self.slots, self.copying, self.fill, self.compute, self.n_steps)
 
-    def call(self, pipeline: PipelineFunction) -> None:
-        try:
-            self.run(pipeline)
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            self.error = error
+    def time(self, pipeline: PipelineFunction) -> None:
+        """Measure how long the pipeline takes, also if it raises an error."""
+
+        def call() -> None:
+            self.error = called(self.run, pipeline).error
+
+        self.duration_s = stopwatch_s(call)
 
     def apart_s(self) -> tuple[float, float]:
         """Return the seconds of all copies alone and of all computing alone; then reset."""
@@ -256,7 +247,6 @@ class _Bench:
         copies_s, computes_s = (self.on_device_s(work) for work in (copy, compute))
         self.results.zero_()
         torch.cuda.synchronize()
-        self.computed.clear()
         return copies_s, computes_s
 
     def on_device_s(self, work: Callable[[int], None]) -> float:
@@ -276,37 +266,6 @@ class _Bench:
     def n_wrong(self) -> int:
         expected = torch.arange(1.0, self.n_steps + 1, dtype=torch.float64)
         return int((self.results.cpu() != expected).sum())
-
-
-@contextmanager
-def _wide_waits(stream_type: Any) -> Iterator[Counter[str]]:  # noqa: ANN401  # a class of torch, or its stand-in
-    """Yield a counter of the calls that wait for the whole device or a whole stream.
-
-    The methods are replaced inside the ``with`` block and restored after it.
-    """
-    counted: Counter[str] = Counter()
-    places = (
-        (torch.cuda, "synchronize", "device"),
-        (stream_type, "synchronize", "queue"),
-        (stream_type, "wait_stream", "queue"),
-    )
-    with ExitStack() as stack:
-        for owner, name, kind in places:
-            counting = _counting(getattr(owner, name), counted, kind)
-            # A method that the class inherits is inherited again after the block.
-            stack.enter_context(patch.object(owner, name, counting))
-        yield counted
-
-
-def _counting(
-    original: Callable[..., object], counted: Counter[str], kind: str
-) -> Callable[..., object]:
-    @wraps(original)
-    def counting(*given: object, **named: object) -> object:
-        counted[kind] += 1
-        return original(*given, **named)
-
-    return counting
 
 
 def _slot() -> Slot:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, Quantities
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Quantities
 
 RECORDED = "h200-sxm-2026-11"
 LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
@@ -34,7 +33,7 @@ _UNEXPLAINED = Diagnosis(
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOff:
+class ReadOff(AnswerJudge):
     """A judge for the crossing over each link; the shipped recording is the key."""
 
     why: str = _WHY
@@ -45,14 +44,14 @@ class ReadOff:
         # Any numbers will do here: only the names are shown, and asking must not compute the key.
         return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED).how
 
-    def __call__(self, answer: object, readings: object = None) -> Verdict:
+    def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of sizes."""
-        return _key()(answer, readings)
+        return key().judge(answer)
 
 
-# Computed when first needed, from the recording that the explorer shows, so that both agree.
 @cache
-def _key() -> Quantities:
+def key() -> Quantities:
+    """Return the judge with its key, from the recording that the explorer shows."""
     from gpulab.scaling import crossover
 
     found = {

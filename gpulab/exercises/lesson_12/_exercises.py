@@ -5,6 +5,14 @@ from gpulab.exercises.answers import Diagnosis, Table
 from gpulab.exercises.lesson_12._sectors import SECTORS_JUDGE
 
 _SOURCES = ("clock", "data", "order", "allocator", "contention", "placement")
+_SOURCE_OF = {
+    "a": "clock",
+    "b": "order",
+    "c": "allocator",
+    "d": "contention",
+    "e": "placement",
+    "f": "data",
+}
 _SELF = Diagnosis(
     "compared-with-itself",
     "b: the two functions are the same, so nothing in them can differ. What differs between the "
@@ -25,6 +33,13 @@ _FLUSHED = Diagnosis(
     "e: the flush moves no data of the program anywhere except out of the cache.",
 )
 
+
+def _any_other(letter: str, diagnosis: Diagnosis) -> dict[tuple[str, str], Diagnosis]:
+    """Return the same diagnosis for each wrong source of a reading."""
+    right = _SOURCE_OF[letter]
+    return {(letter, source): diagnosis for source in _SOURCES if source != right}
+
+
 SOURCE = Exercise(
     "12.source",
     "Six readings that vary. What is the source of each?\n\n"
@@ -41,28 +56,21 @@ SOURCE = Exercise(
     "    f   the benchmark with torch.zeros is 8 percent faster than\n"
     "        the program with images; the power is lower",
     Table(
-        right={
-            "a": "clock",
-            "b": "order",
-            "c": "allocator",
-            "d": "contention",
-            "e": "placement",
-            "f": "data",
-        },
+        right=_SOURCE_OF,
         why="You can recognise each source. The clock falls slowly and stays low. Order shows if "
         "you compare a function with itself. The allocator costs time on the host. Contention "
         "comes at random, placement follows the flush, and data change the power.",
         allowed=(_SOURCES,),
         wrong={
-            **dict.fromkeys((("b", word) for word in _SOURCES), _SELF),
+            **_any_other("b", _SELF),
             ("b", "clock"): Diagnosis(
                 "the-clock-is-the-means",
                 "b: the clock falls, but why does it always hit the same side? Turn the two "
                 "around and look again.",
             ),
-            **dict.fromkeys((("a", word) for word in _SOURCES), _STEADY),
-            **dict.fromkeys((("d", word) for word in _SOURCES), _SINGLE),
-            **dict.fromkeys((("e", word) for word in _SOURCES), _FLUSHED),
+            **_any_other("a", _STEADY),
+            **_any_other("d", _SINGLE),
+            **_any_other("e", _FLUSHED),
             ("c", "placement"): Diagnosis(
                 "who-pays",
                 "c: the host takes longer, not the kernel. Where does the memory of the result "
@@ -207,7 +215,8 @@ VERDICTS = Exercise(
         "pinned memory. g holds on the machines that were tried; yours may be faster.",
         allowed=(_VERDICTS,),
         wrong={
-            **dict.fromkeys((("a", word) for word in _VERDICTS), _NO_SUCH_NAME),
+            ("a", "holds"): _NO_SUCH_NAME,
+            ("a", "does not hold"): _NO_SUCH_NAME,
             ("b", "holds"): Diagnosis(
                 "conv2d-needs-four",
                 "b: conv2d wants images with three or four dimensions. What did its listing do?",

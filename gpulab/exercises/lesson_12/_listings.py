@@ -1,5 +1,6 @@
 """Run a published listing, to see whether it raises an error."""
 
+from gpulab.trials import called
 from gpulab.work import Work
 
 
@@ -25,11 +26,10 @@ def attempt(listing: Work) -> dict[str, str]:
     >>> lab.attempt(lambda: 1 / 0)
     {'outcome': 'ZeroDivisionError', 'message': 'division by zero'}
     """
-    try:
-        value = listing()
-    except Exception as error:  # noqa: BLE001  # a listing may raise anything
-        return {"outcome": type(error).__name__, "message": _first_line(error)}
-    return {"outcome": "runs", "message": _first_line(value)}
+    trial = called(listing)
+    if trial.error is not None:
+        return {"outcome": type(trial.error).__name__, "message": _first_line(trial.error)}
+    return {"outcome": "runs", "message": _first_line(trial.value)}
 
 
 def _first_line(value: object) -> str:

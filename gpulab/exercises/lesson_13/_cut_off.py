@@ -1,6 +1,7 @@
 """A program that never ends is cut off when it has asked an event too often."""
 
 from collections.abc import Callable, Iterator
+from unittest.mock import patch
 
 from gpulab import device
 from gpulab.errors import CutOffError
@@ -29,11 +30,8 @@ def few_polls(most: int = MOST_POLLS) -> Iterator[None]:
             )
         return bool(original(self))  # type: ignore[no-untyped-call]  # torch's gap
 
-    event.query = query  # type: ignore[method-assign]  # put back below
-    try:
+    with patch.object(event, "query", query):
         yield
-    finally:
-        event.query = original  # type: ignore[method-assign]  # as it was
 
 
 def cut_off(program: Callable[..., object], *given: object) -> object:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, MendedTrial, Recognise
+from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, reads
 from gpulab.exercises.lesson_13._works import kernel, layers
 from gpulab.torch_private import spin
 from gpulab.units import format_time
@@ -29,19 +29,6 @@ def _waited_s(work: Work) -> float:
     work()
     torch.cuda.synchronize()
     return time.perf_counter() - start
-
-
-def reads(low: float, high: float) -> Recognise:
-    """Recognise readings between two multiples of the truth, for all works."""
-
-    def recognise(trial: MendedTrial) -> bool:
-        pairs = zip(trial.values, trial.expected, strict=True)
-        return all(
-            isinstance(value, float) and isinstance(wanted, float) and low <= value / wanted < high
-            for value, wanted in pairs
-        )
-
-    return recognise
 
 
 _SHORT = Diagnosis(

@@ -1,0 +1,308 @@
+"""What all judges share: diagnoses, the forms of a verdict, and rules for functions tried once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.trials import Rule, Trial, called
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A typical mistake: a short name, and the message for a learner who made it.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis
+    >>> print(Diagnosis("no-wait", "You timed the launch.").verdict())
+    Not yet. You timed the launch.
+    """
+
+    code: str
+    message: str
+
+    def verdict(self) -> Verdict:
+        """Return the verdict "wrong" with this message."""
+        return Verdict(ok=False, message=self.message, diagnosis_code=self.code)
+
+
+# Errors of a learner's function with their diagnoses; see raised().
+KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
+_Reading = TypeVar("_Reading")
+TrialRule = Rule[Trial, Diagnosis]
+
+
+# Outcomes that depend on the judge's `how`, which completes their messages.
+UNANSWERED = Diagnosis("unanswered", "")
+MALFORMED = Diagnosis("not-a-choice", "{answer} isn't a valid answer. ")
+
+
+class ReadingsJudge(ABC):
+    """A judge that turns the outcome of judging an answer into a verdict.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import MALFORMED, ReadingsJudge
+    >>> class Longest(ReadingsJudge):
+    ...     how = "Answer with a number."
+    ...     def judge_by(self, answer, readings):
+    ...         return "Yes." if answer == max(readings) else MALFORMED
+    >>> Longest()(2, [1, 2]).message, Longest()(..., [1]).ok
+    ('Yes.', None)
+    >>> print(Longest()("x", [1]))
+    Not yet. 'x' isn't a valid answer. Answer with a number.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def how(self) -> str:
+        """How to write the answer, as one sentence."""
+
+    @abstractmethod
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right answer."""
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:
+        """Return the verdict on an answer; a placeholder is no answer yet."""
+        outcome = UNANSWERED if is_open(answer) else self.judge_by(answer, readings)
+        if isinstance(outcome, str):
+            return Verdict(ok=True, message=outcome)
+        if outcome is UNANSWERED:
+            return Verdict(ok=None, message=self.how)
+        if outcome is MALFORMED:
+            message = MALFORMED.message.format(answer=_shown(answer)) + self.how
+            return Diagnosis(MALFORMED.code, message).verdict()
+        return outcome.verdict()
+
+
+class AnswerJudge(ReadingsJudge):
+    """A judge that needs only the answer, and no readings of the learner.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import AnswerJudge, Diagnosis
+    >>> class Two(AnswerJudge):
+    ...     how = "Answer with a number."
+    ...     def judge(self, answer):
+    ...         return "Yes." if answer == 2 else Diagnosis("no", "No.")
+    >>> Two()(2).ok, Two()(3).diagnosis_code
+    (True, 'no')
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def judge(self, answer: object) -> Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right answer."""
+
+    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:  # noqa: ARG002  # needs none
+        """Judge the answer alone."""
+        return self.judge(answer)
+
+
+class FunctionJudge(AnswerJudge):
+    """A judge for an answer that is a function, which it tries.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import FunctionJudge
+    >>> class Any(FunctionJudge):
+    ...     how = "Answer with a function."
+    ...     def judge_function(self, function):
+    ...         return "Yes."
+    >>> Any()(print).ok, Any()(3).diagnosis_code
+    (True, 'not-a-choice')
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
+        """Return the diagnosis of a mistake, or the message for a right function."""
+
+    def judge(self, answer: object) -> Diagnosis | str:
+        """Try a function; refuse anything else."""
+        return self.judge_function(answer) if callable(answer) else MALFORMED
+
+
+def _shown(answer: object) -> str:
+    """Return an answer as one line of text, or its type if its ``repr`` raises an error."""
+    shown = called(repr, answer)
+    if shown.error is not None:
+        return f"An object of type {type(answer).__name__}"
+    text = " ".join(str(shown.value).split())
+    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
+
+
+def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
+    """Return the diagnosis of a function that raised an error when it was tried.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+    known
+        Classes of errors with their diagnoses. PyTorch and CUDA have no classes for most of their
+        errors; for one of those, a part of its message.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import raised
+    >>> raised(ValueError("no data")).message.partition(chr(10))[0]
+    'Your function raised ValueError: no data'
+    """
+    for which, diagnosis in known:
+        if isinstance(error, which) if isinstance(which, type) else which in str(error):
+            return diagnosis
+    message = f"Your function raised {type(error).__name__}: {error}"
+    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+
+
+# A function that did nothing, like the one in the notebook's cell, is no answer yet.
+STUB: TrialRule = (
+    lambda trial: trial.error is None and not trial.calls and is_open(trial.value),
+    UNANSWERED,
+)
+
+
+def raising(known: KnownErrors = ()) -> TrialRule:
+    """Return the rule for a function that raised an error; see :func:`raised`.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import raising
+    >>> from gpulab.trials import called, first_fitting
+    >>> first_fitting([raising()], called(int, "x")).code
+    'raised'
+    """
+    return (
+        lambda trial: trial.error is not None,
+        lambda trial: raised(trial.error or Exception(), known),
+    )
+
+
+def returning_nothing(work: str) -> TrialRule:
+    """Return the rule for a function that called a work, named in words, but returned nothing.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import returning_nothing
+    >>> from gpulab.trials import called, first_fitting
+    >>> first_fitting([returning_nothing("fn()")], called(lambda: None)).message
+    'Your function called fn() but returned nothing; end it with return.'
+    """
+    message = f"Your function called {work} but returned nothing; end it with return."
+    return (lambda trial: is_open(trial.value), Diagnosis("nothing-returned", message))
+
+
+def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> TrialRule:
+    """Return the rule for a function that did not return what is wanted, such as ``"seconds"``.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import returning_no_number
+    >>> from gpulab.trials import called, first_fitting
+    >>> rule = returning_no_number("seconds", lambda trial: trial.number is not None)
+    >>> first_fitting([rule], called(lambda: "2 ms")).message
+    "Your function returned '2 ms'; it must return seconds."
+    """
+    return (
+        lambda trial: not is_number(trial),
+        lambda trial: Diagnosis(
+            "no-number", f"Your function returned {trial.value!r}; it must return {wanted}."
+        ),
+    )
+
+
+def without_reading(
+    work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
+) -> tuple[TrialRule, ...]:
+    """Return the rules for a function that did not return a time of its own for a work."""
+    return (
+        STUB,
+        raising(known),
+        (
+            lambda trial: not trial.calls,
+            Diagnosis(
+                "work-not-called",
+                f"Your function never called {work}, so there was nothing to time.",
+            ),
+        ),
+        (
+            lambda trial: bool(trial.timer),
+            lambda trial: Diagnosis(
+                "ready-made-timer",
+                f"Your function lets {trial.timer} time the work. Write the timer yourself: "
+                "read the clock or record the events in your own lines.",
+            ),
+        ),
+        returning_nothing(work),
+        returning_no_number("seconds, a number", is_number),
+    )
+
+
+_STOPWATCH = 2  # readings of a clock that a stopwatch needs
+
+
+def _has_other_clock(trial: Trial) -> bool:
+    """Return whether a function timed with a real clock on a virtual GPU.
+
+    A single reading of a real clock may be the date of a log, and so may all of them if the
+    function has read virtual clocks twice, or events.
+    """
+    clocks = trial.clocks
+    if clocks is None or not clocks.real or trial.asked["Event.elapsed_time"]:
+        return False
+    return clocks.n_virtual < _STOPWATCH <= clocks.n_virtual + len(clocks.real)
+
+
+# Before the reading is judged: with a real clock the verdict would depend on this machine's speed.
+OTHER_CLOCK: TrialRule = (
+    _has_other_clock,
+    lambda trial: Diagnosis(
+        "other-clock",
+        f"It reads {trial.clocks.real[0]}, which shows the real time of this machine. On the "  # type: ignore[union-attr]  # the rule fits
+        "virtual GPU your program runs on a virtual clock: read time.perf_counter(), or record "
+        "events.",
+    ),
+)
+
+# Factors by which a time in another unit is too large.
+_UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"))
+_HINTS = {
+    "milliseconds": "elapsed_time returns milliseconds: divide by 1,000",
+    "microseconds": "printing can choose the unit later",
+}
+
+
+def wrong_units(
+    is_too_large: Callable[[_Reading, float], bool],
+) -> tuple[Rule[_Reading, Diagnosis], ...]:
+    """Return the rules for times in milliseconds or microseconds.
+
+    Parameters
+    ----------
+    is_too_large
+        Returns whether a reading is the right one multiplied by a factor.
+
+    Examples
+    --------
+    >>> from gpulab.trials import first_fitting
+    >>> first_fitting(wrong_units(lambda ms, factor: ms == 2 * factor), 2000).code
+    'milliseconds'
+    """
+    return tuple(
+        (
+            lambda reading, factor=factor: is_too_large(reading, factor),
+            Diagnosis(
+                unit,
+                f"Your function returns {unit}: the number is {factor:,.0f} times too large. "
+                f"Return seconds ({_HINTS[unit]}).",
+            ),
+        )
+        for factor, unit in _UNITS
+    )

@@ -1,0 +1,206 @@
+"""Each exercise whose answer is data reaches each of its diagnoses, whatever lesson it is in.
+
+The tests read the keys and the mistakes from the exercises: they change the right answer as an
+entry of the mistakes says, and expect the diagnosis of this entry.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple, get_args
+
+import pytest
+
+from gpulab.exercises._api import exercise, exercise_ids
+from gpulab.exercises.answers import CaseFunction, Choice, Diagnosis, Letters, Quantities, Table
+from gpulab.exercises.lesson_06._flush_choice import FlushChoice
+from gpulab.exercises.lesson_07._captured_lines import CapturedLines
+from gpulab.exercises.lesson_09._read_off import ReadOff
+from gpulab.exercises.lesson_09._read_off import key as key_of_read_off
+
+Form = Choice | Letters | Table | Quantities | CaseFunction
+Words = str | tuple[str, ...]
+
+
+def form_of(exercise_id: str) -> Any:  # noqa: ANN401  # a Form, or a judge without a key
+    """Return the judge that contains the key of an exercise."""
+    match exercise(exercise_id).judge:
+        case CapturedLines(table=table):
+            return table
+        case FlushChoice(reason=reason):
+            return reason
+        case ReadOff():
+            return key_of_read_off()
+        case judge:
+            return judge
+
+
+IN_A_FORM = (*get_args(Form), CapturedLines, FlushChoice, ReadOff)
+FORMS = [each for each in exercise_ids() if isinstance(exercise(each).judge, IN_A_FORM)]
+TABLES = [each for each in FORMS if isinstance(exercise(each).judge, Table | CapturedLines)]
+
+
+class Mistake(NamedTuple):
+    """A wrong answer that differs from the right one in one place, with what is expected."""
+
+    answer: object
+    diagnosis: Diagnosis
+    message: str
+
+
+def replaced(words: Words, position: int, word: str) -> Words:
+    """Return the words of a key with another one at a position."""
+    if isinstance(words, str):
+        return word
+    return (*words[:position], word, *words[position + 1 :])
+
+
+def wrong_words(table: Table) -> Iterator[tuple[str, int, str]]:
+    """Yield each wrong word that a table allows, with its key and its position."""
+    for key, words in table.right.items():
+        right = (words,) if isinstance(words, str) else words
+        for position, allowed in enumerate(table.allowed):
+            yield from ((key, position, word) for word in allowed if word != right[position])
+
+
+def mistakes_in_table(table: Table) -> Iterator[Mistake]:
+    """Yield an answer for each word that is allowed and wrong."""
+    for key, position, word in wrong_words(table):
+        diagnosis = table.wrong.get((key, word), table.otherwise[position])
+        answer = {**table.right, key: replaced(table.right[key], position, word)}
+        yield Mistake(answer, diagnosis, f"{diagnosis.message} (Wrong so far: {key}.)")
+
+
+def mistakes_in_letters(letters: Letters) -> Iterator[Mistake]:
+    """Yield an answer with each wrong letter, without each right one, with all and with none."""
+    known = letters.right | letters.wrongly_in.keys()
+    for letter, diagnosis in letters.wrongly_in.items():
+        yield Mistake(letters.right | {letter}, diagnosis, diagnosis.message)
+    for letter, diagnosis in letters.missing.items():
+        yield Mistake(letters.right - {letter}, diagnosis, diagnosis.message)
+    for answer, diagnosis in ((known, letters.all_chosen), (set(), letters.none_chosen)):
+        yield Mistake(answer, diagnosis, diagnosis.message)
+
+
+def mistakes_in_quantities(quantities: Quantities) -> Iterator[Mistake]:
+    """Yield an answer with each wrong number, and for each key one that no mistake explains."""
+    for key, number, diagnosis in quantities.wrong:
+        yield Mistake({**quantities.right, key: number}, diagnosis, diagnosis.message)
+    for key, number in quantities.right.items():
+        message = f"{key}: {quantities.otherwise.message}"
+        answer = {**quantities.right, key: -7.3 * number}
+        yield Mistake(answer, quantities.otherwise, message)
+
+
+def mistakes_in(form: Form) -> Iterator[Mistake]:
+    """Yield a wrong answer for each diagnosis of an exercise."""
+    match form:
+        case Table():
+            yield from mistakes_in_table(form)
+        case Letters():
+            yield from mistakes_in_letters(form)
+        case Quantities():
+            yield from mistakes_in_quantities(form)
+        case Choice():
+            for letter, diagnosis in form.wrong.items():
+                yield Mistake(letter, diagnosis, diagnosis.message)
+        case CaseFunction():
+            for formula, diagnosis in form.mistakes:
+                yield Mistake(formula, diagnosis, diagnosis.message)
+
+
+def as_written(value: Words) -> object:
+    """Return a value as a careless learner writes it: a number, a list, in capitals."""
+    if not isinstance(value, str):
+        return [f" {word.title()}" for word in value]
+    return int(value) if value.isdigit() else f"{value.upper()} "
+
+
+def right_answers(form: Form) -> list[object]:
+    """Return the right answer, and the same in other forms."""
+    match form:
+        case Table():
+            other = {f" {key.title()}()": as_written(value) for key, value in form.right.items()}
+            return [form.right, other]
+        case Letters():
+            letters = sorted(form.right, reverse=True)
+            return [form.right, letters, "".join(letters), ", ".join(letters).upper()]
+        case Quantities():
+            return [form.right, {key: 1.02 * number for key, number in form.right.items()}]
+        case Choice():
+            return [form.right, f" {form.right.upper()} "]
+        case CaseFunction():
+            return [form.right]
+
+
+@pytest.mark.parametrize("exercise_id", FORMS)
+def test_the_right_answer_passes(exercise_id: str) -> None:
+    """The right answer passes, however it is written, and the verdict explains it."""
+    form = form_of(exercise_id)
+    for answer in right_answers(form):
+        verdict = form(answer)
+        assert (verdict.ok, verdict.diagnosis_code) == (True, ""), answer
+        assert verdict.message == form.why
+
+
+@pytest.mark.parametrize("exercise_id", FORMS)
+def test_each_mistake_reaches_its_diagnosis(exercise_id: str) -> None:
+    """Each mistake alone gets its own diagnosis, which is at least a whole sentence."""
+    form = form_of(exercise_id)
+    for answer, diagnosis, message in mistakes_in(form):
+        verdict = form(answer)
+        assert (verdict.ok, verdict.diagnosis_code) == (False, diagnosis.code), answer
+        assert verdict.message == message, answer
+        assert re.fullmatch(r".{30,}[.?)]", message, re.DOTALL), message
+
+
+@pytest.mark.parametrize("exercise_id", TABLES)
+def test_no_diagnosis_of_a_table_is_dead(exercise_id: str) -> None:
+    """Each entry of the mistakes names a key and a word that is allowed there and wrong."""
+    table = form_of(exercise_id)
+    assert table.wrong.keys() <= {(key, word) for key, _, word in wrong_words(table)}
+
+
+@pytest.mark.parametrize("exercise_id", TABLES)
+def test_of_several_mistakes_the_first_is_explained(exercise_id: str) -> None:
+    """Two wrong keys are both named, and the mistake that is listed first is explained."""
+    table = form_of(exercise_id)
+    wrong = {(key, word): (key, at, word) for key, at, word in wrong_words(table)}
+    for first, second in combinations(table.wrong, 2):
+        if first[0] == second[0]:
+            continue
+        answer = dict(table.right)
+        for key, position, word in (wrong[first], wrong[second]):
+            answer[key] = replaced(table.right[key], position, word)
+        keys = ", ".join(sorted((first[0], second[0])))
+        verdict = table(answer)
+        assert verdict.diagnosis_code == table.wrong[first].code, answer
+        assert verdict.message == f"{table.wrong[first].message} (Wrong so far: {keys}.)"
+
+
+@pytest.mark.parametrize("exercise_id", FORMS)
+def test_incomplete_and_unknown_answers_are_not_judged(exercise_id: str) -> None:
+    """A missing key is named, and an unknown key or value is refused with how to answer."""
+    form = form_of(exercise_id)
+    if not isinstance(form, Table | Quantities):
+        return
+    whole: Mapping[str, object] = form.right
+    for key in whole:
+        assert form({**whole, key: ...}).message == f"There is no answer yet for {key}."
+        assert form({**whole, key: "no such word"}).diagnosis_code == "not-a-choice"
+    assert form({**whole, "no such key": 1}).diagnosis_code == "not-a-choice"
+    assert form(dict.fromkeys(whole, ...)).ok is not True
+
+
+@pytest.mark.parametrize("exercise_id", FORMS)
+def test_every_exercise_is_complete(exercise_id: str) -> None:
+    """There are two diagnoses, and a text for each letter that may be chosen."""
+    form, choices = form_of(exercise_id), exercise(exercise_id).choices
+    assert len({mistake.diagnosis.code for mistake in mistakes_in(form)}) >= 2
+    if isinstance(form, Choice):
+        assert choices is not None
+        assert set(choices) == {form.right, *form.wrong}
+    if isinstance(form, Letters):
+        assert choices is not None
+        assert set(choices) == form.right | form.wrongly_in.keys()
+        assert form.right == form.missing.keys()
