@@ -31,10 +31,11 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         super().__init__(
             iterable, total=total, disable=disable, desc=desc, unit=unit, delay=1, leave=False
         )
-        # tqdm has the virtual clock if it was imported while a virtual GPU was in use. This clock
-        # is always the real one.
-        self._time = time.monotonic
-        self.start_t = self.last_print_t = self._time()
+        if not self.disable:
+            # tqdm has the virtual clock if it was imported while a virtual GPU was in use. This
+            # clock is always the real one.
+            self._time = time.monotonic
+            self.start_t = self.last_print_t = self._time()
 
     def count(self, desc: str, unit: str, total: int | None) -> None:
         """Count something else from now on; the time that is shown goes on.

@@ -463,8 +463,9 @@ def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
 def test_a_name_cannot_pass_for_a_line() -> None:
     """A name with a line break in it does not start a new line of the output."""
     forged = "H200\n24.9 µs per call"
-    shown = str(dataclasses.replace(MEASUREMENT, label=forged))
-    assert "\n" not in shown
+    finding = Finding(forged, "message", forged)
+    shown = str(dataclasses.replace(MEASUREMENT, label=forged, findings=(finding,)))
+    assert len(shown.splitlines()) == 2  # the result, and a line for the finding
     assert "\n" not in str(spoiled(POINT.task, "a\nb"))
     assert str(Device("a\nb", "measured", "c\nd")).count("\n") == 0
 

@@ -55,7 +55,10 @@ def real_clock(monkeypatch: pytest.MonkeyPatch) -> RealClock:
 def measured(work: Work, **options: object) -> Measurement:
     """Return a measurement on a virtual H200 of its own, whose context exists already."""
     with gpulab.virtual_gpu("H200", first_use=False):
-        return gpulab.measure(work, **options)  # type: ignore[arg-type]  # checked there
+        try:
+            return gpulab.measure(work, **options)  # type: ignore[arg-type]  # checked there
+        except KeyboardInterrupt:  # otherwise it would end the whole run of pytest
+            pytest.fail("the interrupt reached the caller")
 
 
 def notes(measurement: Measurement) -> list[str]:
