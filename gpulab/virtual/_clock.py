@@ -157,9 +157,11 @@ def _unless_library(read: Callable[[], Any], real: Callable[[], Any]) -> Callabl
     """
 
     def now() -> Any:
+        if not is_owner():
+            return real()
         # The caller of _Builtin.__call__, which has called this function.
         caller = sys._getframe(2).f_code.co_filename  # noqa: SLF001 # the only way to find it
-        return real() if not is_owner() or is_library(caller) else read()
+        return real() if is_library(caller) else read()
 
     return now
 
