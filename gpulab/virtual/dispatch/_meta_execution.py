@@ -11,6 +11,7 @@ from gpulab.errors import NotModelledError
 from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
 from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
+from gpulab.virtual.dispatch._rehearsal import is_about_arguments
 from gpulab.virtual.kernels import computable, operator_name
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -75,7 +76,7 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f"the virtual GPU has no model of {func}, which communicates between processes; send "
             "a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
-    check_call(func, args)
+    check_call(func, args, kwargs)
     if operator_name(func) in _WRONG_ON_META:
         return _execute_on(func, args, kwargs, _CPU)
     try:
@@ -83,7 +84,8 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     # The operator has no kernel for meta tensors, or the shape depends on values.
     except NotImplementedError:
         pass
-    except RuntimeError as error:
+    # PyTorch's functions in Python raise other classes than its C++ functions.
+    except (RuntimeError, AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         # Our own operators run PyTorch's layers, and raise the errors of these.
         if func.namespace == "gpulab":
             raise
@@ -92,12 +94,14 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return _execute_or_refuse(func, args, kwargs, error)
     try:
         return _execute_on(func, args, kwargs, _CPU)
-    except (NotImplementedError, RuntimeError) as error:
+    except RuntimeError as error:
+        if is_about_arguments(error):
+            raise
         raise not_modelled(func) from error
 
 
 def _execute_or_refuse(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: RuntimeError
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> MetaExecution:
     """Run a call that meta tensors refused on the CPU, or raise the CPU's error.
 
@@ -110,7 +114,8 @@ def _execute_or_refuse(
         # The CPU has no kernel for it either, so the first error says more.
         raise error from None
     except RuntimeError as same:
-        raise same from None
+        # The text of a check without one says less.
+        raise (error if "to be true, but got false" in str(same) else same) from None
 
 
 def _execute_on(

@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 # These replace all values of their first argument, so they do not read it.
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
+_OVER_LISTS = ("_foreach", "_fused_ad", "_fused_sgd")
 # The shape of their result depends on values, or the host needs the values, so PyTorch itself
 # waits for the device in them. PyTorch marks most others with Tag.dynamic_output_shape.
 _DATA_DEPENDENT = {
@@ -45,6 +46,8 @@ class Operator:
         Names of the arguments that receive its results, such as ``("out",)``.
     overwrites
         Whether it replaces all values of its first argument without reading them.
+    changes_arguments
+        Whether it writes to some of its arguments, and takes no lists of them.
     n_inside
         How many operators PyTorch calls inside it, which are not dispatched one by one.
     into
@@ -64,6 +67,7 @@ class Operator:
     is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
+    changes_arguments: bool
     n_inside: int
     into: tuple[Any, str] | None
 
@@ -119,13 +123,19 @@ def operator_of(func: Any) -> Operator:
             takes_lengths=name in TAKES_LENGTHS,
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
-            is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
+            is_over_lists=name.startswith(_OVER_LISTS),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
+            changes_arguments=_changes_arguments(func, name),
             n_inside=_N_INSIDE.get(name, 0),
             into=_into_result(func),
         )
     return found
+
+
+def _changes_arguments(func: Any, name: str) -> bool:
+    written = [item.alias_info for item in arguments_of(func) if item.alias_info is not None]
+    return any(item.is_write for item in written) and not name.startswith(_OVER_LISTS)
 
 
 def _into_result(func: Any) -> tuple[Any, str] | None:
