@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--workers", type=int, default=2, help="processes at once")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
     run.add_argument("--show", action="store_true", help="print each difference at once")
+    run.add_argument("--extreme", action="store_true", help="try extreme and wrong values instead")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="count the outcomes")
     report.add_argument("outcomes", type=Path, help="file that run has written")
@@ -74,6 +75,7 @@ def _run(options: argparse.Namespace) -> None:
         n_workers=options.workers,
         out=options.out,
         is_shown=options.show,
+        is_extreme=options.extreme,
     )
     print("\n".join(summary(found)))
 
@@ -85,13 +87,13 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _errors(options: argparse.Namespace) -> None:
-    from benchmarks.operators.wrong_inputs import run
+    from benchmarks.operators.wrong_inputs_run import run
 
     run(options.kinds, options.names, options.device, options.out)
 
 
 def _errors_here(options: argparse.Namespace) -> None:
-    from benchmarks.operators.wrong_inputs import run_here
+    from benchmarks.operators.wrong_inputs_run import run_here
 
     run_here(options.kinds, options.names, options.skip)
 

@@ -1,28 +1,19 @@
 """Try calls that CUDA refuses, and see whether the error comes at the line of the call.
 
-    python -m benchmarks.operators errors --out errors.json
-    python -m benchmarks.operators errors --device cuda --out errors-h100.json
-
 The calls are the error inputs of PyTorch's own database, for operators and for modules, each
 operator with inputs of each type, and the lines of ``wrong_calls``.
 """
 
-import json
 import re
-import subprocess
-import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import gpulab
-from benchmarks.common.command_line import python_command
 from benchmarks.operators.wrong_calls import WRONG_CALLS, names_on
 
 if TYPE_CHECKING:
@@ -31,12 +22,10 @@ if TYPE_CHECKING:
 
 KINDS = ("database", "modules", "written", "types")
 TYPES = (
-    *("float32", "float64", "float16", "bfloat16", "complex64", "complex32"),
+    *("float32", "float64", "float16", "bfloat16", "complex64"),
     *("int64", "int32", "int16", "uint8", "bool"),
 )
 _N_SAMPLES = 3
-_WRITTEN_EVERY = 500
-_LOST = 3  # the exit code of a process whose context is lost
 _MESSAGE_LENGTH = 160
 
 Work = Callable[[], object]
@@ -87,9 +76,19 @@ class Tried:
 
 
 def calls(kind: str, names: Sequence[str] = ()) -> Iterator[WrongCall]:
-    """Yield the calls of one kind, each with new inputs on the device ``"cuda"``."""
+    """Yield the calls of one kind, each with new inputs on the device ``"cuda"``.
+
+    Parameters
+    ----------
+    kind
+        One of ``KINDS``.
+    names
+        Operators, or lines of ``WRONG_CALLS``; without any, all are tried.
+    """
     if kind == "written":
         for line in WRONG_CALLS:
+            if names and line not in names:
+                continue
             yield WrongCall(f"written|{line}", _line(line))
     elif kind == "modules":
         for module in _modules():
@@ -256,81 +255,3 @@ def virtual(*, with_values: bool) -> AbstractContextManager[object]:
     """Return the context of a virtual GPU for the calls."""
     options: dict[str, Any] = {} if with_values else {"max_value_elements": 0}
     return gpulab.virtual_gpu("H200", first_use=False, **options)
-
-
-def run(kinds: Sequence[str], names: Sequence[str], device: str, out: Path | None) -> None:
-    """Try the calls on a device, print the counts and what is not as expected."""
-    outcomes: list[Tried] = []
-
-    def keep(outcome: Tried) -> None:
-        outcomes.append(outcome)
-        if out is not None and len(outcomes) % _WRITTEN_EVERY == 0:
-            _write(out, device, outcomes)
-
-    if device == "cuda":
-        _on_hardware(kinds, names, keep)
-    else:
-        with virtual(with_values=device == "virtual"):
-            try_all(kinds, names, on_outcome=keep)
-    if out is not None:
-        _write(out, device, outcomes)
-    for kind in kinds:
-        counts = Counter(each.outcome for each in outcomes if each.key.startswith(kind))
-        print(kind, dict(counts))
-    for each in outcomes:
-        if each.outcome in {"late", "died"} or not each.is_expected:
-            print(f"{each.outcome}: {each.key}: {each.error}: {each.message}")
-
-
-def _write(path: Path, device: str, outcomes: Sequence[Tried]) -> None:
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else device
-    found = {"torch": torch.__version__, "gpu": gpu, "tried": [asdict(each) for each in outcomes]}
-    path.write_text(json.dumps(found, indent=0), "utf-8")
-
-
-def _on_hardware(
-    kinds: Sequence[str], names: Sequence[str], on_outcome: Callable[[Tried], None]
-) -> None:
-    """Try the calls in a process that starts anew after an error that loses its context."""
-    n_tried = 0
-    while True:
-        arguments = ["errors-here", "--kinds", *kinds, "--skip", str(n_tried)]
-        if names:
-            arguments += ["--names", *names]
-        process = subprocess.Popen(
-            python_command("benchmarks.operators", *arguments), stdout=subprocess.PIPE, text=True
-        )
-        begun = ""
-        for line in process.stdout or ():
-            if line.startswith("BEGIN "):
-                begun = line.removeprefix("BEGIN ").strip()
-            elif line.startswith("TRIED "):
-                begun = ""
-                n_tried += 1
-                on_outcome(Tried(**json.loads(line.removeprefix("TRIED "))))
-        code = process.wait()
-        if code == 0:
-            return
-        if begun:
-            n_tried += 1
-            on_outcome(Tried(begun, "died", message=f"exit code {code}"))
-        elif code != _LOST:
-            raise SystemExit(f"the process that tries the calls ended with code {code}")
-
-
-def run_here(kinds: Sequence[str], names: Sequence[str], skip: int) -> None:
-    """Try the calls after the first ``skip`` on this machine's GPU, and print each outcome."""
-
-    def tell(outcome: Tried) -> None:
-        print("TRIED", json.dumps(asdict(outcome)), flush=True)
-        if outcome.error == "AcceleratorError":
-            sys.exit(_LOST)
-
-    with nullcontext() if torch.cuda.is_available() else virtual(with_values=True):
-        try_all(
-            kinds,
-            names,
-            skip=skip,
-            on_outcome=tell,
-            on_begin=lambda key: print("BEGIN", key, flush=True),
-        )

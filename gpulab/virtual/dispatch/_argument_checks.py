@@ -232,8 +232,10 @@ def _check_lstsq(
         )
 
 
-def _check_median(source: torch.Tensor, *_others: object, **_options: object) -> None:
-    if source.dim() > _MOST_DIMENSIONS:
+def _check_median(
+    source: torch.Tensor, dim: int | None = None, *_others: object, **_options: object
+) -> None:
+    if dim is not None and source.dim() >= _MOST_DIMENSIONS:
         raise RuntimeError("CUDA Tensors cannot have more than 25 dimensions")
 
 

@@ -13,13 +13,15 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import arguments_of, disable_dispatch
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
+from gpulab.virtual.dispatch._shape_functions import ShapesAlone
 from gpulab.virtual.kernels import computable, is_random, operator_name
 from gpulab.virtual.tensors import TensorLayout, VirtualTensor
 
-_CPU = torch.device("cpu")
+_CPU, _META = torch.device("cpu"), torch.device("meta")
 # A call with more elements is rehearsed with smaller tensors, so that it takes microseconds.
 _MOST_ELEMENTS = 1 << 14
-_SMALL_SIZE = 4
+_SMALL_SIZE, _OTHER_SIZE = 4, 6
 
 # CUDA has kernels for these types where the CPU has none. Such a call is rehearsed with wider types
 # before it is refused, and its values are computed with wider types.
@@ -44,7 +46,8 @@ _NO_HALVES = {
 # Their checks read values, which are made up here.
 _CHECKS_VALUES = {
     *("linalg_lu_solve", "lu_solve", "lu_unpack", "segment_reduce", "_segment_reduce_backward"),
-    *("_ctc_loss", "_ctc_loss_backward"),
+    *("_ctc_loss", "_ctc_loss_backward", "linalg_ldl_solve", "_assert_async"),
+    "_functional_assert_async",
 }
 _PUTS = {"index_put", "_index_put_impl"}  # through a mask, as many elements as it selects
 _MASKS = (torch.bool, torch.uint8)
@@ -65,8 +68,6 @@ _IS_OF_THE_CPU = re.compile(rf"{_NO_KERNEL}|{_CPU_ALONE}")
 _NOT_ON_CUDA = re.compile(
     rf"{_CPU_ALONE}|^ZeroDivisionError$|[Ii]ndex\b.* out of (?:bounds|range)"
 )
-# With smaller tensors, an error may come from the sizes.
-_MAY_BE_OF_SIZES = re.compile(r"\d|to be true, but got false")
 
 
 def rehearse(
@@ -100,23 +101,89 @@ def rehearse(
     name = operator_name(func)
     if name in _CHECKS_VALUES or (name in _PUTS and _selects_by_mask(args[1])):
         return False
+    rehearsal = _Rehearsal(func, args, kwargs, tensors)
     n_elements = n_results + sum(item.layout_key.n_elements for item in tensors)
-    sizes = {} if n_elements <= _MOST_ELEMENTS else _smaller_sizes(tensors, args)
-    is_out = any(argument.is_out for argument in arguments_of(func))
-    shared = overlaps(tensors, is_out=is_out)
-    error = _error_of(func, args, kwargs, _StandIns(tensors, sizes, {}, shared))
+    least = 0 if n_elements <= _MOST_ELEMENTS else _SMALL_SIZE
+    error = rehearsal.error(least)
     if error is None:
         return False
     wider = wider_types(name)
     may_differ = name in _MIX_TYPES or _IS_OF_THE_CPU.search(str(error)) is not None
     if may_differ and name not in _NO_HALVES and any(item.dtype in wider for item in tensors):
-        same = _error_of(func, args, kwargs, _StandIns(tensors, sizes, wider, shared))
-        if same is None:
+        if rehearsal.error(least, wider) is None:
             return True
-    if is_about_arguments(error, is_smaller=bool(sizes)):
-        # Without the lines of the rehearsal, which say nothing to the program's author.
-        raise _as_on_cuda(error) from None
-    return False
+    if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
+        return False
+    # Without the lines of the rehearsal, which say nothing to the program's author.
+    raise _as_on_cuda(error) from None
+
+
+class _Rehearsal:
+    """Runs a call with tensors of the same types on the CPU, of the same or of smaller sizes."""
+
+    def __init__(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        tensors: Sequence[VirtualTensor],
+    ) -> None:
+        self._call = func, args, kwargs
+        self._tensors = tensors
+        is_out = any(argument.is_out for argument in arguments_of(func))
+        self._shared = overlaps(tensors, is_out=is_out)
+
+    def error(
+        self,
+        least: int,
+        types: dict[torch.dtype, torch.dtype] | None = None,
+        device: torch.device = _CPU,
+    ) -> Exception | None:
+        """Return the error of the call, or None.
+
+        Parameters
+        ----------
+        least
+            Sizes become small numbers from this one on; 0 keeps them.
+        types
+            The types to replace by others.
+        device
+            The device of the tensors.
+        """
+        func, args, kwargs = self._call
+        sizes = _smaller_sizes(self._tensors, [*args, *kwargs.values()], least) if least else {}
+        made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
+        given = [made.of(arg) for arg in args]
+        options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+        if "device" in options:
+            options["device"] = device
+        with (
+            _shapes_alone() if device is _META else _undispatched(),
+            _same_random_numbers() if is_random(func) else nullcontext(),
+        ):
+            try:
+                computable(func)(*given, **options)
+            except Exception as error:  # noqa: BLE001 # the caller decides
+                return error
+        return None
+
+    def is_of_sizes(self, error: Exception) -> bool:
+        """Return whether an error may come from the smaller sizes alone."""
+        message = str(error)
+        if _NO_KERNEL in message:
+            return False
+        # It does if it changes with the sizes.
+        if message != str(self.error(_OTHER_SIZE)) or "to be true, but got false" in message:
+            return True
+        # Or if the sizes do not fit each other any more; but shared memory may not fit on purpose.
+        return not self._shared and self.error(_SMALL_SIZE, device=_META) is not None
+
+
+def _as_on_cuda(error: Exception) -> Exception:
+    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
+    if _NO_KERNEL in str(error):
+        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
+    return error.with_traceback(None)
 
 
 def wider_types(name: str) -> dict[torch.dtype, torch.dtype]:
@@ -177,14 +244,23 @@ def _overlap(first: VirtualTensor, second: VirtualTensor) -> bool:
     return starts[0] < ends[1] and starts[1] < ends[0]
 
 
-def _smaller_sizes(tensors: Iterable[VirtualTensor], args: Iterable[Any]) -> dict[int, int]:
+def _smaller_sizes(
+    tensors: Iterable[VirtualTensor], args: Iterable[Any], least: int
+) -> dict[int, int]:
     """Return a small number for each large size, in the same order."""
-    sizes = [n for item in tensors for n in item.layout_key.sizes]
-    if not sizes:  # as in torch.zeros(1_000, 1_000) and torch.arange(1_000_000)
-        lists = [n for arg in args if isinstance(arg, (list, tuple)) for n in arg]
-        sizes = lists or [arg for arg in args if type(arg) is int]
-    large = {n for n in sizes if n > _SMALL_SIZE}
-    return {n: _SMALL_SIZE + 1 + rank for rank, n in enumerate(sorted(large))}
+    sizes = {n for item in tensors for n in item.layout_key.sizes}
+    # Arguments may be compared with sizes, such as the k of topk.
+    sizes.update(n for n in _numbers(args) if type(n) is int)
+    large = sorted(n for n in sizes if n > _SMALL_SIZE)
+    return {n: least + 1 + rank for rank, n in enumerate(large)}
+
+
+def _numbers(args: Iterable[Any]) -> Iterator[Any]:
+    for arg in args:
+        if isinstance(arg, (list, tuple)):
+            yield from _numbers(arg)
+        else:
+            yield arg
 
 
 class _StandIns:
@@ -196,8 +272,9 @@ class _StandIns:
         sizes: dict[int, int],
         types: dict[torch.dtype, torch.dtype],
         shared: Iterable[tuple[int, int, int]],
+        device: torch.device,
     ) -> None:
-        self._sizes, self._types = sizes, types
+        self._sizes, self._types, self._device = sizes, types, device
         self._made: dict[int, torch.Tensor] = {}
         for i, j, n_ahead in shared:
             self._share(tensors[i], tensors[j], n_ahead)
@@ -205,7 +282,7 @@ class _StandIns:
             if id(item) not in self._made:
                 sizes_, strides, dtype = self._layout(item.layout_key)
                 self._made[id(item)] = _filled(
-                    torch.empty_strided(sizes_, strides, dtype=dtype, device=_CPU)
+                    torch.empty_strided(sizes_, strides, dtype=dtype, device=device)
                 )
 
     def of(self, value: Any) -> Any:
@@ -248,7 +325,7 @@ class _StandIns:
             n_ahead = max(-1, min(n_ahead, 1))
         ends = [_end(sizes, strides) for sizes, strides, _ in layouts]
         shared = _filled(
-            torch.empty(max(ends) + abs(n_ahead), dtype=layouts[0][2], device=_CPU)
+            torch.empty(max(ends) + abs(n_ahead), dtype=layouts[0][2], device=self._device)
         )
         for item, (sizes, strides, _), offset in zip(
             (first, second), layouts, (max(0, -n_ahead), max(0, n_ahead)), strict=True
@@ -267,25 +344,6 @@ def _filled(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.fill_(1) if is_number else tensor.zero_()
 
 
-def _error_of(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], stand_ins: _StandIns
-) -> Exception | None:
-    """Return the error of a call with stand-ins, or None."""
-    given = [stand_ins.of(arg) for arg in args]
-    options = {name: stand_ins.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
-    if "device" in options:
-        options["device"] = _CPU
-    with (
-        _undispatched(),
-        _same_random_numbers() if is_random(func) else nullcontext(),
-    ):
-        try:
-            computable(func)(*given, **options)
-        except Exception as error:  # noqa: BLE001 # the caller decides
-            return error
-    return None
-
-
 @contextmanager
 def _undispatched() -> Iterator[None]:
     guard = disable_dispatch()
@@ -293,6 +351,13 @@ def _undispatched() -> Iterator[None]:
         yield
     finally:
         del guard
+
+
+@contextmanager
+def _shapes_alone() -> Iterator[None]:
+    """Run operators on meta tensors as they run to make a plan."""
+    with ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+        yield
 
 
 @contextmanager
@@ -304,15 +369,8 @@ def _same_random_numbers() -> Iterator[None]:
         torch.set_rng_state(state)
 
 
-def is_about_arguments(error: Exception, *, is_smaller: bool = False) -> bool:
+def is_about_arguments(error: Exception) -> bool:
     """Return whether CUDA raises this error of the CPU, too, whatever the values.
-
-    Parameters
-    ----------
-    error
-        The error.
-    is_smaller
-        Whether the tensors were smaller than those of the program.
 
     Examples
     --------
@@ -324,8 +382,4 @@ def is_about_arguments(error: Exception, *, is_smaller: bool = False) -> bool:
     message = str(error)
     if isinstance(error, torch.linalg.LinAlgError) or "Could not run 'aten::" in message:
         return False
-    if _NO_KERNEL in message:
-        return True
-    if is_smaller and _MAY_BE_OF_SIZES.search(message):
-        return False
-    return _NOT_ON_CUDA.search(message) is None
+    return _NO_KERNEL in message or _NOT_ON_CUDA.search(message) is None
