@@ -3,11 +3,14 @@
     python -m benchmarks.operators run --workers 2 --out sweep.json
     python -m benchmarks.operators run --names addmm softmax --dtypes float16 --show
     python -m benchmarks.operators report sweep.json --write docs/virtual-gpu.md
+    python -m benchmarks.operators errors --out errors.json
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
         and backward, in each type that a GPU supports. Each operator runs in its own process; with
         --workers 0 all run in one.
 report  counts the outcomes, and lists what differs, crashes or is refused.
+errors  makes wrong calls, and tells whether the error comes at the line of the call: the database's
+        error inputs, each operator with each type, and the lines of ``wrong_calls``.
 
 The database comes with PyTorch and needs the package expecttest.
 """
@@ -18,6 +21,8 @@ from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
 
+DEVICES = ("virtual", "virtual-without-values", "cuda")
+KINDS = ("database", "modules", "written", "types")
 DTYPES = ("float32", "float16", "bfloat16", "complex64", "int64", "bool")
 
 
@@ -38,11 +43,24 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--workers", type=int, default=2, help="processes at once")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
     run.add_argument("--show", action="store_true", help="print each difference at once")
+    run.add_argument("--extreme", action="store_true", help="try extreme and wrong values instead")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="count the outcomes")
     report.add_argument("outcomes", type=Path, help="file that run has written")
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
+    errors = commands.add_parser("errors", help="make wrong calls")
+    errors.add_argument("--device", choices=DEVICES, default="virtual", help="where")
+    errors.add_argument("--out", type=Path, default=None, help="file of outcomes")
+    errors.set_defaults(command=_errors)
+    here = commands.add_parser("errors-here", help="used by errors --device cuda")
+    here.add_argument("--skip", type=int, default=0, help="number of calls to skip")
+    here.set_defaults(command=_errors_here)
+    for each in (errors, here):
+        each.add_argument("--names", nargs="+", default=[], help="operators; default: all")
+        each.add_argument(
+            "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
+        )
     return made
 
 
@@ -57,6 +75,7 @@ def _run(options: argparse.Namespace) -> None:
         n_workers=options.workers,
         out=options.out,
         is_shown=options.show,
+        is_extreme=options.extreme,
     )
     print("\n".join(summary(found)))
 
@@ -65,6 +84,18 @@ def _report(options: argparse.Namespace) -> None:
     from benchmarks.operators.report import report
 
     report(options.outcomes, options.write)
+
+
+def _errors(options: argparse.Namespace) -> None:
+    from benchmarks.operators.wrong_inputs_run import run
+
+    run(options.kinds, options.names, options.device, options.out)
+
+
+def _errors_here(options: argparse.Namespace) -> None:
+    from benchmarks.operators.wrong_inputs_run import run_here
+
+    run_here(options.kinds, options.names, options.skip)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.common.markdown import put_between_markers, table
 from benchmarks.operators.outcomes import KINDS, Outcome
 
-_FORMS = ("forward", "in place", "out=", "backward")
+_FORMS = ("forward", "in place", "out=", "backward", "extreme forward", "extreme backward")
 _BAD = ("differs", "crashes", "died")
 
 

@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -15,12 +15,14 @@ from tqdm import tqdm
 
 import gpulab
 from benchmarks.operators.outcomes import Outcome
+from benchmarks.operators.extremes import try_extremes
 from benchmarks.operators.trial import try_operator
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
 Trial = tuple["OpInfo", str]
+Attempt = Callable[["OpInfo", torch.dtype, int], list[Outcome]]
 Running = tuple["OpInfo", str, BaseProcess]
 
 _LIMIT_S = 300  # a process that takes longer is ended, and counts as died
@@ -34,6 +36,7 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     n_workers: int,
     out: Path | None,
     is_shown: bool,
+    is_extreme: bool = False,
 ) -> list[Outcome]:
     """Try the operators with these names, or all, and return their outcomes.
 
@@ -49,6 +52,8 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
         File for the outcomes, written after each operator; None writes nothing.
     is_shown
         Whether to print differences when they are found.
+    is_extreme
+        Whether to try extreme and wrong values instead of the database's own.
     """
     # Imported here, because the import changes settings of PyTorch.
     from torch.testing._internal import common_utils
@@ -64,7 +69,11 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     torch.set_num_threads(1)
     with gpulab.virtual_gpu("H200"):  # its modules are imported here, once for all processes
         torch.manual_seed(0)
-    tried = _in_processes(todo, n_samples, n_workers) if n_workers else _here(todo, n_samples)
+    attempt = try_extremes if is_extreme else try_operator
+    if n_workers:
+        tried = _in_processes(attempt, todo, n_samples, n_workers)
+    else:
+        tried = _here(attempt, todo, n_samples)
     with tqdm(tried, total=len(todo), unit=" calls") as bar:
         for outcomes in bar:
             found += outcomes
@@ -76,38 +85,42 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     return found
 
 
-def _here(todo: Sequence[Trial], n_samples: int) -> Iterator[list[Outcome]]:
+def _here(attempt: Attempt, todo: Sequence[Trial], n_samples: int) -> Iterator[list[Outcome]]:
     """Yield the outcomes of each operator; a crash ends this process."""
     for info, dtype in todo:
-        yield try_operator(info, getattr(torch, dtype), n_samples)
+        yield attempt(info, getattr(torch, dtype), n_samples)
 
 
 def _in_processes(
-    todo: Sequence[Trial], n_samples: int, n_workers: int
+    attempt: Attempt, todo: Sequence[Trial], n_samples: int, n_workers: int
 ) -> Iterator[list[Outcome]]:
     """Yield the outcomes of each operator, in the order in which the processes end."""
     waiting = list(todo)
     running: dict[Connection, Running] = {}
     while waiting or running:
         while waiting and len(running) < n_workers:
-            running.update([_start(*waiting.pop(0), n_samples)])
+            running.update([_start(attempt, *waiting.pop(0), n_samples)])
         for ready in wait(list(running)):
             pipe = cast("Connection", ready)
             yield _collect(pipe, *running.pop(pipe))
 
 
-def _start(info: "OpInfo", dtype: str, n_samples: int) -> tuple[Connection, Running]:
+def _start(
+    attempt: Attempt, info: "OpInfo", dtype: str, n_samples: int
+) -> tuple[Connection, Running]:
     context = multiprocessing.get_context("fork")  # importing the database takes seconds
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, info, dtype, n_samples), daemon=True)
+    process = context.Process(target=_work, args=(theirs, attempt, info, dtype, n_samples), daemon=True)
     process.start()
     theirs.close()
     return ours, (info, dtype, process)
 
 
-def _work(pipe: Connection, info: "OpInfo", dtype: str, n_samples: int) -> None:
+def _work(
+    pipe: Connection, attempt: Attempt, info: "OpInfo", dtype: str, n_samples: int
+) -> None:
     signal.alarm(_LIMIT_S)
-    pipe.send(try_operator(info, getattr(torch, dtype), n_samples))
+    pipe.send(attempt(info, getattr(torch, dtype), n_samples))
     pipe.close()
 
 

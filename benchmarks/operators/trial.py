@@ -54,28 +54,28 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
         return []
     found = []
     made: dict[bool, list[SampleInput]] = {}
-    for form, call, needs_gradient in _forms(info, dtype):
+    for form, call, needs_gradient in forms_of(info, dtype):
         if needs_gradient not in made:  # most forms need none; each call gets copies
             torch.manual_seed(_SEED)
             made[needs_gradient] = [
-                *_samples(info, dtype, n_samples, requires_grad=needs_gradient)
+                *samples_of(info, dtype, n_samples, requires_grad=needs_gradient)
             ]
         samples = made[needs_gradient]
         outcomes = [_try_sample(info, dtype, form, call, sample) for sample in samples]
         if outcomes:
             chosen = worst(outcomes)
             found.append(
-                Outcome(*_head(info, dtype), form, chosen.kind, len(samples), chosen.note)
+                Outcome(*head_of(info, dtype), form, chosen.kind, len(samples), chosen.note)
             )
     return found
 
 
-def _head(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
+def head_of(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
     name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
     return name, str(dtype).removeprefix("torch.")
 
 
-def _samples(
+def samples_of(
     info: "OpInfo", dtype: torch.dtype, n_samples: int, **options: bool
 ) -> Iterator["SampleInput"]:
     """Yield samples that are spread evenly over the database's list."""
@@ -88,7 +88,7 @@ def _samples(
     yield from samples[::step]
 
 
-def _forms(info: "OpInfo", dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
+def forms_of(info: "OpInfo", dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
     """Yield each form: its name, a function that calls it, and whether it needs gradients."""
     op = _looked_up(info)
     yield "forward", lambda s: op(s.input, *s.args, **s.kwargs), False
@@ -115,7 +115,7 @@ def _looked_up(info: "OpInfo") -> Operator:
 
 def _in_place(inplace: Operator, sample: "SampleInput") -> object:
     if sample.broadcasts_input:
-        raise _NotCalledError
+        raise NotCalledError
     target = pytree.tree_map_only(torch.Tensor, torch.clone, sample.input)
     return inplace(target, *sample.args, **sample.kwargs), target
 
@@ -130,7 +130,7 @@ def _with_out(op: Operator, sample: "SampleInput") -> object:
 
 def _fills_out(info: "OpInfo", sample: "SampleInput", out: object, dtype: torch.dtype) -> bool:
     """Return whether the CPU itself gives the same result with ``out=`` as without."""
-    returned, _ = _on_cpu(lambda s: info.op(s.input, *s.args, **s.kwargs), sample, _SEED)
+    returned, _ = on_cpu(lambda s: info.op(s.input, *s.args, **s.kwargs), sample, _SEED)
     return not _difference(out, returned, dtype)
 
 
@@ -146,26 +146,26 @@ def _backward(op: Operator, sample: "SampleInput") -> object:
         if isinstance(item, torch.Tensor) and item.requires_grad
     ]
     if not leaves or not results:
-        raise _NotCalledError
+        raise NotCalledError
     gradients = [torch.ones_like(item) for item in results]
     return torch.autograd.grad(results, leaves, gradients, allow_unused=True)
 
 
-class _NotCalledError(Exception):
+class NotCalledError(Exception):
     """The form does not fit the sample."""
 
 
 def _try_sample(
     info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
 ) -> Outcome:
-    expected, refusal = _on_cpu(call, sample, _SEED)
+    expected, refusal = on_cpu(call, sample, _SEED)
     if form == "out=" and refusal is None and not _fills_out(info, sample, expected, dtype):
-        refusal = _NotCalledError()
-    if isinstance(refusal, _NotCalledError):
-        return Outcome(*_head(info, dtype), form, "same", 0)
+        refusal = NotCalledError()
+    if isinstance(refusal, NotCalledError):
+        return Outcome(*head_of(info, dtype), form, "same", 0)
     kind, note = "same", ""
     try:
-        found = _on_virtual(call, sample)
+        found = on_virtual(call, sample)
     except NotModelledError as error:
         kind, note = "refused", str(error)
     except Exception as error:  # noqa: BLE001 # any error is an outcome
@@ -177,14 +177,14 @@ def _try_sample(
         elif info.name in _UNWRITTEN:
             kind = "random"
         elif difference := _difference(found, expected, dtype):
-            is_random = _is_random(info, call, sample, expected)
-            kind = "random" if is_random else "differs"
+            is_drawn = is_random(info, call, sample, expected)
+            kind = "random" if is_drawn else "differs"
             kind = "as a GPU" if info.name in _OTHER_ON_GPU else kind
-            note = f"{difference} for {_described(sample)}"
-    return Outcome(*_head(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
+            note = f"{difference} for {described(sample)}"
+    return Outcome(*head_of(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
 
 
-def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Exception | None]:
+def on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Exception | None]:
     torch.manual_seed(seed)
     try:
         return _fetched(call(_moved(sample, "cpu"))), None
@@ -192,7 +192,7 @@ def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Excep
         return None, error
 
 
-def _on_virtual(call: Call, sample: "SampleInput") -> object:
+def on_virtual(call: Call, sample: "SampleInput") -> object:
     # The default budget of 0.05 s would leave some values out, and nothing could be compared.
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1):
         torch.manual_seed(_SEED)
@@ -247,7 +247,7 @@ def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
     return ""
 
 
-def _is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: object) -> bool:
+def is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: object) -> bool:
     """Return whether the operator draws random numbers.
 
     It does if the CPU's result depends on the seed, or if the database sets the seed itself.
@@ -255,11 +255,11 @@ def _is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: obje
     code = getattr(info.op, "__code__", None)
     if code is not None and "wrapper_set_seed" in code.co_names:
         return True
-    others = (_on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
+    others = (on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
     return any(_difference(other, expected, torch.float32) for other in others)
 
 
-def _described(sample: "SampleInput") -> str:
+def described(sample: "SampleInput") -> str:
     def describe(item: object) -> object:
         return f"tensor{tuple(item.shape)}" if isinstance(item, torch.Tensor) else item
 

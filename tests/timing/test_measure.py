@@ -27,7 +27,7 @@ from gpulab.errors import (
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.timing import METHODS, Floor, MeasurementOptions, _run, calibration, measure
+from gpulab.timing import METHODS, Floor, MeasurementOptions, _measure, _run, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts

@@ -1,5 +1,6 @@
 """Refuse calls that CUDA refuses and meta tensors accept, with PyTorch's own error messages."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,40 @@ from gpulab.virtual.tensors import TensorLayout
 # Positions of the two factors of a matmul among the arguments.
 _FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
 _OF_MATRICES = {"mm", "addmm"}  # for the others, meta tensors give the same message as CUDA
+_MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
+# These have no CUDA kernel for integers, though the CPU has one; and how CUDA names the kernel.
+_NO_INTEGERS = {
+    **dict.fromkeys(("mm", "addmm", "addbmm"), "addmm_cuda"),
+    **dict.fromkeys(("bmm", "baddbmm"), "baddbmm_cuda"),
+    **dict.fromkeys(("mv", "addmv"), "addmv_impl_cuda"),
+    **dict.fromkeys(("dot", "vdot"), "dot"),
+    "avg_pool2d": "avg_pool2d_out_cuda_frame",
+    "avg_pool3d": "avg_pool3d_out_cuda",
+    "max_pool2d_with_indices": "max_pool2d_with_indices_out_cuda_frame",
+    "max_pool3d_with_indices": "max_pool3d_with_indices_out_frame",
+    **{
+        f"{prefix}upsample_{kind}2d{suffix}": f"upsample_{kind}2d_out_frame"
+        for kind in ("bilinear", "bicubic")
+        for prefix, suffix in (("", ""), ("_", "_aa"))
+    },
+    "native_dropout_backward": "masked_scale",
+}
+_MOST_DIMENSIONS = 25  # of some of CUDA's kernels
+# PyTorch's names of types, in messages about tensors.
+_SCALAR_TYPES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.float32: "Float",
+    torch.float64: "Double",
+    torch.int64: "Long",
+    torch.int32: "Int",
+    torch.int16: "Short",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.bool: "Bool",
+}
+_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+_HALVES = (torch.float16, torch.bfloat16)
 # The C++ names of types in PyTorch's messages.
 _TYPE_NAMES = {
     torch.float16: "c10::Half",
@@ -22,15 +57,21 @@ _TYPE_NAMES = {
 }
 
 
-def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
+def mixed_devices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Return PyTorch's message for a call whose tensors are on several devices."""
-    found = [
-        (argument.name, tensor.device)
-        # A tensor without dimensions may be on the host, so PyTorch's message names none of them.
-        for argument, given in zip(arguments_of(func), args, strict=False)
+    arguments = arguments_of(func)
+    named = [(argument.name, given) for argument, given in zip(arguments, args, strict=False)]
+    tensors = [
+        (name, tensor)
+        for name, given in (*named, *kwargs.items())
         for tensor in (given if isinstance(given, (list, tuple)) else (given,))
-        if isinstance(tensor, torch.Tensor) and tensor.dim()
+        if isinstance(tensor, torch.Tensor)
     ]
+    # A tensor without dimensions may be on the host, so PyTorch's message names none of them,
+    # unless it is the only one on the device.
+    found = [(name, tensor.device) for name, tensor in tensors if tensor.dim()]
+    if len({device for _, device in found}) == 1:
+        found = [(name, tensor.device) for name, tensor in tensors]
     first = found[0][1]
     name, other = next(item for item in found if item[1] != first)
     expected = "Expected all tensors to be on the same device, but"
@@ -59,8 +100,11 @@ def check_written(layout: TensorLayout) -> None:
         )
 
 
-def check_call(func: Any, args: tuple[Any, ...]) -> None:
-    """Refuse matmuls whose shapes or types do not match, and convolutions of mixed types.
+def check_call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse calls that PyTorch refuses on a CUDA GPU, but for meta tensors not or in other words.
+
+    These are matmuls and norms whose shapes or types do not match, convolutions of mixed types or
+    with impossible options, and impossible draws.
 
     Raises
     ------
@@ -68,9 +112,12 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
         With the message of PyTorch on a CUDA GPU.
     """
     name = operator_name(func)
-    if name == "convolution" and args[0].dtype != args[1].dtype:
-        types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
-        raise RuntimeError(f"{types} should be the same")
+    check = _CHECKS.get(name)
+    if check is not None:
+        check(*args, **kwargs)
+    kernel = _NO_INTEGERS.get(name)
+    if kernel is not None:
+        _check_no_integers(kernel, args)
     positions = _FACTORS.get(name)
     if positions is None:
         return
@@ -83,7 +130,130 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
     position = place_of_out_dtype(func)
     if position is not None:
         check_out_dtype(args[position], second.dtype)
-    fits = first.dim() != second.dim() or first.shape[-1] == second.shape[-2]
-    if name in _OF_MATRICES and not fits:
+    are_matrices = first.dim() == second.dim() == 2  # noqa: PLR2004 # rows and columns
+    if name in _OF_MATRICES and are_matrices and first.shape[-1] != second.shape[-2]:
         shapes = ("x".join(map(str, item.shape)) for item in (first, second))
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied ({} and {})".format(*shapes))
+
+
+def _check_convolution(*args: Any, **_options: object) -> None:
+    if args[0].dtype != args[1].dtype:
+        types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
+        raise RuntimeError(f"{types} should be the same")
+    if args[0].dtype in _INTEGERS:
+        kind = _SCALAR_TYPES[args[0].dtype]
+        raise RuntimeError(f"getCudnnDataTypeFromScalarType() not supported for {kind}")
+    stride, padding, dilation = args[3:6]
+    if any(n < 0 for n in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(n <= 0 for n in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(n <= 0 for n in dilation):
+        raise RuntimeError("dilation should be greater than zero")
+
+
+def _check_multinomial(
+    weights: torch.Tensor,
+    n_drawn: int,
+    with_replacement: bool = False,  # noqa: FBT001, FBT002 # as PyTorch passes them
+    *_others: object,
+    **_options: object,
+) -> None:
+    if not weights.dim():
+        return  # PyTorch's function for meta tensors says so
+    n_categories = weights.shape[-1]
+    if not with_replacement and n_drawn > n_categories:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    if n_categories > _MOST_CATEGORIES:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+
+
+def _check_rms_norm(
+    source: torch.Tensor,
+    normalized_shape: list[int],
+    weight: torch.Tensor | None = None,
+    *_others: object,
+    **_options: object,
+) -> None:
+    expected = list(normalized_shape)
+    if not expected:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+            f"element, but got normalized_shape = {expected}"
+        )
+    if weight is not None and list(weight.shape) != expected:
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {expected}"
+        )
+    if list(source.shape[-len(expected) :]) != expected:
+        sizes = ", ".join(map(str, expected))
+        raise RuntimeError(
+            f"Given normalized_shape={expected}, expected input with shape [*{sizes}], but got "
+            f"input of size{list(source.shape)}"
+        )
+
+
+def _check_layer_norm(
+    source: torch.Tensor, _shape: object, *parameters: object, **_options: object
+) -> None:
+    for parameter in parameters:
+        if isinstance(parameter, torch.Tensor) and parameter.dtype != source.dtype:
+            expected, found = (
+                _SCALAR_TYPES.get(item.dtype, item.dtype) for item in (source, parameter)
+            )
+            raise RuntimeError(f"expected scalar type {expected} but found {found}")
+
+
+def _check_batch_norm(
+    source: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    *_others: object,
+    **_options: object,
+) -> None:
+    if weight is None or weight.dtype == source.dtype:
+        return
+    if not (weight.dtype == torch.float32 and source.dtype in _HALVES):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'input' to have the same type as tensor for argument "
+            f"#2 'weight'; but type {source.type()} does not equal {weight.type()} (while checking "
+            "arguments for cudnn_batch_norm)"
+        )
+
+
+def _check_lstsq(
+    *_args: object, driver: str | None = None, **_options: object
+) -> None:
+    if driver not in {None, "gels"}:
+        raise RuntimeError(
+            "torch.linalg.lstsq: `driver` other than `gels` is not supported on CUDA"
+        )
+
+
+def _check_median(
+    source: torch.Tensor, dim: int | None = None, *_others: object, **_options: object
+) -> None:
+    if dim is not None and source.dim() >= _MOST_DIMENSIONS:
+        raise RuntimeError("CUDA Tensors cannot have more than 25 dimensions")
+
+
+def _check_no_integers(kernel: str, args: tuple[Any, ...]) -> None:
+    source = args[0]
+    if source.dtype in _INTEGERS:
+        kind = _SCALAR_TYPES[source.dtype]
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
+
+
+_CHECKS: dict[str, Callable[..., None]] = {
+    "convolution": _check_convolution,
+    "multinomial": _check_multinomial,
+    "_fused_rms_norm": _check_rms_norm,
+    "native_layer_norm": _check_layer_norm,
+    "native_batch_norm": _check_batch_norm,
+    "cudnn_batch_norm": _check_batch_norm,
+    "linalg_lstsq": _check_lstsq,
+    "median": _check_median,
+    "nanmedian": _check_median,
+}

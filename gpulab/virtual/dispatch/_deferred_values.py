@@ -16,12 +16,12 @@ from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._lazy_random import Repetition, repetition_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
+from gpulab.virtual.dispatch._rehearsal import wider_types
 from gpulab.virtual.dispatch._result_cache import KnownCall, known_call
 from gpulab.virtual.dispatch._value_references import Reference, reference
 from gpulab.virtual.tensors import ComputedResult, VirtualTensor
 
 _CPU = torch.device("cpu")
-_HALVES = (torch.float16, torch.bfloat16)
 # Operators whose half-precision inputs are converted to float32 first. A CPU takes a hundred times
 # as long for matmuls in half precision. And the backward passes of norms have float32 statistics
 # on a GPU, which PyTorch's CPU kernels refuse beside half-precision inputs.
@@ -60,8 +60,8 @@ class DeferredValues:
     """
 
     __slots__ = (
-        *("_args", "_changed", "_host_s", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
-        *("_operator", "_recognized", "_targets"),
+        *("_args", "_changed", "_host_s", "_is_complex", "_is_large", "_kwargs"),
+        *("_may_repeat", "_operator", "_recognized", "_targets", "_wider"),
     )
 
     def __init__(
@@ -77,6 +77,8 @@ class DeferredValues:
             args, kwargs = without_generator(operator.func, args, kwargs)
         self._operator = operator
         self._is_complex = plan.is_complex
+        is_wider = plan.is_wider or operator.name in _WIDENED
+        self._wider = wider_types(operator.name) if is_wider else None
         # References, because a pending kernel must not keep memory that the program has dropped.
         self._args = [_to_references(arg) for arg in args]
         self._kwargs = _on_the_host(kwargs) if kwargs else {}
@@ -186,9 +188,9 @@ class DeferredValues:
             kwargs = {name: _to_views(arg) for name, arg in kwargs.items()}
         if self._operator.out_names:
             return self._call_with_out(args, kwargs)
-        if self._operator.name not in _WIDENED:
+        if self._wider is None:
             return self._operator.compute(*args, **kwargs)
-        wide = [_widen(arg) for arg in args]
+        wide = [_widen(arg, self._wider) for arg in args]
         out = self._operator.compute(*wide, **kwargs)
         for arg, widened in zip(args, wide, strict=True):
             # An in-place operator such as addmm_() has changed the float32 copy.
@@ -209,9 +211,9 @@ class DeferredValues:
         # The outputs get new tensors: the virtual tensors of a segment share one CPU storage, and
         # some operators refuse out= because that looks like an overlap with an input.
         fresh = {name: _like(kwargs[name]) for name in self._operator.out_names}
-        if self._operator.name in _WIDENED:
-            args = [_widen(arg) for arg in args]
-            fresh = {name: _widen(item) for name, item in fresh.items()}
+        if self._wider is not None:
+            args = [_widen(arg, self._wider) for arg in args]
+            fresh = {name: _widen(item, self._wider) for name, item in fresh.items()}
         out = self._operator.compute(*args, **{**kwargs, **fresh})
         for name, written in fresh.items():
             _copy(kwargs[name], written)
@@ -286,8 +288,10 @@ def _on_the_host(kwargs: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _widen(arg: Any) -> Any:
-    return arg.float() if isinstance(arg, torch.Tensor) and arg.dtype in _HALVES else arg
+def _widen(arg: Any, types: dict[torch.dtype, torch.dtype]) -> Any:
+    if isinstance(arg, list):
+        return [_widen(item, types) for item in arg]
+    return arg.to(types.get(arg.dtype, arg.dtype)) if isinstance(arg, torch.Tensor) else arg
 
 
 def _to_references(arg: Any) -> Any:

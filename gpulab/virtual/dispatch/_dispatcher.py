@@ -1,5 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, cast
@@ -23,6 +25,7 @@ from gpulab.torch_private import (
     to_copy,
 )
 from gpulab.virtual._generators import generator_in, require_host, without_generator
+from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._copies import (
     copy_across,
     copy_in,
@@ -50,6 +53,7 @@ from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
+from gpulab.virtual.dispatch._rehearsal import overlaps
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
@@ -178,9 +182,9 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         # E.g. torch.zeros_like(x, device="cpu"), which must return a host tensor.
         on_device = _run_planned(func, args, {**kwargs, "device": None})
         return to_host(on_device)
-    gpu = gpu_of(tensors, device, func, args)
+    gpu = gpu_of(tensors, device, func, args, kwargs)
     if key.host_tensors and tensors:
-        check_host_tensors(func, operator.name, args)
+        check_host_tensors(func, operator.name, args, kwargs)
     reads: list[HostRead] = []
     if operator.host_reads:
         arguments = Arguments(func, args, kwargs)
@@ -188,6 +192,7 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # Before the plan, which is made from shapes alone.
     for read in reads:
         if read.when is When.FOR_SIZE:
+            check_call(func, args, kwargs)
             by_library = read.by_library
             return run_data_dependent(func, args, kwargs, tensors, gpu, by_library=by_library)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
@@ -196,7 +201,12 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # The lengths of sequences decide the shapes, so their values are part of the key.
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
-    # The key contains only the type of a float, but without tensors its value may decide the
+    # A call that writes to memory which it also reads has a plan, or an error, of its own.
+    if operator.changes_arguments and len(tensors) > 1:
+        shared = overlaps(tensors, is_out=bool(operator.out_names))
+        if shared:
+            parts = (*parts, shared)
+    # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
@@ -213,12 +223,22 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return result
 
 
+# The numbers at which operators begin to refuse a float: 0, 1, and the largest ones of types. 0
+# and 1 themselves are apart from the numbers on both sides.
+_NOTED = (
+    *(-torch.finfo(torch.float32).max, -torch.finfo(torch.float16).max, 0.0, math.ulp(0.0)),
+    *(1.0, math.nextafter(1.0, 2.0), torch.finfo(torch.float16).max),
+    *(torch.finfo(torch.float32).max, math.inf),
+)
+
+
 class _CallKey:
     """Builds the key of a call, and collects the tensors among its arguments."""
 
-    __slots__ = ("host_tensors", "tensors")
+    __slots__ = ("_last", "host_tensors", "tensors")
 
     def __init__(self, tensors: list[VirtualTensor]) -> None:
+        self._last = -math.inf
         self.tensors = tensors
         self.host_tensors: list[torch.Tensor] = []
 
@@ -229,8 +249,11 @@ class _CallKey:
             key: Hashable = value.layout_key
             return key
         if kind is float:
-            # Only the type: an optimizer's step size changes, and each value would need a plan.
-            return float
+            # Not the value: an optimizer's step size changes, and each would need a plan. But
+            # some operators refuse a negative number, a probability above 1, or two numbers in
+            # the wrong order.
+            is_ascending, self._last = value >= self._last, value
+            return bisect_right(_NOTED, value) if is_ascending else -1 - bisect_right(_NOTED, value)
         if kind is list or kind is tuple:
             # From a list, which is faster than from a generator.
             return tuple([self.of(item) for item in value])
@@ -336,7 +359,7 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         # To C++ a virtual tensor is a meta tensor, so autograd and losses ask for meta where they
         # would ask for cuda. What a program itself moves to meta does not come here.
         if device is not None and device.type in {"cuda", "meta"}:
-            gpu = gpu_of([], device, func, args)
+            gpu = gpu_of([], device, func, args, kwargs)
             if non_blocking and dtype != source.dtype:
                 on_gpu = _as_it_is(source, gpu, memory_format)
                 return _run_planned(func, (on_gpu,), {"dtype": dtype})
@@ -347,7 +370,7 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     if device is None or device.type == "meta":
         return _run_planned(func, (source,), options)
     if device.type == "cuda":
-        return _to_gpu(func, source, gpu_of([], device, func, args), options)
+        return _to_gpu(func, source, gpu_of([], device, func, args, kwargs), options)
     if memory_format not in {None, torch.preserve_format}:
         options["dtype"] = source.dtype
         source = _run_planned(func, (source,), options)

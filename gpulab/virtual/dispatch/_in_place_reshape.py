@@ -56,6 +56,13 @@ def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
     # Unlike for other views, the offset counts from the start of the storage, not of the tensor.
     given = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
     offset = tensor.offset if given is None else given
+    if len(sizes) != len(strides):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(step < 0 for step in strides):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(strides)}"
+        )
     view = layout(tuple(sizes), tuple(strides), tensor.dtype)
     _require_room(tensor, view, offset)
     machine = active()

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.errors import NotModelledError
-from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
 from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
+from gpulab.virtual.dispatch._rehearsal import is_about_arguments, wider_types
+from gpulab.virtual.dispatch._shape_functions import ShapesAlone
 from gpulab.virtual.kernels import computable, operator_name
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -75,7 +75,7 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f"the virtual GPU has no model of {func}, which communicates between processes; send "
             "a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
-    check_call(func, args)
+    check_call(func, args, kwargs)
     if operator_name(func) in _WRONG_ON_META:
         return _execute_on(func, args, kwargs, _CPU)
     try:
@@ -83,7 +83,8 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     # The operator has no kernel for meta tensors, or the shape depends on values.
     except NotImplementedError:
         pass
-    except RuntimeError as error:
+    # PyTorch's functions in Python raise other classes than its C++ functions.
+    except (RuntimeError, AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         # Our own operators run PyTorch's layers, and raise the errors of these.
         if func.namespace == "gpulab":
             raise
@@ -92,12 +93,17 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return _execute_or_refuse(func, args, kwargs, error)
     try:
         return _execute_on(func, args, kwargs, _CPU)
-    except (NotImplementedError, RuntimeError) as error:
+    except RuntimeError as error:
+        # CUDA may have a kernel for types for which the CPU has none.
+        wider = wider_types(operator_name(func))
+        may_differ = any(isinstance(arg, torch.Tensor) and arg.dtype in wider for arg in args)
+        if is_about_arguments(error) and not may_differ:
+            raise
         raise not_modelled(func) from error
 
 
 def _execute_or_refuse(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: RuntimeError
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> MetaExecution:
     """Run a call that meta tensors refused on the CPU, or raise the CPU's error.
 
@@ -110,7 +116,8 @@ def _execute_or_refuse(
         # The CPU has no kernel for it either, so the first error says more.
         raise error from None
     except RuntimeError as same:
-        raise same from None
+        # The text of a check without one says less.
+        raise (error if "to be true, but got false" in str(same) else same) from None
 
 
 def _execute_on(
@@ -122,50 +129,9 @@ def _execute_on(
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
         new_kwargs["device"] = device
-    with _ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+    with ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
         out = computable(func)(*new_args, **new_kwargs)
         return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
-
-
-class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Runs the C++ shape function of an operator, which the CUDA kernel also uses, if it has one.
-
-    PyTorch would choose its Python implementation for meta tensors instead.
-    """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would import torch._dynamo; see VirtualMode.
-        return False
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,  # torch's signature
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if not has_shape_function(func):
-            return func(*args, **(kwargs or {}))
-        with _NothingWritten():  # type: ignore[no-untyped-call] # torch's is untyped
-            return call_shape_function(func, args, kwargs or {})
-
-
-class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
-    """Skips the ``out=`` operator that follows a shape function, and returns its outputs."""
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,  # torch's signature
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        results = [kwargs[argument.name] for argument in arguments_of(func) if argument.is_out]
-        if not results:
-            return func(*args, **kwargs)
-        return results[0] if len(results) == 1 else tuple(results)
 
 
 def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:

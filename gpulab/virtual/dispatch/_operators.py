@@ -28,6 +28,7 @@ aten = torch.ops.aten
 
 # These replace all values of their first argument, so they do not read it.
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
+_OVER_LISTS = ("_foreach", "_fused_ad", "_fused_sgd")
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +51,8 @@ class Operator:
         Which of PyTorch's switches decides whether it may use TF32, or None.
     overwrites
         Whether it replaces all values of its first argument without reading them.
+    changes_arguments
+        Whether it writes to some of its arguments, and takes no lists of them.
     n_inside
         How many operators PyTorch calls inside it, which are not dispatched one by one.
     into
@@ -68,6 +71,7 @@ class Operator:
     is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
+    changes_arguments: bool
     n_inside: int
     into: tuple[Any, str] | None
 
@@ -126,9 +130,10 @@ def operator_of(func: Any) -> Operator:
             tf32_switch=tf32_switch(name),
             takes_lengths=name in TAKES_LENGTHS,
             host_reads=reads_in(func, name),
-            is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
+            is_over_lists=name.startswith(_OVER_LISTS),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
+            changes_arguments=_changes_arguments(func, name),
             n_inside=_N_INSIDE.get(name, 0),
             into=_into_result(func),
         )
@@ -162,6 +167,11 @@ def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:
             set_deterministic_mode(True, warn_only=warns)  # as above
 
     return quiet
+
+
+def _changes_arguments(func: Any, name: str) -> bool:
+    written = [item.alias_info for item in arguments_of(func) if item.alias_info is not None]
+    return any(item.is_write for item in written) and not name.startswith(_OVER_LISTS)
 
 
 def _into_result(func: Any) -> tuple[Any, str] | None:

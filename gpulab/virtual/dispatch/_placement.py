@@ -18,7 +18,9 @@ TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lst
 TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
 
 
-def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
+def check_host_tensors(
+    func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Refuse host tensors together with tensors of a GPU, except as indices or lengths.
 
     Raises
@@ -28,7 +30,7 @@ def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
     RuntimeError
         With PyTorch's message.
     """
-    if any(item.is_meta for item in _flat(args) if not isinstance(item, VirtualTensor)):
+    if any(item.is_meta for item in _flat([*args, *kwargs.values()]) if not isinstance(item, VirtualTensor)):
         raise NotModelledError(
             f"a tensor that PyTorch made without values reached {name}; make it with "
             "torch.tensor(...) first, or run this part on the CPU"
@@ -38,7 +40,7 @@ def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
             "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
         )
     if name not in _INDEXES | TAKES_LENGTHS:
-        raise RuntimeError(mixed_devices(func, args))
+        raise RuntimeError(mixed_devices(func, args, kwargs))
 
 
 def _flat(value: Any) -> Iterator[torch.Tensor]:
@@ -51,7 +53,11 @@ def _flat(value: Any) -> Iterator[torch.Tensor]:
 
 
 def gpu_of(
-    tensors: list[VirtualTensor], device: Any, func: Any, args: tuple[Any, ...]
+    tensors: list[VirtualTensor],
+    device: Any,
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> SimulatedGpu:
     """Return the GPU that a call runs on: the one that has all its tensors.
 
@@ -71,12 +77,16 @@ def gpu_of(
     first = tensors[0].storage_block
     elsewhere = [tensor for tensor in tensors if tensor.storage_block.gpu is not first.gpu]
     if elsewhere or first.machine is not machine:
-        _refuse_far_apart(tensors, elsewhere, func, args)
+        _refuse_far_apart(tensors, elsewhere, func, args, kwargs)
     return first.gpu
 
 
 def _refuse_far_apart(
-    tensors: list[VirtualTensor], elsewhere: list[VirtualTensor], func: Any, args: tuple[Any, ...]
+    tensors: list[VirtualTensor],
+    elsewhere: list[VirtualTensor],
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> None:
     machine = active()
     for storage in [tensor.storage_block for tensor in tensors]:
@@ -87,4 +97,4 @@ def _refuse_far_apart(
             )
     # As in PyTorch, a tensor without dimensions may be on any device.
     if any(tensor.dim() for tensor in elsewhere):
-        raise RuntimeError(mixed_devices(func, args))
+        raise RuntimeError(mixed_devices(func, args, kwargs))

@@ -15,6 +15,7 @@ from gpulab.torch_private import arguments_of, overload_name, results_of, unsafe
 from gpulab.virtual.dispatch._argument_checks import check_written
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_dense
 from gpulab.virtual.dispatch._operators import OVERWRITING
+from gpulab.virtual.dispatch._rehearsal import rehearse
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
 from gpulab.virtual.kernels import is_random, lower, operator_name
 from gpulab.virtual.simulator.costs import KernelWork
@@ -125,6 +126,8 @@ class ExecutionPlan:
         Host time of all their launches, in nanoseconds.
     is_complex
         Whether an argument is complex.
+    is_wider
+        Whether the host computes the values with wider types, as it has no kernel for these.
     host_s
         Estimated time in seconds that the host takes to compute the values.
     too_slow
@@ -141,6 +144,7 @@ class ExecutionPlan:
     work: KernelWork | None
     launch_ns: int
     is_complex: bool
+    is_wider: bool
     host_s: float
     too_slow: MissingValues
 
@@ -196,6 +200,9 @@ def _make_plan(
         [layout_after.get(i, tensors[i].layout_key) for i in writes]
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
+    is_wider = effect is Effect.KERNEL and rehearse(
+        func, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
+    )
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
         # PyTorch launches no kernel for results without elements.
         effect = Effect.ALLOCATION
@@ -217,6 +224,7 @@ def _make_plan(
         work,
         launch_ns,
         has_complex(args),
+        is_wider,
         duration_s,
         too_slow(str(func), duration_s),
     )

@@ -1,0 +1,150 @@
+"""Call an operator with extreme and wrong values, and see that no value is invented.
+
+Where the CPU returns numbers, the virtual GPU returns the same ones, nan, or an error. Where the
+CPU refuses the values, e.g. an index out of range, the virtual GPU raises an error, or returns nan.
+"""
+
+import math
+import random
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils import _pytree as pytree
+
+from benchmarks.operators.outcomes import Outcome, worst
+from benchmarks.operators.trial import (
+    Call,
+    NotCalledError,
+    described,
+    forms_of,
+    head_of,
+    is_random,
+    on_cpu,
+    on_virtual,
+    samples_of,
+)
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+_FLOATS = (0.0, -1.0, 1e30, -1e30, 1e-30, math.inf, -math.inf, math.nan)
+_INTEGERS = (0, -1, 7, 50, -50)
+_N_CHANGED = 3  # elements of each tensor
+_SEEDS = (0, 1)
+_NEAR = 1e-3
+# PyTorch's CPU code checks these values; its CUDA code does not, so that the host need not wait.
+_CHECKED_ON_CPU_ALONE = {"quantile", "nanquantile"}
+# With wrong values PyTorch's CPU kernels read or write outside of their tensors.
+_ENDS_THE_PROCESS = {"nn.functional.ctc_loss", "segment_reduce"}
+
+
+def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Outcome]:
+    """Return one outcome for the function and one for its gradient, with extreme values.
+
+    Parameters
+    ----------
+    info
+        The operator's entry in the database.
+    dtype
+        Type of the inputs; there is no outcome if CPU or GPU do not support it.
+    n_samples
+        Number of the database's samples to try.
+    """
+    warnings.simplefilter("ignore")
+    skipped = _CHECKED_ON_CPU_ALONE | _ENDS_THE_PROCESS
+    if info.name in skipped or dtype not in info.dtypes & info.dtypesIfCUDA:
+        return []
+    found = []
+    for form, call, needs_gradient in forms_of(info, dtype):
+        if form not in {"forward", "backward"}:
+            continue
+        torch.manual_seed(0)
+        samples = list(samples_of(info, dtype, n_samples, requires_grad=needs_gradient))
+        outcomes = [
+            _try_sample(info, dtype, form, call, _changed(sample, f"{seed} {number}"))
+            for number, sample in enumerate(samples)
+            for seed in _SEEDS
+        ]
+        if outcomes:
+            chosen = worst(outcomes)
+            name = f"extreme {form}"
+            found.append(Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note))
+    return found
+
+
+def _changed(sample: "SampleInput", seed: str) -> "SampleInput":
+    """Return a copy of a sample in which some elements have extreme values."""
+    chosen = random.Random(seed)  # noqa: S311 # no secret
+
+    def change(item: object) -> object:
+        if not isinstance(item, torch.Tensor) or not item.numel():
+            return item
+        if item.layout is not torch.strided:
+            return item
+        copied = item.detach().clone().contiguous()
+        flat = copied.view(-1)
+        for _ in range(min(_N_CHANGED, flat.numel())):
+            place = chosen.randrange(flat.numel())
+            if copied.is_floating_point() or copied.is_complex():
+                flat[place] = chosen.choice(_FLOATS)
+            elif copied.dtype == torch.bool:
+                flat[place] = not flat[place]
+            else:
+                flat[place] = chosen.choice(_INTEGERS)
+        return copied.requires_grad_(item.requires_grad)
+
+    made = type(sample)(
+        pytree.tree_map(change, sample.input),
+        args=pytree.tree_map(change, sample.args),
+        kwargs=pytree.tree_map(change, sample.kwargs),
+    )
+    made.broadcasts_input = sample.broadcasts_input
+    made.output_process_fn_grad = sample.output_process_fn_grad
+    return made
+
+
+def _try_sample(
+    info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
+) -> Outcome:
+    head = head_of(info, dtype)
+    expected, refusal = on_cpu(call, sample, 0)
+    if isinstance(refusal, NotCalledError):
+        return Outcome(*head, form, "same")
+    try:
+        found = on_virtual(call, sample)
+    except Exception:  # noqa: BLE001 # an error invents no value
+        return Outcome(*head, form, "refused" if refusal is None else "both refuse", 1)
+    if refusal is not None:
+        difference = "" if _is_nan(found) else f"a value, not {type(refusal).__name__}: {refusal}"
+    else:
+        difference = _invented(found, expected)
+    if not difference:
+        return Outcome(*head, form, "same", 1)
+    if refusal is None and is_random(info, call, sample, expected):
+        return Outcome(*head, form, "random", 1)
+    note = f"{' '.join(difference.split())[:120]} for {described(sample)}"
+    return Outcome(*head, form, "differs", 1, note)
+
+
+def _is_nan(value: object) -> bool:
+    leaves = [item for item in pytree.tree_leaves(value) if isinstance(item, torch.Tensor)]
+    return bool(leaves) and all(bool(item.isnan().all()) for item in leaves)
+
+
+def _invented(found: object, expected: object) -> str:
+    """Return the first value that is neither nan nor the CPU's, or an empty text."""
+    for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=True):
+        if not isinstance(theirs, torch.Tensor) or theirs.layout is not torch.strided:
+            continue
+        if ours.shape != theirs.shape:
+            return f"shape {tuple(ours.shape)}, not {tuple(theirs.shape)}"
+        one, other = (torch.view_as_real(x) if x.is_complex() else x for x in (ours, theirs))
+        if other.is_floating_point():
+            is_same = torch.isclose(one, other, rtol=_NEAR, atol=_NEAR, equal_nan=True)
+            is_same |= one.isnan()
+        else:
+            is_same = one == other
+        if not is_same.all():
+            return f"{one[~is_same][0].item()!r}, not {other[~is_same][0].item()!r}"
+    return ""

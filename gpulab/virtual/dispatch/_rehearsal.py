@@ -1,0 +1,385 @@
+"""Find errors of arguments at the line of the call: run PyTorch's CPU kernel on made-up values.
+
+PyTorch's functions for meta tensors check shapes, but few types and options. Its kernels check
+these, and would raise only when the values are computed: at a later line, or never where a tensor
+has no values. So a call is rehearsed once, when its plan is made.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import arguments_of, disable_dispatch
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
+from gpulab.virtual.dispatch._shape_functions import ShapesAlone
+from gpulab.virtual.kernels import computable, is_random, operator_name
+from gpulab.virtual.tensors import TensorLayout, VirtualTensor
+
+_CPU, _META = torch.device("cpu"), torch.device("meta")
+# A call with more elements is rehearsed with smaller tensors, so that it takes microseconds.
+_MOST_ELEMENTS = 1 << 14
+_SMALL_SIZE, _OTHER_SIZE = 4, 6
+
+# CUDA has kernels for these types where the CPU has none. Such a call is rehearsed with wider types
+# before it is refused, and its values are computed with wider types.
+_WIDER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.complex32: torch.complex64,
+}
+_WIDER_BOOL = {**_WIDER, torch.bool: torch.uint8}
+_TAKE_BOOL = {"abs", "median", "trace"}  # and these take booleans only on CUDA
+# CUDA has no kernels for half precision here, as an H100 showed.
+_NO_HALVES = {
+    *("_cdist_forward", "_pdist_forward", "angle", "cholesky", "cholesky_inverse", "geqrf"),
+    *("igamma", "igammac", "orgqr", "ormqr", "polar", "triangular_solve", "_linalg_det"),
+    *("_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "linalg_cholesky_ex"),
+    *("linalg_eig", "linalg_householder_product", "linalg_inv_ex", "linalg_ldl_factor_ex"),
+    *("linalg_lstsq", "linalg_lu", "linalg_lu_factor_ex", "linalg_qr", "linalg_solve_triangular"),
+    *(f"special_bessel_{kind}" for kind in ("j0", "j1", "y0", "y1")),
+    *(f"special_chebyshev_polynomial_{kind}" for kind in "tuv"),
+    *("special_airy_ai", "special_erfcx", "special_log_ndtr", "special_ndtri", "special_zeta"),
+}
+# Their checks read values, which are made up here.
+_CHECKS_VALUES = {
+    *("linalg_lu_solve", "lu_solve", "lu_unpack", "segment_reduce", "_segment_reduce_backward"),
+    *("_ctc_loss", "_ctc_loss_backward", "linalg_ldl_solve", "_assert_async"),
+    "_functional_assert_async",
+}
+_PUTS = {"index_put", "_index_put_impl"}  # through a mask, as many elements as it selects
+_MASKS = (torch.bool, torch.uint8)
+_NO_KERNEL = "not implemented for '"
+# CUDA's kernels take half precision beside float32 in these.
+_MIX_TYPES = {
+    *("native_batch_norm", "native_batch_norm_backward", "batch_norm_backward"),
+    *("cudnn_batch_norm", "cudnn_batch_norm_backward", "native_group_norm_backward"),
+    "native_layer_norm_backward",
+    *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
+    *("_batch_norm_with_update", "batch_norm_elemt", "_batch_norm_with_update_functional"),
+}
+_CPU_IN_NAME = re.compile(r"(?:_vml)?_cpu(?=[_\"])")
+# What only the CPU's kernels and libraries refuse.
+_CPU_ALONE = r"^(?!\s*Sort).*\bCPU\b|MKL|primitive"
+_IS_OF_THE_CPU = re.compile(rf"{_NO_KERNEL}|{_CPU_ALONE}")
+# And what is refused only for some values.
+_NOT_ON_CUDA = re.compile(
+    rf"{_CPU_ALONE}|^ZeroDivisionError$|[Ii]ndex\b.* out of (?:bounds|range)"
+)
+
+
+def rehearse(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: Sequence[VirtualTensor],
+    n_results: int,
+) -> bool:
+    """Run a call on the CPU with made-up values, and raise the error that CUDA would raise.
+
+    Parameters
+    ----------
+    func, args, kwargs
+        The operator and its arguments.
+    tensors
+        The virtual tensors among the arguments.
+    n_results
+        Number of elements of the new results.
+
+    Returns
+    -------
+    bool
+        Whether the CPU can compute the values only with wider types.
+
+    Raises
+    ------
+    RuntimeError
+        The error of PyTorch's kernel, or one of its subclasses.
+    """
+    name = operator_name(func)
+    if name in _CHECKS_VALUES or (name in _PUTS and _selects_by_mask(args[1])):
+        return False
+    rehearsal = _Rehearsal(func, args, kwargs, tensors)
+    n_elements = n_results + sum(item.layout_key.n_elements for item in tensors)
+    least = 0 if n_elements <= _MOST_ELEMENTS else _SMALL_SIZE
+    error = rehearsal.error(least)
+    if error is None:
+        return False
+    wider = wider_types(name)
+    may_differ = name in _MIX_TYPES or _IS_OF_THE_CPU.search(str(error)) is not None
+    if may_differ and name not in _NO_HALVES and any(item.dtype in wider for item in tensors):
+        if rehearsal.error(least, wider) is None:
+            return True
+    if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
+        return False
+    # Without the lines of the rehearsal, which say nothing to the program's author.
+    raise _as_on_cuda(error) from None
+
+
+class _Rehearsal:
+    """Runs a call with tensors of the same types on the CPU, of the same or of smaller sizes."""
+
+    def __init__(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        tensors: Sequence[VirtualTensor],
+    ) -> None:
+        self._call = func, args, kwargs
+        self._tensors = tensors
+        is_out = any(argument.is_out for argument in arguments_of(func))
+        self._shared = overlaps(tensors, is_out=is_out)
+
+    def error(
+        self,
+        least: int,
+        types: dict[torch.dtype, torch.dtype] | None = None,
+        device: torch.device = _CPU,
+    ) -> Exception | None:
+        """Return the error of the call, or None.
+
+        Parameters
+        ----------
+        least
+            Sizes become small numbers from this one on; 0 keeps them.
+        types
+            The types to replace by others.
+        device
+            The device of the tensors.
+        """
+        func, args, kwargs = self._call
+        sizes = _smaller_sizes(self._tensors, [*args, *kwargs.values()], least) if least else {}
+        made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
+        given = [made.of(arg) for arg in args]
+        options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+        if "device" in options:
+            options["device"] = device
+        with (
+            _shapes_alone() if device is _META else _undispatched(),
+            _same_random_numbers() if is_random(func) else nullcontext(),
+        ):
+            try:
+                computable(func)(*given, **options)
+            except Exception as error:  # noqa: BLE001 # the caller decides
+                return error
+        return None
+
+    def is_of_sizes(self, error: Exception) -> bool:
+        """Return whether an error may come from the smaller sizes alone."""
+        message = str(error)
+        if _NO_KERNEL in message:
+            return False
+        # It does if it changes with the sizes.
+        if message != str(self.error(_OTHER_SIZE)) or "to be true, but got false" in message:
+            return True
+        # Or if the sizes do not fit each other any more; but shared memory may not fit on purpose.
+        return not self._shared and self.error(_SMALL_SIZE, device=_META) is not None
+
+
+def _as_on_cuda(error: Exception) -> Exception:
+    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
+    if _NO_KERNEL in str(error):
+        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
+    return error.with_traceback(None)
+
+
+def wider_types(name: str) -> dict[torch.dtype, torch.dtype]:
+    """Return the types with which the CPU computes an operator that has no kernel for others.
+
+    Examples
+    --------
+    >>> wider_types("exp")[torch.float16]
+    torch.float32
+    """
+    return _WIDER_BOOL if name in _TAKE_BOOL else _WIDER
+
+
+def _as_on_cuda(error: Exception) -> Exception:
+    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
+    if _NO_KERNEL in str(error):
+        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
+    return error.with_traceback(None)
+
+
+def _selects_by_mask(indices: Iterable[Any]) -> bool:
+    return any(item is not None and item.dtype in _MASKS for item in indices)
+
+
+def overlaps(
+    tensors: Sequence[VirtualTensor], *, is_out: bool = False
+) -> tuple[tuple[int, int, int], ...]:
+    """Return which tensors share memory: two indices, and how far the second one is ahead.
+
+    Tensors with gaps are left out, as PyTorch's own check leaves them out.
+
+    Parameters
+    ----------
+    tensors
+        The tensors.
+    is_out
+        Whether neighbours in the same storage count, too, because ``out=`` may grow.
+    """
+    if len({id(item.storage_block) for item in tensors}) == len(tensors):
+        return ()
+    return tuple(
+        (i, j, there.offset - here.offset)
+        for j, there in enumerate(tensors)
+        for i, here in enumerate(tensors[:j])
+        if here.storage_block is there.storage_block and (is_out or _overlap(here, there))
+    )
+
+
+def _overlap(first: VirtualTensor, second: VirtualTensor) -> bool:
+    """Return whether two tensors of one storage overlap, and neither of them has gaps."""
+    if not (first.layout_key.is_dense and second.layout_key.is_dense):
+        return False
+    starts = [item.offset * item.layout_key.dtype.itemsize for item in (first, second)]
+    ends = [
+        start + item.layout_key.span_bytes
+        for start, item in zip(starts, (first, second), strict=True)
+    ]
+    return starts[0] < ends[1] and starts[1] < ends[0]
+
+
+def _smaller_sizes(
+    tensors: Iterable[VirtualTensor], args: Iterable[Any], least: int
+) -> dict[int, int]:
+    """Return a small number for each large size, in the same order."""
+    sizes = {n for item in tensors for n in item.layout_key.sizes}
+    # Arguments may be compared with sizes, such as the k of topk.
+    sizes.update(n for n in _numbers(args) if type(n) is int)
+    large = sorted(n for n in sizes if n > _SMALL_SIZE)
+    return {n: least + 1 + rank for rank, n in enumerate(large)}
+
+
+def _numbers(args: Iterable[Any]) -> Iterator[Any]:
+    for arg in args:
+        if isinstance(arg, (list, tuple)):
+            yield from _numbers(arg)
+        else:
+            yield arg
+
+
+class _StandIns:
+    """Makes CPU tensors in place of virtual ones: zeros, or ones where a value may be a divisor."""
+
+    def __init__(
+        self,
+        tensors: Sequence[VirtualTensor],
+        sizes: dict[int, int],
+        types: dict[torch.dtype, torch.dtype],
+        shared: Iterable[tuple[int, int, int]],
+        device: torch.device,
+    ) -> None:
+        self._sizes, self._types, self._device = sizes, types, device
+        self._made: dict[int, torch.Tensor] = {}
+        for i, j, n_ahead in shared:
+            self._share(tensors[i], tensors[j], n_ahead)
+        for item in tensors:
+            if id(item) not in self._made:
+                sizes_, strides, dtype = self._layout(item.layout_key)
+                self._made[id(item)] = _filled(
+                    torch.empty_strided(sizes_, strides, dtype=dtype, device=device)
+                )
+
+    def of(self, value: Any) -> Any:
+        """Return an argument with stand-ins for its tensors."""
+        kind = type(value)
+        if kind is VirtualTensor:
+            return self._made[id(value)]
+        if kind is list or kind is tuple:
+            return [self.of(item) for item in value]
+        if kind is int:
+            return self._sizes.get(value, value)
+        if kind is torch.dtype:
+            return self._types.get(value, value)
+        return value
+
+    def _layout(
+        self, key: TensorLayout
+    ) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+        dtype = self._types.get(key.dtype, key.dtype)
+        if not self._sizes:
+            return key.sizes, key.strides, dtype
+        sizes = tuple(self._sizes.get(n, n) for n in key.sizes)
+        strides = [0] * len(sizes)
+        step = 1
+        # In the same order as before; an expanded dimension stays expanded.
+        for place in sorted(range(len(sizes)), key=lambda place: key.strides[place]):
+            if key.strides[place]:
+                strides[place] = step
+                step *= max(sizes[place], 1)
+        return sizes, tuple(strides), dtype
+
+    def _share(self, first: VirtualTensor, second: VirtualTensor, n_ahead: int) -> None:
+        """Make stand-ins of two tensors that share memory."""
+        if id(first) in self._made or id(second) in self._made or abs(n_ahead) > _MOST_ELEMENTS:
+            return
+        layouts = [self._layout(item.layout_key) for item in (first, second)]
+        if layouts[0][2] != layouts[1][2]:
+            return
+        if self._sizes:
+            n_ahead = max(-1, min(n_ahead, 1))
+        ends = [_end(sizes, strides) for sizes, strides, _ in layouts]
+        shared = _filled(
+            torch.empty(max(ends) + abs(n_ahead), dtype=layouts[0][2], device=self._device)
+        )
+        for item, (sizes, strides, _), offset in zip(
+            (first, second), layouts, (max(0, -n_ahead), max(0, n_ahead)), strict=True
+        ):
+            self._made[id(item)] = shared.as_strided(sizes, strides, offset)
+
+
+def _end(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    return 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+
+
+def _filled(tensor: torch.Tensor) -> torch.Tensor:
+    # Integers may be indices, of which only 0 is in range of each size. Other numbers may be
+    # divisors or probabilities.
+    is_number = tensor.is_floating_point() or tensor.is_complex()
+    return tensor.fill_(1) if is_number else tensor.zero_()
+
+
+@contextmanager
+def _undispatched() -> Iterator[None]:
+    guard = disable_dispatch()
+    try:
+        yield
+    finally:
+        del guard
+
+
+@contextmanager
+def _shapes_alone() -> Iterator[None]:
+    """Run operators on meta tensors as they run to make a plan."""
+    with ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+        yield
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    state = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
+def is_about_arguments(error: Exception) -> bool:
+    """Return whether CUDA raises this error of the CPU, too, whatever the values.
+
+    Examples
+    --------
+    >>> is_about_arguments(RuntimeError("dilation should be greater than zero"))
+    True
+    >>> is_about_arguments(NotImplementedError("Could not run 'aten::x' with the 'CPU' backend"))
+    False
+    """
+    message = str(error)
+    if isinstance(error, torch.linalg.LinAlgError) or "Could not run 'aten::" in message:
+        return False
+    return _NO_KERNEL in message or _NOT_ON_CUDA.search(message) is None
