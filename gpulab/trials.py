@@ -51,6 +51,8 @@ _READY_MADE = {
     "timeit": "timeit",
 }
 
+_STOPWATCH = 2  # readings of a clock that a stopwatch needs
+
 
 @dataclass(frozen=True, slots=True)
 class WorkCall:
@@ -129,6 +131,19 @@ class Trial:
     def timer(self) -> str:
         """Name of a finished timer that called the work; empty if none did."""
         return next((call.timer for call in self.calls if call.timer), "")
+
+    @property
+    def real_clock(self) -> str:
+        """Name of a clock with real time by which it timed on a virtual GPU, or an empty text.
+
+        A single reading of a real clock may be the date of a log, and so may all of them if the
+        function has read virtual clocks twice, or events.
+        """
+        clocks = self.clocks
+        if clocks is None or not clocks.real or self.asked["Event.elapsed_time"]:
+            return ""
+        n_readings = clocks.n_virtual + len(clocks.real)
+        return clocks.real[0] if clocks.n_virtual < _STOPWATCH <= n_readings else ""
 
     @property
     def number(self) -> float | None:

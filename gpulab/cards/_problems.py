@@ -14,6 +14,13 @@ _PROBLEMS: tuple[Rule[Trial, str], ...] = (
     ),
     (lambda trial: not trial.calls, "never called fn, so it timed nothing"),
     (
+        lambda trial: bool(trial.real_clock),
+        lambda trial: (
+            f"read {trial.real_clock}, which shows the real time of this machine and not that of "
+            "the virtual GPU (read time.perf_counter())"
+        ),
+    ),
+    (
         lambda trial: trial.seconds is None,
         lambda trial: (
             f"returned {shown(trial.value)} of type {type(trial.value).__name__}, which is no "

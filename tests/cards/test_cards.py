@@ -1,5 +1,6 @@
 """A card judges a benchmark by hidden works, and lists the situations it cannot handle."""
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +134,22 @@ def test_an_unusable_reading_has_a_reason(
     found = problem_of(tried(benchmark, WatchedWork(spinning(10))))
     assert found.startswith(problem)
     assert bool(found) == bool(problem)
+
+
+def test_a_clock_that_shows_real_time_is_a_problem() -> None:
+    """A benchmark that times with the date gives no reading on the virtual GPU."""
+
+    def by_date(fn: Work) -> float:
+        began = dt.datetime.now(tz=dt.UTC)
+        fn()
+        torch.cuda.synchronize()
+        return (dt.datetime.now(tz=dt.UTC) - began).total_seconds()
+
+    assert problem_of(tried(BENCHMARKS["wait"], WatchedWork(spinning(10)))) == ""
+    assert problem_of(tried(by_date, WatchedWork(spinning(10)))) == (
+        "read datetime.now(), which shows the real time of this machine and not that of the "
+        "virtual GPU (read time.perf_counter())"
+    )
 
 
 def test_an_interrupt_is_raised_and_leaves_an_empty_queue() -> None:
