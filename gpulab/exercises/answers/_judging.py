@@ -218,6 +218,33 @@ def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> Tria
     )
 
 
+_STOPWATCH = 2  # readings of a clock that a stopwatch needs
+
+
+def _has_other_clock(trial: Trial) -> bool:
+    """Return whether a function timed with a real clock on a virtual GPU.
+
+    A single reading of a real clock may be the date of a log, and so may all of them if the
+    function has read virtual clocks twice, or events.
+    """
+    clocks = trial.clocks
+    if clocks is None or not clocks.real or trial.asked["Event.elapsed_time"]:
+        return False
+    return clocks.n_virtual < _STOPWATCH <= clocks.n_virtual + len(clocks.real)
+
+
+# Before the reading is judged: with a real clock the verdict would depend on this machine's speed.
+_OTHER_CLOCK: TrialRule = (
+    _has_other_clock,
+    lambda trial: Diagnosis(
+        "other-clock",
+        f"It reads {trial.clocks.real[0]}, which shows the real time of this machine. On the "  # type: ignore[union-attr]  # the rule fits
+        "virtual GPU your program runs on a virtual clock: read time.perf_counter(), or record "
+        "events.",
+    ),
+)
+
+
 def without_reading(
     work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
 ) -> tuple[TrialRule, ...]:
@@ -242,34 +269,9 @@ def without_reading(
         ),
         returning_nothing(work),
         returning_no_number("seconds, a number", is_number),
+        _OTHER_CLOCK,
     )
 
-
-_STOPWATCH = 2  # readings of a clock that a stopwatch needs
-
-
-def _has_other_clock(trial: Trial) -> bool:
-    """Return whether a function timed with a real clock on a virtual GPU.
-
-    A single reading of a real clock may be the date of a log, and so may all of them if the
-    function has read virtual clocks twice, or events.
-    """
-    clocks = trial.clocks
-    if clocks is None or not clocks.real or trial.asked["Event.elapsed_time"]:
-        return False
-    return clocks.n_virtual < _STOPWATCH <= clocks.n_virtual + len(clocks.real)
-
-
-# Before the reading is judged: with a real clock the verdict would depend on this machine's speed.
-OTHER_CLOCK: TrialRule = (
-    _has_other_clock,
-    lambda trial: Diagnosis(
-        "other-clock",
-        f"It reads {trial.clocks.real[0]}, which shows the real time of this machine. On the "  # type: ignore[union-attr]  # the rule fits
-        "virtual GPU your program runs on a virtual clock: read time.perf_counter(), or record "
-        "events.",
-    ),
-)
 
 # Factors by which a time in another unit is too large.
 _UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"))
