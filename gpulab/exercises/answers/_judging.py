@@ -218,6 +218,18 @@ def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> Tria
     )
 
 
+# Before the reading is judged: with a real clock the verdict would depend on this machine's speed.
+_OTHER_CLOCK: TrialRule = (
+    lambda trial: bool(trial.real_clock),
+    lambda trial: Diagnosis(
+        "other-clock",
+        f"It reads {trial.real_clock}, which shows the real time of this machine. On the "
+        "virtual GPU your program runs on a virtual clock: read time.perf_counter(), or record "
+        "events.",
+    ),
+)
+
+
 def without_reading(
     work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
 ) -> tuple[TrialRule, ...]:
@@ -242,19 +254,9 @@ def without_reading(
         ),
         returning_nothing(work),
         returning_no_number("seconds, a number", is_number),
+        _OTHER_CLOCK,
     )
 
-
-# Before the reading is judged: with a real clock the verdict would depend on this machine's speed.
-OTHER_CLOCK: TrialRule = (
-    lambda trial: bool(trial.real_clock),
-    lambda trial: Diagnosis(
-        "other-clock",
-        f"It reads {trial.real_clock}, which shows the real time of this machine. On the "
-        "virtual GPU your program runs on a virtual clock: read time.perf_counter(), or record "
-        "events.",
-    ),
-)
 
 # Factors by which a time in another unit is too large.
 _UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"))

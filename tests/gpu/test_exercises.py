@@ -1,0 +1,77 @@
+"""The judges that run answers on the GPU in use give the same verdicts on CUDA and without."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import exercises
+from gpulab.torch_private import spin
+from gpulab.trials import WatchedWork, tried
+from tests.exercises.test_answers_code import no_wait, no_wait_before, pair, pair_before, timed
+from tests.exercises.test_lesson_07_code import captured, graphed, head_start
+from tests.exercises.test_lesson_08 import buffered
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(params=["real", "virtual"])
+def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the test on the GPU of this machine, if there is one, and on the virtual H200."""
+    if request.param == "real" and not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU: only the virtual one runs here")
+    with nullcontext() if request.param == "real" else gpulab.virtual_gpu("H200"):
+        yield request.param
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("exercise_id", "answer", "code"),
+    [
+        ("02.time-it-right", timed, ""),
+        ("02.time-it-right", no_wait, "launch-only"),
+        ("02.time-it-right", no_wait_before, "backlog-charged"),
+        ("03.event-time", pair, ""),
+        ("03.event-time", pair_before, "nothing-between"),
+        ("03.event-time", timed, "host-clock"),
+        ("07.long-enough", lambda work: head_start(work, n_samples=1), "one-sample"),
+        ("07.graph-it", graphed, ""),
+        ("07.graph-it", captured, "input-not-copied"),
+        ("08.double-buffer", buffered(), ""),
+        ("08.double-buffer", buffered(host=False, device=False), "both-races"),
+        ("08.double-buffer", buffered(device_sync=True), "no-overlap"),
+    ],
+)
+def test_verdicts_are_the_same_on_cuda(
+    exercise_id: str, answer: Callable[..., Any], code: str
+) -> None:
+    """Right answers pass, and typical mistakes get the diagnosis that the virtual GPU gives."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.diagnosis_code, bool(verdict)) == (code, not code), verdict.message
+
+
+def test_a_trial_says_what_it_could_record(gpu: str) -> None:
+    """Calls and explicit waits are recorded everywhere; records need the virtual GPU."""
+
+    def function(work: Callable[[], object]) -> float:
+        work()
+        torch.cuda.synchronize()
+        return 2.0
+
+    trial = tried(function, WatchedWork(lambda: spin(10_000)))
+    assert (trial.value, trial.n_calls, trial.asked["synchronize"]) == (2.0, 1, 1)
+    assert (trial.records is None) == (trial.hazards is None) == (gpu == "real")
+    side = torch.cuda.Stream()
+    x = torch.zeros(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+
+    def unordered() -> object:
+        with torch.cuda.stream(side):
+            x.add_(1)
+        return x.sum()
+
+    races = tried(unordered, races=True).hazards
+    assert [hazard.kind for hazard in races or ()] == ["read before the write is done"]
