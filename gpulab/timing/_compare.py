@@ -207,7 +207,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     _LABELS.check(labels=labels)
     with device.active():
         with left_as_found():
-            real_time = RealTime(options.max_time_s)
+            real_time = RealTime(options.max_time_s, n_works=2)
             runs = [
                 MeasurementRun.prepare(work, options, real_time=real_time)
                 for work in (first, second)

@@ -107,7 +107,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is not given. On a virtual GPU this is
         virtual time, and also the most real time for warm-up and samples together, but at least
-        one second. If that ends them, a finding says so, and what a call takes in real time.
+        two seconds. If that ends them, a finding says so, and what a call takes in real time.
     flops, size_bytes
         Floating-point operations of one call, and the least number of bytes that it must move. If
         you pass them, a finding says when the result is faster than this GPU can be.

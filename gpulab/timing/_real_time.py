@@ -9,10 +9,10 @@ import time
 
 from gpulab import device
 
-# A person can wait for a second. A shorter limit would end measurements of small kernels, and on a
-# slow machine earlier than on a fast one.
-_LEAST_S = 1.0
-_WARM_UP_SHARE = 0.25  # of the limit; two pieces of work that are compared each have it
+# A person can wait for two seconds. A shorter limit would end the measurements of small models,
+# and on a slow machine earlier than on a fast one.
+_LEAST_S = 2.0
+_WARM_UP_SHARE = 0.5  # of the limit, for all pieces of work together
 
 
 def now_s() -> float:
@@ -40,7 +40,9 @@ class RealTime:
     Parameters
     ----------
     max_time_s
-        The limit that the user gave; it is raised to one second.
+        The limit that the user gave; it is raised to two seconds.
+    n_works
+        How many pieces of work share it.
 
     Attributes
     ----------
@@ -61,10 +63,11 @@ class RealTime:
     (2.0, True, True)
     """
 
-    def __init__(self, max_time_s: float) -> None:
+    def __init__(self, max_time_s: float, *, n_works: int = 1) -> None:
         self.is_virtual = device.current().virtual is not None
         self.limit_s = max(_LEAST_S, max_time_s) if self.is_virtual else math.inf
         self.has_cut = False
+        self._warm_up_s = _WARM_UP_SHARE * self.limit_s / n_works
         self._start_s = now_s()
 
     @property
@@ -80,7 +83,7 @@ class RealTime:
 
     def ends_warm_up(self, elapsed_s: float) -> bool:
         """Return whether a warm-up of ``elapsed_s`` real seconds must end, and note that."""
-        is_over = elapsed_s >= _WARM_UP_SHARE * self.limit_s
+        is_over = elapsed_s >= self._warm_up_s
         self.has_cut |= is_over
         return is_over
 
