@@ -8,6 +8,7 @@ import torch
 from benchmarks.laws.laws import Check, Law
 from benchmarks.laws.programs import Program, program_of, shrunk
 from benchmarks.laws.readings import Gpu, ProgramError
+from gpulab.errors import GpulabError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ def broken(check: Check, program: Program, gpu: Gpu) -> str | None:
     """Return what breaks a law; a program that raises an error breaks it, too."""
     try:
         return check(program, gpu)
-    except ProgramError as error:
+    # The second one is raised where the law itself waits for the GPU.
+    except (ProgramError, GpulabError) as error:
         return f"the program ended with an error: {error}"
 
 

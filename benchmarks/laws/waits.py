@@ -91,6 +91,9 @@ def who_waits_waits_everywhere(program: Program, gpu: Gpu) -> str | None:
             if step.family not in _MAY_WAIT:
                 continue
             run = partial(run_step, step.text, names)
+            # Twice with the run above: some programs hold one pinned block while they ask for the
+            # next one, and a new block takes milliseconds.
+            run()
             answers = (_waits(run), _is_seen(run), _is_refused(run))
             if len(set(answers)) > 1:
                 waits, is_seen, is_refused = ("yes" if answer else "no" for answer in answers)
