@@ -213,7 +213,7 @@ class EventBase:
         if self.task is None:
             active()
             return True
-        self._require_not_captured()
+        self._require_not_captured(self.task)
         is_done = active().query(self.task)
         if is_done and self.snapshot is not None:
             self._seen_done()
@@ -224,12 +224,12 @@ class EventBase:
         if self.task is None:  # as above
             active()
             return
-        self._require_not_captured()
+        self._require_not_captured(self.task)
         active().wait(self.task, self.snapshot)
 
-    def _require_not_captured(self) -> None:
-        machine = machine_with(self.task.stream)
-        if machine.capture is not None and machine.capture.captured(self.task):
+    def _require_not_captured(self, task: StreamTask) -> None:
+        machine = machine_with(task.stream)
+        if machine.capture is not None and machine.capture.captured(task):
             machine.fail_capture(
                 "operation not permitted on an event last recorded in a capturing stream"
             )
