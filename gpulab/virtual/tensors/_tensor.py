@@ -163,7 +163,9 @@ class VirtualTensor(torch.Tensor):
     def __repr__(self, **_options: object) -> str:  # type: ignore[override] # torch passes options
         if not self.has_values:
             # Printing a CUDA tensor waits for the device, so this waits even without values.
-            active().host.wait_for_stream(self.storage_block.gpu.stream)
+            machine = active()
+            machine.note_hidden_wait()
+            machine.wait_for_stream(self.storage_block.gpu.stream)
             # A text and not nan, so that a program which only prints its tensors gets no warning.
             description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
             return f"tensor(<no values>, {description})"
