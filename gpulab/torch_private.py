@@ -106,6 +106,10 @@ pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
+linalg_eigh: Any = torch.ops.aten._linalg_eigh.default
+linalg_svd: Any = torch.ops.aten._linalg_svd.default
+index_put_impl: Any = torch.ops.aten._index_put_impl_.default
+unsafe_index_put: Any = torch.ops.aten._unsafe_index_put.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
 

@@ -273,9 +273,7 @@ def captured_seeds(generator: VirtualGenerator) -> Callable[[], int]:
     """
     philox = generator.philox
     if not philox.is_registered:
-        raise RuntimeError(
-            "Attempt to increase offset for a CUDA generator not in capture mode."
-        )
+        raise RuntimeError("Attempt to increase offset for a CUDA generator not in capture mode.")
     position = philox.captured or 0
     philox.captured = position + _OFFSET_STEP
     return lambda: _seed_at(philox, philox.offset + position)

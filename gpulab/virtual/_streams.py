@@ -217,7 +217,7 @@ class EventBase:
         if self.task is None:
             active()
             return True
-        self._require_not_captured()
+        self._require_not_captured(self.task)
         is_done = active().query(self.task)
         checker = active().hazards
         if is_done and checker is not None and self.snapshot is not None and is_answer_used():
@@ -229,7 +229,7 @@ class EventBase:
         if self.task is None:  # as above
             active()
             return
-        self._require_not_captured()
+        self._require_not_captured(self.task)
         host = active().host
         start_ns = host.now_ns
         active().wait(self.task, self.snapshot)
@@ -237,9 +237,9 @@ class EventBase:
             # For the clocks of the processor's time.
             host.slept_ns += host.now_ns - start_ns
 
-    def _require_not_captured(self) -> None:
-        machine = machine_with(self.task.stream)
-        if machine.capture is not None and machine.capture.captured(self.task):
+    def _require_not_captured(self, task: StreamTask) -> None:
+        machine = machine_with(task.stream)
+        if machine.capture is not None and machine.capture.captured(task):
             machine.fail_capture(
                 "operation not permitted on an event last recorded in a capturing stream"
             )

@@ -11,6 +11,7 @@ import torch
 
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import has_complex
 from gpulab.virtual.dispatch._value_references import reference
@@ -41,20 +42,13 @@ def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
     return result
 
 
-def run_data_dependent(
-    func: Any,
-    args: Any,
-    kwargs: Any,
-    tensors: list[VirtualTensor],
-    gpu: SimulatedGpu,
-    *,
-    by_library: bool,
-) -> Any:
+def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     """Wait for the inputs, compute the result on the host, and return it as a virtual tensor."""
+    func, tensors, gpu = call.operator.func, call.tensors, call.gpu
     for tensor in tensors:
         require_values(tensor)
     _wait_for_inputs(gpu, by_library=by_library)
-    given, options = _elements(args), _elements(kwargs)
+    given, options = _elements(call.args), _elements(call.kwargs)
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*given, **options)
     results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]

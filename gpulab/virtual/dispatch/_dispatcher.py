@@ -1,31 +1,29 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
-import math
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
     allows_tf32,
     arguments_of,
     check_errors,
     conj_view,
     efficient_zero_tensor,
+    index_put_impl,
     neg_view,
     pack_padded_sequence,
     pad_packed_sequence,
     read_scalar,
-    results_of,
     to_copy,
+    unsafe_index_put,
 )
 from gpulab.virtual._generators import generator_in, require_host, without_generator
 from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.virtual.dispatch._call_key import CallKey
 from gpulab.virtual.dispatch._copies import (
     copy_across,
     copy_in,
@@ -43,16 +41,25 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     host_result,
     run_data_dependent,
 )
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
-from gpulab.virtual.dispatch._execute import execute_plan, mark_written
-from gpulab.virtual.dispatch._host_reads import MASKS, Arguments, HostRead, When
+from gpulab.virtual.dispatch._execute import (
+    execute_and_read,
+    execute_plan,
+    mark_written,
+    reads_of,
+)
+from gpulab.virtual.dispatch._host_operators import on_host
+from gpulab.virtual.dispatch._host_reads import MASKS, When
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
-from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
+from gpulab.virtual.dispatch._operators import DispatchedCall, Operator, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
+from gpulab.virtual.dispatch._plans import (
+    ALLOCATING,
+    SHAPED_LIKE,
+    plan_for,
+)
 from gpulab.virtual.dispatch._rehearsal import overlaps
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.simulator import SimulatedGpu, active
@@ -168,7 +175,7 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if generator is not None:
         call = without_generator(func, args, kwargs)
     tensors: list[VirtualTensor] = []
-    key = _CallKey(tensors)
+    key = CallKey(tensors)
     options = key.of_mapping(call[1]) if kwargs else ()
     # Part of the key, because it is the type of results such as torch.ones(2).
     default = torch.get_default_dtype()
@@ -177,24 +184,18 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # Autograd sees meta tensors, so it asks for results on meta where it would ask for cuda.
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
         require_host(generator)
-        return _on_host(func, args, kwargs)
+        return on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
-        # E.g. torch.zeros_like(x, device="cpu"), which must return a host tensor.
-        on_device = _run_planned(func, args, {**kwargs, "device": None})
-        return to_host(on_device)
+        return _for_host(operator, args, kwargs)
     gpu = gpu_of(tensors, device, func, args, kwargs)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args, kwargs)
-    reads: list[HostRead] = []
-    if operator.host_reads:
-        arguments = Arguments(func, args, kwargs)
-        reads = [read for read in operator.host_reads if read.condition(arguments)]
+    dispatched = DispatchedCall(operator, args, kwargs, tensors, gpu)
+    reads = reads_of(dispatched) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
-    for read in reads:
-        if read.when is When.FOR_SIZE:
-            check_call(func, args, kwargs)
-            by_library = read.by_library
-            return run_data_dependent(func, args, kwargs, tensors, gpu, by_library=by_library)
+    if reads and reads[0].when is When.FOR_SIZE:
+        check_call(func, args, kwargs)
+        return run_data_dependent(dispatched, by_library=reads[0].by_library)
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
     if operator.tf32_switch is not None:
         parts = (*parts, allows_tf32(operator.tf32_switch))
@@ -210,102 +211,19 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
-    if not reads:
-        return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
-    for read in reads:
-        if read.when is When.BEFORE:
-            read_back(gpu, by_library=read.by_library)
-            read.check(arguments)
-    result = execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
-    for read in reads:
-        if read.when is When.AFTER:
-            read_back(gpu, by_library=read.by_library)
-    return result
+    return execute_and_read(plan, dispatched, reads) if reads else execute_plan(plan, dispatched)
 
 
-# The numbers at which operators begin to refuse a float: 0, 1, and the largest ones of types. 0
-# and 1 themselves are apart from the numbers on both sides.
-_NOTED = (
-    *(-torch.finfo(torch.float32).max, -torch.finfo(torch.float16).max, 0.0, math.ulp(0.0)),
-    *(1.0, math.nextafter(1.0, 2.0), torch.finfo(torch.float16).max),
-    *(torch.finfo(torch.float32).max, math.inf),
-)
-
-
-class _CallKey:
-    """Builds the key of a call, and collects the tensors among its arguments."""
-
-    __slots__ = ("_last", "host_tensors", "tensors")
-
-    def __init__(self, tensors: list[VirtualTensor]) -> None:
-        self._last = -math.inf
-        self.tensors = tensors
-        self.host_tensors: list[torch.Tensor] = []
-
-    def of(self, value: Any) -> Hashable:
-        kind = type(value)
-        if kind is VirtualTensor:
-            self.tensors.append(value)
-            key: Hashable = value.layout_key
-            return key
-        if kind is float:
-            # Not the value: an optimizer's step size changes, and each would need a plan. But
-            # some operators refuse a negative number, a probability above 1, or two numbers in
-            # the wrong order.
-            is_ascending, self._last = value >= self._last, value
-            return bisect_right(_NOTED, value) if is_ascending else -1 - bisect_right(_NOTED, value)
-        if kind is list or kind is tuple:
-            # From a list, which is faster than from a generator.
-            return tuple([self.of(item) for item in value])
-        if isinstance(value, torch.Tensor):
-            return self._of_host_tensor(value)
-        # With the type, because 1 and True are equal and would share a plan.
-        return (kind, value)
-
-    def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
-        if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
-            return str(type(value))
-        # CUDA's operators, too, take a host tensor without dimensions for a number.
-        if value.dim() or value.is_meta:
-            self.host_tensors.append(value)
-        # A nested tensor has no shape, so the name of its class stands for it.
-        return (value.dtype, str(type(value)) if value.is_nested else tuple(value.shape))
-
-    def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
-        return tuple((name, self.of(value)) for name, value in kwargs.items())
-
-
-def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator on host tensors, at a modelled cost of the host; the device goes on."""
-    machine = active()
-    # PyTorch would ask a driver for pinned memory, and there may be none: only a mark is set.
-    pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
-    out: list[Any] = []
-    size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
-    has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
-    machine.host.charge("operator of the host")
-    # A view or an allocation touches no bytes, so only the fixed cost of an operator counts.
-    with conjugating_lazily() if has_complex(args) else nullcontext():
-        machine.host.run(
-            lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
-        )
-    if has_accesses and machine.hazards is not None:
-        check_host_operation(machine.hazards, func, args, kwargs)
-    if pinned:
-        pin(out[0])
-    # No reference to a new tensor may stay in this frame, which an error that was caught somewhere
-    # may keep alive: PyTorch would return a copy made by another operator, which takes time.
-    return out.pop()
-
-
-def _size_bytes(tensor: torch.Tensor) -> int:
-    """Return the size of a host tensor in bytes; 0 for a sparse or nested one."""
-    is_dense = tensor.layout is torch.strided and not tensor.is_nested
-    return tensor.nbytes if is_dense else 0
-
-
-def _is_view_result(result: Any) -> bool:
-    return result.alias_info is not None and not result.alias_info.is_write
+def _for_host(operator: Operator, args: Any, kwargs: Any) -> Any:
+    """Run an operator on device tensors whose result must be on the host."""
+    func = operator.func
+    if operator.name in SHAPED_LIKE or func in ALLOCATING:
+        # E.g. torch.zeros_like(x, device="cpu") needs only the shape of x, and waits for nothing.
+        key = args[0].layout_key
+        shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
+        return on_host(func, (shape, *args[1:]), kwargs)
+    on_device = _run_planned(func, args, {**kwargs, "device": None})
+    return to_host(on_device)
 
 
 def _copy(func: Any, args: Any, kwargs: Any) -> Any:
@@ -398,7 +316,7 @@ def _converted(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return a host tensor converted to ``dtype`` by the host, with its values of this moment."""
     if source.dtype == dtype:
         return source
-    return cast("torch.Tensor", _on_host(to_copy, (source,), {"dtype": dtype}))
+    return cast("torch.Tensor", on_host(to_copy, (source,), {"dtype": dtype}))
 
 
 def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[str, Any]) -> Any:
@@ -443,7 +361,7 @@ def _indices_on_gpu(target: VirtualTensor, indices: Any) -> Any:
             return indices  # the plan raises PyTorch's error
         else:
             # What a mask selects is found on the host, and its copy does not block.
-            selected = _on_host(aten.nonzero.default, (item,), {})
+            selected = on_host(aten.nonzero.default, (item,), {})
             moved += [_as_it_is(pin(column.clone()), gpu) for column in selected.unbind(1)]
     return moved
 
@@ -570,8 +488,8 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     aten.index.Tensor: _on_virtual(_index),
     aten.index_put_.default: _on_virtual(_index_put),
     aten.index_put.default: _on_virtual(_index_put),
-    aten._unsafe_index_put.default: _on_virtual(_index_put),
-    aten._index_put_impl_.default: _on_virtual(_index_put),
+    unsafe_index_put: _on_virtual(_index_put),
+    index_put_impl: _on_virtual(_index_put),
     aten.equal.default: _on_virtual(_equal),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),

@@ -11,7 +11,9 @@ from gpulab.virtual._generators import (
     generator_in,
     next_seed,
 )
+from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
+from gpulab.virtual.dispatch._host_reads import CallArguments, HostRead, When
 from gpulab.virtual.dispatch._in_place_reshape import reshape
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import (
@@ -70,6 +72,26 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     # No reference to a new tensor may stay in this frame; see _on_host().
     return results.pop() if plan.container is None else plan.container(results)
+
+
+def reads_of(call: DispatchedCall) -> Sequence[HostRead]:
+    """Return what PyTorch reads back on the host in this call."""
+    arguments = CallArguments(call.operator.func, call.args, call.kwargs)
+    return [read for read in call.operator.host_reads if read.condition(arguments)]
+
+
+def execute_and_read(plan: ExecutionPlan, call: DispatchedCall, reads: Sequence[HostRead]) -> Any:
+    """Execute a plan, and read back on the host what PyTorch reads before and after it."""
+    arguments = CallArguments(call.operator.func, call.args, call.kwargs)
+    for read in reads:
+        if read.when is When.BEFORE:
+            read_back(call.gpu, by_library=read.by_library)
+            read.check(arguments)
+    result = execute_plan(plan, call)
+    for read in reads:
+        if read.when is When.AFTER:
+            read_back(call.gpu, by_library=read.by_library)
+    return result
 
 
 def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:

@@ -33,7 +33,7 @@ class When(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class CallArguments:
     """The arguments of a call, by name or position."""
 
     func: Any
@@ -50,11 +50,11 @@ class Arguments:
         return None
 
 
-def _always(_arguments: Arguments) -> bool:
+def _always(_arguments: CallArguments) -> bool:
     return True
 
 
-def _unchecked(_arguments: Arguments) -> None:
+def _unchecked(_arguments: CallArguments) -> None:
     pass
 
 
@@ -82,8 +82,8 @@ class HostRead:
     when: When
     what: str
     source: str
-    condition: Callable[[Arguments], bool] = _always
-    check: Callable[[Arguments], None] = _unchecked
+    condition: Callable[[CallArguments], bool] = _always
+    check: Callable[[CallArguments], None] = _unchecked
     by_library: bool = False
 
 
@@ -103,35 +103,35 @@ def reads_in(func: Any, name: str) -> tuple[HostRead, ...]:
     return (_SIZE,) if torch.Tag.dynamic_output_shape in func.tags else ()
 
 
-def _has_mask(arguments: Arguments) -> bool:
+def _has_mask(arguments: CallArguments) -> bool:
     return any(index is not None and index.dtype in MASKS for index in arguments("indices"))
 
 
-def _on_device(name: str) -> Callable[[Arguments], bool]:
+def _on_device(name: str) -> Callable[[CallArguments], bool]:
     return lambda arguments: isinstance(arguments(name), VirtualTensor)
 
 
-def _has_elements(arguments: Arguments) -> bool:
+def _has_elements(arguments: CallArguments) -> bool:
     return bool(arguments(0).numel())
 
 
-def _has_deviations(arguments: Arguments) -> bool:
+def _has_deviations(arguments: CallArguments) -> bool:
     deviations = arguments("std")
     return isinstance(deviations, VirtualTensor) and bool(deviations.numel())
 
 
-def _check_deviations(arguments: Arguments) -> None:
+def _check_deviations(arguments: CallArguments) -> None:
     if _is_any(arguments("std"), lambda deviations: deviations < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
-def _check_sorter(arguments: Arguments) -> None:
+def _check_sorter(arguments: CallArguments) -> None:
     size = arguments("sorter").shape[-1]
     if _is_any(arguments("sorter"), lambda places: (places < 0) | (places >= size)):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
 
 
-def _check_lengths(arguments: Arguments) -> None:
+def _check_lengths(arguments: CallArguments) -> None:
     lengths, size = arguments("lengths"), arguments(0).shape[arguments("axis")]
     if _is_any(lengths, lambda numbers: numbers < 0):
         raise RuntimeError("lengths contains negative value!")
@@ -147,36 +147,36 @@ def _is_any(tensor: VirtualTensor, test: Callable[[torch.Tensor], torch.Tensor])
     return tensor.has_values and bool(test(tensor.elements()).any())
 
 
-def _checks_errors(arguments: Arguments) -> bool:
-    return bool(arguments("check_errors"))
+def _checks_errors(arguments: CallArguments) -> bool:
+    return bool(arguments("check_errors")) and _has_elements(arguments)
 
 
-def _has_no_bounds(arguments: Arguments) -> bool:
+def _has_no_bounds(arguments: CallArguments) -> bool:
     return bool(arguments("min") == arguments("max") and arguments("self").numel())
 
 
-def _has_no_size(arguments: Arguments) -> bool:
+def _has_no_size(arguments: CallArguments) -> bool:
     return arguments("output_size") is None
 
 
-def _has_dim(arguments: Arguments) -> bool:
+def _has_dim(arguments: CallArguments) -> bool:
     return arguments("dim") is not None
 
 
-def _has_no_dim(arguments: Arguments) -> bool:
+def _has_no_dim(arguments: CallArguments) -> bool:
     return arguments("dim") is None
 
 
-def _is_matrix(arguments: Arguments) -> bool:
+def _is_matrix(arguments: CallArguments) -> bool:
     return bool(arguments("self").shape[-1] > 1)
 
 
-def _has_long_rows(arguments: Arguments) -> bool:
+def _has_long_rows(arguments: CallArguments) -> bool:
     source, dim = arguments("self"), arguments("dim")
     return bool(source.dim() and source.shape[-1 if dim is None else dim] > _MODE_KERNEL_SIZE)
 
 
-def _is_sorted(arguments: Arguments) -> bool:
+def _is_sorted(arguments: CallArguments) -> bool:
     """Return whether ``isin`` sorts, and first drops equal elements, because there are many."""
     elements, tests = arguments("elements"), arguments("test_elements")
     if not isinstance(elements, VirtualTensor) or not isinstance(tests, VirtualTensor):
@@ -185,7 +185,7 @@ def _is_sorted(arguments: Arguments) -> bool:
     return bool(elements.numel()) and is_long and not arguments("assume_unique")
 
 
-def _is_checked(arguments: Arguments) -> bool:
+def _is_checked(arguments: CallArguments) -> bool:
     return arguments("lengths") is not None and not arguments("unsafe")
 
 
@@ -279,10 +279,6 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
         _INFO,
     ),
-    "_linalg_eigvals": (
-        HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
-        _INFO,
-    ),
     "_linalg_eigh": (_INFO,),
     "_linalg_svd": (_INFO,),
     "linalg_lstsq": (_INFO,),
@@ -292,7 +288,7 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         (_INFO_IF_ASKED,),
     ),
     "linalg_ldl_factor_ex": (
-        HostRead(When.AFTER, "the pivots", "cuSOLVER's sytrf", by_library=True),
+        HostRead(When.AFTER, "the pivots", "cuSOLVER's sytrf", _has_elements, by_library=True),
         _INFO_IF_ASKED,
     ),
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import check_errors
+from gpulab.torch_private import check_errors, linalg_eigh, linalg_svd
 
 aten = torch.ops.aten
 
@@ -32,7 +32,7 @@ def singular_values(
             f"torch.linalg.svd: unknown svd driver {driver} in svd_cusolver computation. "
             f"Check doc at {_SVD_PAGE}"
         )
-    return aten._linalg_svd.default(matrix, *options, **more)  # noqa: SLF001 # an operator's name
+    return linalg_svd(matrix, *options, **more)
 
 
 def eigenvalues(matrix: torch.Tensor, *options: Any, **more: Any) -> Any:
@@ -57,7 +57,7 @@ def eigenvalues(matrix: torch.Tensor, *options: Any, **more: Any) -> Any:
         info = torch.where(is_finite, 0, size - 1).int()
         is_matrix = matrix.dim() == 2  # noqa: PLR2004 # and not a batch of them
         check_errors(info, "linalg.eigh", is_matrix=is_matrix)
-    return aten._linalg_eigh.default(matrix, *options, **more)  # noqa: SLF001 # as above
+    return linalg_eigh(matrix, *options, **more)
 
 
 def least_squares(
@@ -105,7 +105,7 @@ def least_squares(
 
 
 DRIVERS = {
-    aten._linalg_svd.default: singular_values,  # noqa: SLF001 # as above
-    aten._linalg_eigh.default: eigenvalues,  # noqa: SLF001 # as above
+    linalg_svd: singular_values,
+    linalg_eigh: eigenvalues,
     aten.linalg_lstsq.default: least_squares,
 }

@@ -15,6 +15,7 @@ from gpulab.torch_private import (
     flash_attention_for_cpu,
     nested_from_mask_left_aligned,
 )
+from gpulab.virtual.dispatch import read_back
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -68,7 +69,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     def is_left_aligned(source: torch.Tensor, mask: torch.Tensor) -> bool:
         # With False PyTorch's TransformerEncoder makes no nested tensors, which have no model
         # here.
-        return not isinstance(source, VirtualTensor) and left_aligned(source, mask)
+        if not isinstance(source, VirtualTensor):
+            return bool(left_aligned(source, mask))
+        read_back(source.storage_block.gpu)  # as PyTorch, which looks at the mask
+        return False
 
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
     nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}

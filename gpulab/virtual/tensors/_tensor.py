@@ -224,7 +224,7 @@ class VirtualTensor(torch.Tensor):
         return _dispatch[0](func, args, kwargs or {})
 
 
-def _number_on_host(value: complex, dtype: torch.dtype) -> torch.Tensor:
+def _number_on_host(value: Any, dtype: torch.dtype) -> torch.Tensor:
     # PyTorch calls no operator for it, so it costs no host time.
     guard = disable_dispatch()
     try:

@@ -181,13 +181,6 @@ def test_what_programs_do_around_operators_costs_time(
     assert charged.count(what) == n
 
 
-def test_a_drawn_class_waits_for_the_device(host: Host) -> None:
-    """One draw of ``multinomial`` waits for the stream, as PyTorch's check of the weights does."""
-    x = torch.rand(2048, 2048, device="cuda")
-    weights = (x @ x)[0]
-    assert cost_ns(host, lambda: torch.multinomial(weights, 1)) > 200_000
-
-
 def test_a_small_pageable_copy_waits_unless_it_is_told_not_to(host: Host) -> None:
     """A blocking copy of a few bytes waits for the stream, and a non-blocking one returns."""
     source = torch.ones(4)
