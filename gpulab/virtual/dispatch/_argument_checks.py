@@ -13,23 +13,6 @@ from gpulab.virtual.tensors import TensorLayout
 _FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
 _OF_MATRICES = {"mm", "addmm"}  # for the others, meta tensors give the same message as CUDA
 _MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
-# These have no CUDA kernel for integers, though the CPU has one; and how CUDA names the kernel.
-_NO_INTEGERS = {
-    **dict.fromkeys(("mm", "addmm", "addbmm"), "addmm_cuda"),
-    **dict.fromkeys(("bmm", "baddbmm"), "baddbmm_cuda"),
-    **dict.fromkeys(("mv", "addmv"), "addmv_impl_cuda"),
-    **dict.fromkeys(("dot", "vdot"), "dot"),
-    "avg_pool2d": "avg_pool2d_out_cuda_frame",
-    "avg_pool3d": "avg_pool3d_out_cuda",
-    "max_pool2d_with_indices": "max_pool2d_with_indices_out_cuda_frame",
-    "max_pool3d_with_indices": "max_pool3d_with_indices_out_frame",
-    **{
-        f"{prefix}upsample_{kind}2d{suffix}": f"upsample_{kind}2d_out_frame"
-        for kind in ("bilinear", "bicubic")
-        for prefix, suffix in (("", ""), ("_", "_aa"))
-    },
-    "native_dropout_backward": "masked_scale",
-}
 _MOST_DIMENSIONS = 25  # of some of CUDA's kernels
 # PyTorch's names of types, in messages about tensors.
 _SCALAR_TYPES = {
@@ -43,9 +26,39 @@ _SCALAR_TYPES = {
     torch.int8: "Char",
     torch.uint8: "Byte",
     torch.bool: "Bool",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
 }
-_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
-_HALVES = (torch.float16, torch.bfloat16)
+_HALVES = frozenset({torch.float16, torch.bfloat16})
+_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+_COMPLEX = frozenset({torch.complex64, torch.complex128})
+_NOT_FLOATING = _INTEGERS | _COMPLEX | {torch.bool}
+# CUDA has no kernel for these types of the first tensor, though the CPU has one, as an H100
+# showed; and how CUDA names the kernel.
+_REFUSED_TYPES = {
+    **dict.fromkeys(("mm", "addmm", "addbmm"), ("addmm_cuda", _INTEGERS)),
+    **dict.fromkeys(("bmm", "baddbmm", "_trilinear"), ("baddbmm_cuda", _INTEGERS)),
+    **dict.fromkeys(("mv", "addmv"), ("addmv_impl_cuda", _INTEGERS)),
+    **dict.fromkeys(("dot", "vdot"), ("dot", _INTEGERS)),
+    "avg_pool2d": ("avg_pool2d_out_cuda_frame", _INTEGERS),
+    "avg_pool3d": ("avg_pool3d_out_cuda", _INTEGERS),
+    "max_pool2d_with_indices": ("max_pool2d_with_indices_out_cuda_frame", _INTEGERS),
+    "max_pool3d_with_indices": ("max_pool3d_with_indices_out_frame", _INTEGERS),
+    **{
+        f"{prefix}upsample_{kind}2d{suffix}": (f"upsample_{kind}2d_out_frame", _INTEGERS)
+        for kind in ("bilinear", "bicubic")
+        for prefix, suffix in (("", ""), ("_", "_aa"))
+    },
+    **{name: (f"{name}_cuda", _HALVES) for name in ("angle", "igamma", "igammac")},
+    "histc": ("histc", _HALVES),
+    "native_dropout": ("fused_dropout", _NOT_FLOATING),
+    "native_dropout_backward": ("masked_scale", _NOT_FLOATING),
+    "segment_reduce": ("segment_reduce_cuda", _NOT_FLOATING),
+}
+_ON_CPU_ALONE = {
+    "histogram",
+    *(f"_histogramdd_{kind}" for kind in ("bin_edges", "from_bin_cts", "from_bin_tensors")),
+}
 # The C++ names of types in PyTorch's messages.
 _TYPE_NAMES = {
     torch.float16: "c10::Half",
@@ -115,9 +128,13 @@ def check_call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     check = _CHECKS.get(name)
     if check is not None:
         check(*args, **kwargs)
-    kernel = _NO_INTEGERS.get(name)
-    if kernel is not None:
-        _check_no_integers(kernel, args)
+    if name in _ON_CPU_ALONE:
+        raise NotImplementedError(
+            f"Could not run '{func.name()}' with arguments from the 'CUDA' backend."
+        )
+    kernel, refused = _REFUSED_TYPES.get(name, ("", ()))
+    if kernel and args[0].dtype in refused:
+        raise _no_kernel(kernel, args[0])
     positions = _FACTORS.get(name)
     if positions is None:
         return
@@ -237,13 +254,27 @@ def _check_median(
 ) -> None:
     if dim is not None and source.dim() >= _MOST_DIMENSIONS:
         raise RuntimeError("CUDA Tensors cannot have more than 25 dimensions")
+    if dim is not None and source.dtype == torch.bool:
+        raise _no_kernel("median_out_impl", source)
 
 
-def _check_no_integers(kernel: str, args: tuple[Any, ...]) -> None:
-    source = args[0]
-    if source.dtype in _INTEGERS:
-        kind = _SCALAR_TYPES[source.dtype]
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
+def _check_scatter_reduce(  # noqa: PLR0913 # as PyTorch passes them
+    source: torch.Tensor,
+    _dim: int,
+    _index: object,
+    _src: object,
+    reduce: str,
+    *_others: object,
+    **_options: object,
+) -> None:
+    refused = _COMPLEX if reduce == "mean" else _COMPLEX | {torch.bool}
+    if reduce != "sum" and source.dtype in refused:
+        raise _no_kernel("cuda_scatter_gather_base_kernel_func", source)
+
+
+def _no_kernel(kernel: str, source: torch.Tensor) -> NotImplementedError:
+    kind = _SCALAR_TYPES[source.dtype]
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
 
 
 _CHECKS: dict[str, Callable[..., None]] = {
@@ -256,4 +287,5 @@ _CHECKS: dict[str, Callable[..., None]] = {
     "linalg_lstsq": _check_lstsq,
     "median": _check_median,
     "nanmedian": _check_median,
+    "scatter_reduce": _check_scatter_reduce,
 }

@@ -13,6 +13,7 @@ from gpulab.torch_private import arguments_of
 from gpulab.virtual.kernels._linalg_drivers import DRIVERS
 
 _HALVES = (torch.float16, torch.bfloat16)
+_MATMULS = {"mm", "bmm", "addmm", "baddbmm"}
 
 
 @cache
@@ -25,8 +26,11 @@ def place_of_out_dtype(func: Any) -> int | None:
     >>> place_of_out_dtype(torch.ops.aten.mm.default) is None
     True
     """
+    # Others have an argument of this name, too, such as _scaled_mm.
+    if func.namespace != "aten" or func.overloadpacket.__name__ not in _MATMULS:
+        return None
     names = [argument.name for argument in arguments_of(func)]
-    return names.index("out_dtype") if "out_dtype" in names and func.namespace == "aten" else None
+    return names.index("out_dtype") if "out_dtype" in names else None
 
 
 def computable(func: Any) -> Callable[..., Any]:
