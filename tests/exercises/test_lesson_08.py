@@ -25,6 +25,7 @@ from gpulab.exercises.lesson_08 import (
     share_of_serial,
 )
 from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
+from gpulab.trials import Trial
 from tests.support.judging import right_of
 
 mpl.use("agg")
@@ -223,11 +224,11 @@ def test_a_run_describes_its_result() -> None:
 
 def test_overlap_is_a_share_of_what_is_possible() -> None:
     """Every shorter step but the first can be hidden, and the share is between 0 and 1."""
-    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, 0, 0, "here")
+    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, Trial(None), "here")
     assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
-    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, 0, 0, "here")
+    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, Trial(None), "here")
     assert (slow.hidden_s, slow.overlap) == (0.0, 0.0)
-    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
+    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, Trial(None), "here")
     assert half.overlap == 0.5
 
 
@@ -368,7 +369,7 @@ def test_overlap_figure() -> None:
 
 def test_the_overlap_of_programs_is_drawn_in_one_call() -> None:
     """The figure's caption has the numbers of each program."""
-    right = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
+    right = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, Trial(None), "here")
     shown = draw_overlap({"right": right, "wrong": replace(right, n_wrong=2)})
     assert "wrong: 2 of 4 steps computed on wrong data" in shown.caption
     assert shown.title.endswith("(here)")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raised
+from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raising
 from gpulab.trials import Rule, first_fitting
 from gpulab.units import counted
 
@@ -34,21 +34,26 @@ class DoubleBuffer(FunctionJudge):
         from gpulab.exercises.lesson_08.pipelines import hazards_of, run
 
         best = run(function)
-        if best.error is None and not best.n_filled and not best.n_computed:
+        if best.trial.error is None and not best.n_filled and not best.n_computed:
             return UNANSWERED
         # Races before wrong values: they are the cause, and the values may be right by luck. The
         # detector gets a run of its own, because it follows each operator, which slows launches.
         fault = (
-            first_fitting(_BROKEN, best)
+            _broken(best)
             or _unordered({hazard.kind for hazard in hazards_of(function)}, best)
             or first_fitting(_WRONG_DATA, best)
         )
         for _ in range(_N_TRIES - 1):
             if fault is None and best.overlap < LEAST_OVERLAP:
                 again = run(function)
-                fault = first_fitting((*_BROKEN, *_WRONG_DATA), again)
+                fault = _broken(again) or first_fitting(_WRONG_DATA, again)
                 best = max(best, again, key=lambda tried: tried.overlap)
         return fault or first_fitting(_SLOW, best) or _why(best)
+
+
+def _broken(run: "PipelineRun") -> Diagnosis | None:
+    """Return why a pipeline did not do all steps, or None."""
+    return first_fitting((raising(),), run.trial) or first_fitting(_INCOMPLETE, run)
 
 
 def _unordered(kinds: set[str], run: "PipelineRun") -> Diagnosis | None:
@@ -79,8 +84,7 @@ def _why(run: "PipelineRun") -> str:
     )
 
 
-_BROKEN: tuple[Rule["PipelineRun", Diagnosis], ...] = (
-    (lambda run: run.error is not None, lambda run: raised(run.error or Exception())),
+_INCOMPLETE: tuple[Rule["PipelineRun", Diagnosis], ...] = (
     (
         lambda run: {run.n_filled, run.n_computed} != {run.n_steps},
         lambda run: Diagnosis(

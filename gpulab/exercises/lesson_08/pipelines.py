@@ -10,7 +10,7 @@ from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.happens_before import Hazard
 from gpulab.provenance import device_label
 from gpulab.torch_private import spin
-from gpulab.trials import WatchedWork, called, tried
+from gpulab.trials import Trial, WatchedWork, tried
 from gpulab.units import counted, format_time
 
 N_STEPS = 40
@@ -68,17 +68,16 @@ class PipelineRun:
         Seconds from an idle GPU to the end of all work, by the host's clock.
     copies_s, computes_s
         Seconds of all copies alone, and of all computing alone.
-    error
-        The exception that the pipeline raised, or None.
-    n_device_waits, n_queue_waits
-        How often it waited for the whole device (``torch.cuda.synchronize``), and for a whole
-        stream (``stream.synchronize``, ``wait_stream``).
+    trial
+        What the pipeline raised and did.
     place
         Name and source of the GPU.
 
     Examples
     --------
-    >>> finished = PipelineRun(4, 0, 4, 4, 8e-4, 6e-4, 6e-4, None, 0, 0, "virtual NVIDIA H200")
+    >>> from gpulab.trials import Trial
+    >>> times_s = (8e-4, 6e-4, 6e-4)
+    >>> finished = PipelineRun(4, 0, 4, 4, *times_s, Trial(None), "virtual NVIDIA H200")
     >>> f"{finished.overlap:.2f}"
     '0.89'
     """
@@ -90,10 +89,18 @@ class PipelineRun:
     duration_s: float
     copies_s: float
     computes_s: float
-    error: Exception | None
-    n_device_waits: int
-    n_queue_waits: int
+    trial: Trial
     place: str
+
+    @property
+    def n_device_waits(self) -> int:
+        """How often it waited for the whole device."""
+        return self.trial.asked["synchronize"]
+
+    @property
+    def n_queue_waits(self) -> int:
+        """How often it, or a stream of it, waited for a whole stream."""
+        return self.trial.asked["Stream.synchronize"] + self.trial.asked["Stream.wait_stream"]
 
     @property
     def possible_s(self) -> float:
@@ -159,19 +166,18 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
     with device.active():
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
-        trial = tried(bench.time, pipeline)
+        trials: list[Trial] = []
+        duration_s = stopwatch_s(lambda: trials.append(tried(bench.run, pipeline)))
         in_use = device.current()
         return PipelineRun(
             n_steps,
             bench.n_wrong(),
-            sum(call.work is bench.fill for call in trial.calls),
-            sum(call.work is bench.compute for call in trial.calls),
-            bench.duration_s,
+            sum(call.work is bench.fill for call in trials[0].calls),
+            sum(call.work is bench.compute for call in trials[0].calls),
+            duration_s,
             copies_s,
             computes_s,
-            bench.error,
-            trial.asked["synchronize"] - 2,  # the stopwatch waits before and after
-            trial.asked["Stream.synchronize"] + trial.asked["Stream.wait_stream"],
+            trials[0],
             device_label(in_use.name, in_use.source),
         )
 
@@ -209,8 +215,6 @@ class _Bench:
         # float64, so that the mean of equal whole numbers is exact and says which batch was read.
         self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
         self.fill, self.compute = WatchedWork(self._fill), WatchedWork(self._compute)
-        self.error: Exception | None = None
-        self.duration_s = 0.0
         torch.cuda.synchronize()
 
     def _fill(self, pinned: torch.Tensor, step: int) -> None:
@@ -222,14 +226,6 @@ class _Bench:
 
     def run(self, pipeline: PipelineFunction) -> None:
         pipeline(self.slots, self.copying, self.fill, self.compute, self.n_steps)
-
-    def time(self, pipeline: PipelineFunction) -> None:
-        """Measure how long the pipeline takes, also if it raises an error."""
-
-        def call() -> None:
-            self.error = called(self.run, pipeline).error
-
-        self.duration_s = stopwatch_s(call)
 
     def apart_s(self) -> tuple[float, float]:
         """Return the seconds of all copies alone and of all computing alone; then reset."""
