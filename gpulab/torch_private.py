@@ -1,7 +1,7 @@
 """The private names of torch that gpulab needs, all in one place.
 
-A new version of torch may rename any of them. Then this module fails at its import, with the name
-in the message, and it is the only one to change.
+One file, because a new version of torch may rename any of them. Then this module fails at its
+import, with the name in the message, and it is the only one to change.
 
 Two kinds of private names are elsewhere. Three names that gpulab can do without are used where
 their absence is caught: the index of a GPU in NVML, the end of a failed capture, and the function

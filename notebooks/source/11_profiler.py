@@ -211,7 +211,8 @@ print(seen.key_averages().table(sort_by="self_device_time_total", row_limit=6))
 
 # %% [markdown]
 # Compare the time on the device with the time of the program. If the device is mostly idle, sort
-# by the host.
+# by the host. The row `Activity Buffer Request` is the profiler's own: in a profile without
+# warm-up, the first launch waits until the driver's recorder has its memory.
 
 
 # %%

@@ -5,29 +5,26 @@ of autograd and the ranges of the program, and gives them as a list of beginning
 operator that arrives at the virtual GPU leaves a mark in this list, and marks have virtual times.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-import torch
-
-from gpulab.activity import ActivityRecord, HostCall
 from gpulab.interrupts import contextmanager
 from gpulab.torch_private import (
     RecordedRange,
-    call_inside,
-    has_own_kernel,
-    is_written_with_operators,
     record_ranges,
     start_profiler_list,
     stop_profiler_list,
 )
 from gpulab.virtual.dispatch import dispatch
 from gpulab.virtual.kernels import is_composite
+from gpulab.virtual.patches._inner_operators import (
+    chains_inside,
+    is_shown_inside,
+    may_launch,
+    record_inside,
+)
 from gpulab.virtual.simulator import Host
-from gpulab.virtual.tensors import VirtualTensor
 
 _MARK = "gpulab::mark"
 # The beginnings of names that no profile shows: ranges of PyTorch around calls of Python, and the
@@ -35,40 +32,6 @@ _MARK = "gpulab::mark"
 _HIDDEN = ("PythonDispatchMode", "profiler::")
 _ENGINE = "autograd::engine::evaluate_function"
 _USER_SCOPE = 7  # RecordScope::USER_SCOPE
-_EMPTY, _STRIDED, _AS_STRIDED = ("aten::empty",), ("aten::empty_strided",), ("aten::as_strided",)
-_ITSELF = ()
-# What CUDA's kernels call besides launching, seen in profiles of an H100 with torch 2.11. Each
-# tuple is a chain, in which each operator calls the next; an empty one is a launch by the
-# operator itself.
-_INSIDE: dict[str, tuple[tuple[str, ...], ...]] = {
-    "aten::cumsum": (("aten::to",), _ITSELF),
-    "aten::empty_like": (_STRIDED,),
-    "aten::index_select": (_EMPTY, ("aten::resize_",), _ITSELF),
-    "aten::native_layer_norm": (*(3 * (_EMPTY,)), *(2 * (("aten::view",),)), _ITSELF),
-    "aten::native_layer_norm_backward": (*(3 * (_EMPTY,)), _ITSELF),
-    "aten::nll_loss_backward": (("aten::zero_", "aten::fill_"), _ITSELF),
-    "aten::nll_loss_forward": (("aten::resize_",), _ITSELF),
-    "aten::pow": (("aten::result_type",), ("aten::to",), _ITSELF),
-    "aten::relu": (("aten::clamp_min",),),
-    "aten::relu_": (("aten::clamp_min_",),),
-    "aten::where": (_EMPTY, ("aten::resize_",), _ITSELF),
-    "aten::zero_": (("aten::fill_",),),
-}
-# A reduction sees its result without the dimensions that it does not keep.
-_REDUCTIONS = frozenset(
-    f"aten::{name}"
-    for name in ("all", "amax", "amin", "any", "argmax", "argmin", "mean", "prod", "sum")
-)
-# These launch nothing.
-_WITHOUT_LAUNCH = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("_reshape_alias", "_unsafe_view", "alias", "as_strided", "detach", "diagonal", "empty"),
-        *("empty_like", "empty_strided", "expand", "new_empty", "new_empty_strided", "permute"),
-        *("reshape", "resize_", "result_type", "select", "set_", "slice", "split", "squeeze", "t"),
-        *("to", "transpose", "unfold", "unsqueeze", "view"),
-    )
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -221,7 +184,7 @@ class HostProfiler:
             call.stack = self._read_stack()
         self.running = call
         with RecordedRange(_MARK), self._unseen():
-            _record_inside(func, args, kwargs)
+            record_inside(func, args, kwargs)
             try:
                 return dispatch(func, args, kwargs)
             finally:
@@ -256,68 +219,6 @@ class HostProfiler:
         finally:
             self._n_unseen -= 1
             record_ranges(not self._n_unseen)
-
-
-def _record_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let PyTorch's profiler record which operators an operator calls on CUDA."""
-    name = func.name().partition(".")[0]
-    if name.startswith("aten::_foreach_") and isinstance(args[0][0], VirtualTensor):
-        # CUDA has kernels for lists, which write into the list or into new tensors.
-        _record((() if name.endswith("_") else args[0]), "aten::empty_strided")
-        return
-    if name in _REDUCTIONS:
-        keeps = next((each for each in args[2:3] if isinstance(each, bool)), False)
-        _record([] if kwargs.get("keepdim", keeps) else [None], "aten::as_strided")
-        return
-    if name in _INSIDE or not is_written_with_operators(func) or has_own_kernel(func, "CPU"):
-        return
-    stand_ins, options = _on_meta(args), _on_meta(kwargs)
-    options.pop("pin_memory", None)
-    record_ranges(True)  # noqa: FBT003 # as above
-    try:
-        call_inside(func, stand_ins, options)
-    except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError):
-        pass  # the operator raises the same error now, or meta tensors cannot show its parts
-    finally:
-        record_ranges(False)  # noqa: FBT003 # C++ has no names
-
-
-def _record(items: Sequence[object], name: str) -> None:
-    """Let PyTorch's profiler record an operator for each item."""
-    record_ranges(True)  # noqa: FBT003 # as above
-    for _ in items:
-        with RecordedRange(name):
-            pass
-    record_ranges(False)  # noqa: FBT003 # as above
-
-
-def _on_meta(value: Any) -> Any:
-    """Return arguments with meta tensors in place of tensors, and without generators."""
-    match value:
-        case torch.Tensor():
-            return torch.empty_strided(
-                value.shape, value.stride(), dtype=value.dtype, device="meta"
-            )
-        case list() | tuple():
-            return type(value)([_on_meta(each) for each in value])
-        case dict():
-            return {name: _on_meta(each) for name, each in value.items()}
-        case torch.device():
-            return torch.device("meta")
-        case torch.Generator():
-            return None
-    return value
-
-
-@cache
-def _is_shown_inside(name: str) -> bool:
-    """Return whether the parts of an operator with this name are those of CUDA's kernel."""
-    namespace, _, name = name.partition("::")
-    packet = getattr(getattr(torch.ops, namespace), name, None)
-    overloads = [] if packet is None else [getattr(packet, each) for each in packet.overloads()]
-    return any(
-        is_written_with_operators(each) and not has_own_kernel(each, "Meta") for each in overloads
-    )
 
 
 _Boundary = tuple[ProfiledRange, bool]  # a range, and whether it begins here
@@ -398,7 +299,7 @@ class _Reading:
         is_hidden = entry.name().startswith(_HIDDEN)
         if self._call is not None and outer is not None and outer is not self._call.owner:
             # It is inside a part of an operator.
-            is_hidden = is_hidden or not _is_shown_inside(outer.name)
+            is_hidden = is_hidden or not is_shown_inside(outer.name)
         if is_hidden:
             return None
         seen = ProfiledRange(
@@ -430,17 +331,13 @@ class _Reading:
     def _end(self, seen: ProfiledRange) -> None:
         self._open.remove(seen)
         self._boundaries.append((seen, False))
-        is_alone = seen not in self._with_parts and seen.name not in _WITHOUT_LAUNCH
+        is_alone = seen not in self._with_parts and may_launch(seen.name)
         if self._call is not None and is_alone:
             self._call.launchers.append(seen)
 
     def _add_inside(self, seen: ProfiledRange) -> None:
-        """Add what an operator calls according to ``_INSIDE``."""
-        chains = _INSIDE.get(seen.name, ())
-        if seen.name == "aten::empty_like" and seen.outer is not None:
-            # A clone asks for another memory format, others keep that of the tensor.
-            chains = (_EMPTY,) if seen.outer.name == "aten::clone" else chains
-        for chain in chains:
+        """Add what CUDA's kernel of an operator calls."""
+        for chain in chains_inside(seen.name, "" if seen.outer is None else seen.outer.name):
             if not chain and self._call is not None:
                 self._call.launchers.append(seen)
             made: list[ProfiledRange] = []
@@ -481,68 +378,3 @@ class _Reading:
             seen.start_ns = self._time_ns
         else:
             seen.end_ns = self._time_ns
-
-
-class Launches:
-    """Finds the range that each call of CUDA, and each kernel, belongs to.
-
-    Parameters
-    ----------
-    ranges, profiled
-        All ranges, and the operators that arrived at the virtual GPU, by time.
-    calls
-        The calls of CUDA.
-    """
-
-    def __init__(
-        self,
-        ranges: Sequence[ProfiledRange],
-        profiled: Sequence[ProfiledCall],
-        calls: Sequence[HostCall],
-    ) -> None:
-        self._all = profiled
-        self._moments = [each.moment_ns for each in profiled]
-        self._profiled = [each for each in profiled if each.end_ns > each.start_ns]
-        self._call_starts = [each.start_ns for each in self._profiled]
-        # The sort is stable, so of two ranges with the same start the outer one comes first.
-        self._ranges = sorted(ranges, key=lambda seen: seen.start_ns)
-        self._range_starts = [seen.start_ns for seen in self._ranges]
-        launchers = {id(each): iter(each.launchers) for each in self._profiled}
-        self._around: dict[int, ProfiledRange | None] = {}
-        for call in calls:
-            profiled_call = self._operator_of(call)
-            if profiled_call is None:
-                around = self._innermost(call)
-            else:
-                # A wait belongs to the last launch.
-                last = profiled_call.launchers[-1] if profiled_call.launchers else None
-                around = last or profiled_call.owner
-                if call.kind == "launch":
-                    around = next(launchers[id(profiled_call)], around)
-            self._around[call.correlation] = around
-
-    def range_of(self, call: HostCall) -> ProfiledRange | None:
-        """Return the innermost range around a call, or None."""
-        return self._around[call.correlation]
-
-    def start_of(self, call: HostCall) -> int:
-        """Return when a call began, after everything that had happened before it."""
-        place = bisect_right(self._moments, call.start_ns) - 1
-        before = self._all[place] if place >= 0 else None
-        if before is None or before.end_ns >= call.end_ns:
-            return call.start_ns
-        return max(call.start_ns, before.end_ns + 1)
-
-    def launcher_of(self, record: ActivityRecord) -> ProfiledRange | None:
-        """Return the innermost range around the launch of a kernel or copy, or None."""
-        return self._around.get(record.correlation or 0)
-
-    def _operator_of(self, call: HostCall) -> ProfiledCall | None:
-        place = bisect_right(self._call_starts, call.start_ns) - 1
-        if place < 0 or call.end_ns > self._profiled[place].end_ns:
-            return None
-        return self._profiled[place]
-
-    def _innermost(self, call: HostCall) -> ProfiledRange | None:
-        before = reversed(self._ranges[: bisect_right(self._range_starts, call.start_ns)])
-        return next((seen for seen in before if seen.end_ns >= call.end_ns), None)

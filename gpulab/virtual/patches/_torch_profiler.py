@@ -24,12 +24,8 @@ from gpulab.interrupts import Undo
 from gpulab.virtual._activity_session import BUFFER_REQUEST, SimulatorSession
 from gpulab.virtual._replaced import Replaced, put_back
 from gpulab.virtual.dispatch import observing
-from gpulab.virtual.patches._profiled_ranges import (
-    HostProfiler,
-    Launches,
-    ProfiledCall,
-    ProfiledRange,
-)
+from gpulab.virtual.patches._profiled_launches import Launches
+from gpulab.virtual.patches._profiled_ranges import HostProfiler, ProfiledCall, ProfiledRange
 from gpulab.virtual.patches._profiler_events import MEMORY, ProfilerEvent, ProfilerResult
 from gpulab.virtual.simulator import Machine
 

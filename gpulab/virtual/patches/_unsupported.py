@@ -87,6 +87,12 @@ UNSUPPORTED: dict[str, str] = {
     "torch.utils.dlpack.to_dlpack": _LIBRARIES,
 }
 
+# The same names by module or class, because looking one up takes time at each entering.
+_NAMES: dict[str, list[tuple[str, str]]] = {}
+for _name in UNSUPPORTED:
+    _path, _, _last = _name.rpartition(".")
+    _NAMES.setdefault(_path, []).append((_name, _last))
+
 # Functions of PyTorch's C layer that only builds with CUDA have, by the beginning of their names,
 # and what to use instead. Public functions call them.
 _ONLY_WITH_CUDA: dict[str, str] = {
@@ -108,8 +114,8 @@ _ON_DEVICE_ONLY = (
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
     """Return a function that raises an error for each unsupported name, by module or class."""
     replaced = []
-    for name in UNSUPPORTED:
-        owner, last, original = _find(name)
+    for name, owner, last in _names_by_owner():
+        original = getattr(owner, last, None)
         if original is None:
             continue  # not in this version of torch, or not imported
         # A class with __del__ is replaced as a whole: Python would call __del__ on an object whose
@@ -164,19 +170,21 @@ def require_dense(tensor: torch.Tensor) -> None:
         raise unsupported_error(f"sparse tensors ({tensor.layout})", _DENSE)
 
 
-def _find(name: str) -> tuple[Any, str, Any]:
-    """Return the module or class that has a name, the name's last part, and its current value.
+def _names_by_owner() -> Iterator[tuple[str, Any, str]]:
+    """Yield each name with the module or class that has it, and with the name's last part.
 
-    The value is None if this version of torch does not have the name.
+    The module is None if it is not imported.
     """
-    path, _, last = name.rpartition(".")
-    if path == "torch.utils.cpp_extension" and path not in sys.modules:
-        # Importing this module takes long.
-        return None, last, None
-    owner: Any = torch
-    for part in path.split(".")[1:]:
-        owner = getattr(owner, part, None)
-    return owner, last, getattr(owner, last, None)
+    for path, names in _NAMES.items():
+        owner: Any = torch
+        if path == "torch.utils.cpp_extension" and path not in sys.modules:
+            # Importing this module takes long.
+            owner = None
+        else:
+            for part in path.split(".")[1:]:
+                owner = getattr(owner, part, None)
+        for name, last in names:
+            yield name, owner, last
 
 
 @cache  # the same function each time a virtual GPU is entered
