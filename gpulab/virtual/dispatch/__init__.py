@@ -3,7 +3,6 @@
 from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._result_cache import known_results
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 
@@ -15,7 +14,6 @@ __all__ = [
     "dispatch",
     "fill",
     "is_pinned",
-    "known_results",
     "missing_by_size",
     "observing",
     "pin",

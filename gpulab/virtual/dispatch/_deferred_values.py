@@ -1,24 +1,26 @@
-"""Compute a kernel's values when the simulated kernel ends, not when it is launched.
+"""Compute the values of a call: what its kernel writes when it ends, not when it is launched.
 
-A program that reads too early therefore reads the old values, as it does on a CUDA GPU.
+A program that reads too early therefore reads the old values, as it does on a CUDA GPU. A kernel
+that ends only notes in a log what it would write; it is computed when somebody looks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 
-from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
+from gpulab.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._lazy_random import Repetition, repetition_of
+from gpulab.virtual.dispatch._effects import Effects, effects_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
-from gpulab.virtual.dispatch._result_cache import KnownCall, known_call
+from gpulab.virtual.dispatch._value_checks import obligation_of
 from gpulab.virtual.dispatch._value_references import Reference, reference
-from gpulab.virtual.tensors import ComputedResult, VirtualTensor
+from gpulab.virtual.simulator import active
+from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
@@ -38,11 +40,6 @@ _ONES = {"ones", "ones_like", "new_ones"}
 # system page by page, and would be copied.
 _COMPUTED_IN_PLACE_BYTES = 1 << 18
 
-# Writing fewer zeros, of up to a megabyte, looks itself whether there are zeros already.
-_LARGE_ZEROS_S = 110e-6
-# Checking whether a call was computed before takes about as long as computing a small one.
-_WORTH_A_LOOK_S = 20e-6
-_LAYER_S = 0.1  # at least, for a whole recurrent layer that is worth a benchmark
 # A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
 # the C library until the end of the cell, a notebook would need hundreds of megabytes more.
 _LARGE_S = 1e-3
@@ -50,18 +47,16 @@ _LARGE_S = 1e-3
 # such statistics through out=, so these operators run without out=, and the results are copied.
 _STATISTICS_WIDER = {"native_batch_norm"}
 
-Payload = Callable[[int], None]
-
 
 class DeferredValues:
-    """Computes the values of a call when its simulated kernel ends.
+    """Computes the values of a call when somebody looks.
 
-    Call it with the seed for the random numbers of this launch.
+    Call it when its simulated kernel ends, with the seed for the random numbers of this launch.
     """
 
     __slots__ = (
-        *("_args", "_changed", "_host_s", "_is_complex", "_is_large", "_kwargs", "_may_repeat"),
-        *("_operator", "_recognized", "_targets"),
+        *("_args", "_changed", "_effects", "_host_s", "_is_complex", "_kwargs", "_operator"),
+        *("_pending", "_targets"),
     )
 
     def __init__(
@@ -75,6 +70,7 @@ class DeferredValues:
         if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
             # The generator has already given the seed of this launch.
             args, kwargs = without_generator(operator.func, args, kwargs)
+        self._pending = active().values
         self._operator = operator
         self._is_complex = plan.is_complex
         # References, because a pending kernel must not keep memory that the program has dropped.
@@ -85,79 +81,46 @@ class DeferredValues:
             for item, by in zip(results, plan.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
-        self._is_large = plan.host_s >= _LARGE_S
-        # The estimate counts the bytes of a whole layer, but not its time steps.
-        is_layer = operator.func.namespace == "gpulab"
-        self._host_s = _LAYER_S if is_layer else plan.host_s
-        is_seen = operator.name in _ZEROING and self._host_s < _LARGE_ZEROS_S
-        self._may_repeat = self._host_s >= _WORTH_A_LOOK_S and not is_seen
-        self._recognized: Repetition | KnownCall | None = None
+        self._host_s = plan.host_s
+        self._effects: Effects | None = None
 
     def __call__(self, seed: int) -> None:
-        """Compute the values and write them to the outputs, unless they are there already."""
-        # To write or compare values are operators, too, and the simulator's own take no host time.
-        guard = disable_dispatch()
-        try:
-            self._compute_or_recognize(seed)
-        finally:
-            del guard
+        """Note in the log what the kernel writes."""
+        # Found out once, because a graph launches the same call many times.
+        if self._effects is None:
+            self._effects = effects_of(self._operator, self._args, self._kwargs, self._written())
+        reads, writes, key = self._effects
+        self._pending.append(
+            partial(self._run, seed),
+            reads,
+            writes,
+            self._operator.func,
+            key=key,
+            host_s=self._host_s,
+            obligation=obligation_of(self._operator.name, self._args, writes),
+        )
 
-    def _compute_or_recognize(self, seed: int) -> None:
-        if not self._may_repeat:
-            self._run(seed)
-            return
-        # Made once, because a graph launches the same call many times.
-        if self._recognized is None:
-            written = [*self._changed, *(item for item in self._targets if item is not None)]
-            recognize = repetition_of if self._operator.is_random else known_call
-            self._recognized = recognize(self._operator, self._args, self._kwargs, written)
-        if self._recognized is None:
-            self._may_repeat = False
-            self._run(seed)
-        elif isinstance(self._recognized, KnownCall):
-            self._recognized.run(partial(self._run, seed), self._host_s)
-        else:
-            result = self._recognized.result()
-            # Put off until somebody uses the numbers, which in a benchmark nobody does.
-            if result is None or not self._is_put_off(self._recognized, result, seed):
-                self._run(seed)
-                self._recognized.keep()
-
-    def _is_put_off(self, repetition: Repetition, result: ComputedResult, seed: int) -> bool:
-        # Not with complex numbers, because inside such an operator others must not be computed.
-        return not self._is_complex and repetition.put_off(result, partial(self._run, seed))
+    def _written(self) -> list[Reference]:
+        return [*self._changed, *(item for item in self._targets if item is not None)]
 
     def _run(self, seed: int) -> None:
         if self._operator.name in _ZEROING:
-            for item in [*self._changed, *(item for item in self._targets if item is not None)]:
+            for item in self._written():
                 item.set_to_zero()
             return
-        # Ends the computed results that use the bytes which this call changes in place.
-        for item in self._changed:
-            item.to_write()
-        # Without this, the operators below would be launched as kernels of the program.
-        guard = disable_dispatch()
-        try:
-            if self._is_complex:
-                with conjugating_lazily():
-                    self._compute(seed)
-            else:
+        if self._is_complex:
+            with conjugating_lazily():
                 self._compute(seed)
-        except Exception as error:
-            # The error appears on a later line that waits, as an assertion in a CUDA kernel does.
-            # So it gets a note about the operator that caused it.
-            note_origin(error, str(self._operator.func))
-            raise
-        finally:
-            del guard
-        if self._is_large:
+        else:
+            self._compute(seed)
+        if self._host_s >= _LARGE_S:
             return_freed_memory()
 
     def _compute(self, seed: int) -> None:
         target = self._targets[0] if len(self._targets) == 1 else None
         if target is not None and target.layout.span_bytes >= _COMPUTED_IN_PLACE_BYTES:
             if self._operator.name in _ONES:
-                target.to_write().fill_(1)
+                target.raw().fill_(1)
                 return
             if self._operator.into is not None and not self._is_complex:
                 self._compute_into(target, *self._operator.into)
@@ -171,12 +134,12 @@ class DeferredValues:
         for target, value in zip(self._targets, outs, strict=False):
             # Some results are empty on the CPU but not on the GPU, or the other way round.
             if target is not None and value is not None and value.numel():
-                target.write(value)
+                target.raw().copy_(value)
 
     def _compute_into(self, target: Reference, function: Any, out: str) -> None:
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
-        function(*args, **kwargs, **{out: target.to_write()})
+        function(*args, **kwargs, **{out: target.raw()})
 
     def _call(self) -> Any:
         """Run the operator on the CPU; some half-precision operators run in float32."""
@@ -237,34 +200,14 @@ def conjugating_lazily() -> Iterator[None]:
     Inside a dispatch mode PyTorch assumes that both have been applied. A composite operator would
     then compute with numbers that are not conjugated.
     """
+    before = [is_key_excluded(key) for key in lazy_keys]
     for key in lazy_keys:
         exclude_key_from_here(key, False)  # noqa: FBT003 # torch's signature
     try:
         yield
     finally:
-        for key in lazy_keys:
-            exclude_key_from_here(key, True)  # noqa: FBT003 # as above
-
-
-def note_origin(error: Exception, what: str) -> None:
-    """Add a note to an error: it comes from ``what``, not from the line that waits."""
-    error.add_note(f"The error comes from {what}, which was launched earlier.")
-
-
-def without_dispatch(payload: Payload, what: str) -> Payload:
-    """Return a payload whose tensor operations run on the CPU and are not launched as kernels."""
-
-    def run(seed: int) -> None:
-        guard = disable_dispatch()
-        try:
-            payload(seed)
-        except Exception as error:
-            note_origin(error, what)
-            raise
-        finally:
-            del guard
-
-    return run
+        for key, is_excluded in zip(lazy_keys, before, strict=True):
+            exclude_key_from_here(key, is_excluded)
 
 
 @contextmanager
@@ -295,12 +238,15 @@ def _to_references(arg: Any) -> Any:
         return reference(arg)
     if isinstance(arg, (list, tuple)):
         return [_to_references(item) for item in arg]
+    if isinstance(arg, torch.Tensor):
+        # The program may change a host tensor after the launch.
+        return active().values.guarded(lambda: arg.detach().clone())
     return arg
 
 
 def _to_views(arg: Any) -> Any:
     if isinstance(arg, Reference):
-        return arg.view()
+        return arg.raw()
     if isinstance(arg, list):
         return [_to_views(item) for item in arg]
     return arg

@@ -4,10 +4,7 @@ from gpulab.virtual.tensors._accesses import (
     device_access,
     device_accesses,
 )
-from gpulab.virtual.tensors._content_names import new_name
-from gpulab.virtual.tensors._results_in_memory import ComputedResult
 from gpulab.virtual.tensors._storage import (
-    ByteRange,
     MissingValues,
     Storage,
     TensorLayout,
@@ -19,8 +16,6 @@ from gpulab.virtual.tensors._storage import (
 from gpulab.virtual.tensors._tensor import VirtualTensor, cuda_device, set_dispatch, wrap
 
 __all__ = [
-    "ByteRange",
-    "ComputedResult",
     "MissingValues",
     "Storage",
     "TensorLayout",
@@ -32,7 +27,6 @@ __all__ = [
     "is_same",
     "layout",
     "layout_of",
-    "new_name",
     "set_dispatch",
     "wrap",
 ]
