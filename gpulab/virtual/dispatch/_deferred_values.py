@@ -17,9 +17,10 @@ from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._effects import Effects, effects_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
-from gpulab.virtual.dispatch._value_checks import obligation_of
+from gpulab.virtual.dispatch._value_checks import note_checks
 from gpulab.virtual.dispatch._value_references import Reference, reference
 from gpulab.virtual.simulator import active
+from gpulab.virtual.simulator.values import LogEntry
 from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
@@ -90,15 +91,11 @@ class DeferredValues:
         if self._effects is None:
             self._effects = effects_of(self._operator, self._args, self._kwargs, self._written())
         reads, writes, key = self._effects
-        self._pending.append(
-            partial(self._run, seed),
-            reads,
-            writes,
-            self._operator.func,
-            key=key,
-            host_s=self._host_s,
-            obligation=obligation_of(self._operator.name, self._args, writes),
+        entry = LogEntry(
+            partial(self._run, seed), self._operator.func, key=key, host_s=self._host_s
         )
+        note_checks(entry, self._operator.name, self._args, self._effects)
+        self._pending.append(entry, reads, writes)
 
     def _written(self) -> list[Reference]:
         return [*self._changed, *(item for item in self._targets if item is not None)]

@@ -8,7 +8,7 @@ import torch
 from gpulab.virtual.dispatch._operators import Operator
 from gpulab.virtual.dispatch._plans import SHAPED_LIKE
 from gpulab.virtual.dispatch._value_references import Reference
-from gpulab.virtual.values import ByteSpan
+from gpulab.virtual.simulator.values import ByteSpan
 
 _PLAIN = frozenset(
     {int, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
@@ -17,17 +17,9 @@ _INEXACT = frozenset({float, complex})
 
 
 class Effects(NamedTuple):
-    """What a call does to memory.
+    """The bytes that a call reads and writes, and its key, as a :class:`LogEntry` has it.
 
-    Attributes
-    ----------
-    reads
-        The bytes that it reads, and those of which it writes only a part.
-    writes
-        The bytes that it writes.
-    key
-        The operator and its arguments, if its results depend on nothing but them and on the bytes
-        that it reads; otherwise None.
+    What it writes only in part counts as read, too.
     """
 
     reads: tuple[ByteSpan, ...]

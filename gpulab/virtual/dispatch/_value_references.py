@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import torch
 
+from gpulab.virtual.simulator.values import ByteSpan
 from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
-from gpulab.virtual.values import ByteSpan
 
 
 # A named tuple is faster to make than a dataclass, and each launch makes one for each tensor.

@@ -22,7 +22,7 @@ from gpulab.virtual.simulator.memory import (
     PinnedAllocator,
     PinnedBlock,
 )
-from gpulab.virtual.values import PendingValues
+from gpulab.virtual.simulator.values import PendingValues
 
 # PyTorch has a pool of 32 side streams for each device. The 33rd stream that a program asks for is
 # the first one again.
@@ -179,7 +179,7 @@ class Machine:
         # Pinned memory belongs to the host, so all GPUs of the machine share one allocator.
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
         self.values = PendingValues(event_queue)
-        event_queue.before_going_on(self.values.fulfil_one)
+        event_queue.before_going_on(self.values.do_more)
         self.value_bytes = 0
         self.has_warned = False
         self.current = 0

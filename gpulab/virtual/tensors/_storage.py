@@ -14,7 +14,7 @@ import torch
 from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
-from gpulab.virtual.values import BufferContents, ByteSpan, PendingValues
+from gpulab.virtual.simulator.values import BufferContents, ByteSpan, PendingValues
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
@@ -269,9 +269,13 @@ class HostBuffer:
 
     def drop_values(self) -> None:
         """Give the host memory back to the system, because nobody will read these bytes."""
-        is_free = self.pending.release(self.contents)
+        self.pending.release(self.contents)
         # The pages and not the mapping, which pending kernels may still refer to.
-        if is_free and sys.platform == "linux" and self._pages is not None:
+        if (
+            not self.pending.is_used(self.contents)
+            and sys.platform == "linux"
+            and self._pages is not None
+        ):
             self._pages.madvise(mmap.MADV_DONTNEED)
 
     def set_to_zero(self, first: int, end: int) -> None:

@@ -6,8 +6,8 @@ each entry finds the bytes that its kernel would have found, whatever shares the
 whose results are all overwritten before anybody reads them is dropped.
 """
 
-from gpulab.virtual.values._contents import BufferContents, ByteSpan
-from gpulab.virtual.values._entries import Obligation
-from gpulab.virtual.values._pending_values import PendingLimits, PendingValues
+from gpulab.virtual.simulator.values._contents import BufferContents, ByteSpan
+from gpulab.virtual.simulator.values._entries import LogEntry
+from gpulab.virtual.simulator.values._pending_values import PendingValues
 
-__all__ = ["BufferContents", "ByteSpan", "Obligation", "PendingLimits", "PendingValues"]
+__all__ = ["BufferContents", "ByteSpan", "LogEntry", "PendingValues"]

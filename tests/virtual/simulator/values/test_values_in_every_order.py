@@ -1,44 +1,43 @@
 """A program reads the same bytes, at the same times, whenever its values are computed."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from gpulab.virtual.dispatch import _moved_values
-from gpulab.virtual.values import PendingLimits, PendingValues
+from gpulab.virtual.simulator.values import LogEntry, PendingValues, _pending_values
 from tests.support.value_programs import outcome
 
-Append = Callable[..., Any]
+WAYS = "at once", "when read", "few pending"
 
 
-def _at_once(append: Append) -> Append:
+def _at_once(append: Callable[..., None]) -> Callable[..., None]:
     """Return a method that computes each entry at the end of its kernel, whatever it knows."""
 
-    def append_and_compute(self: PendingValues, *args: Any, **options: Any) -> None:  # noqa: ANN401 # append's
-        entry = append(self, *args, **{**options, "key": None})
-        while self._compute_oldest(entry.number):
-            pass
+    def append_and_compute(self: PendingValues, entry: LogEntry, *spans: object) -> None:
+        entry.key = None
+        append(self, entry, *spans)
+        while entry.compute is not None:
+            self._compute_oldest(entry.number)
 
     return append_and_compute
 
 
-def _differing(seeds: range) -> list[int]:
-    """Return the programs whose values or times depend on when values are computed."""
-    return [seed for seed in seeds if len({repr(_outcome(seed, how)) for how in WAYS}) > 1]
-
-
-def _outcome(seed: int, how: str) -> object:
+def _outcome(seed: int, way: str) -> object:
+    """Return what a random program reads, and when, if its values are computed in one way."""
     with pytest.MonkeyPatch.context() as patch:
-        if how == "at once":
+        if way == "at once":
             patch.setattr(PendingValues, "append", _at_once(PendingValues.append))
+            patch.setattr(PendingValues, "is_used", lambda *_: True)
             patch.setattr(_moved_values, "_is_there", lambda *_: False)
-        elif how == "few pending":
-            patch.setattr(PendingValues.__init__, "__defaults__", (PendingLimits(5),))
+        elif way == "few pending":
+            patch.setattr(_pending_values, "MOST_ENTRIES", 5)
         return outcome(seed)
 
 
-WAYS = "at once", "when read", "few pending"
+def _differing(seeds: range) -> list[int]:
+    """Return the programs whose values or times depend on when values are computed."""
+    return [seed for seed in seeds if len({repr(_outcome(seed, way)) for way in WAYS}) > 1]
 
 
 def test_a_program_does_not_see_when_its_values_are_computed() -> None:

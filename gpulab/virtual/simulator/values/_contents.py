@@ -2,73 +2,55 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from itertools import count
 
-from gpulab.virtual.values._entries import LogEntry
+from gpulab.virtual.simulator.values._entries import LogEntry
 
 _names = count()
-# A buffer with more pieces forgets those that are computed. They only help to recognize a call
-# that would write the same bytes again.
+# A buffer with more pieces than this, and than twice its pending ones, forgets the others.
 _MOST_PIECES = 1_000
 
 
+@dataclass(slots=True, eq=False)
 class Piece:
-    """A range of bytes with one content.
+    """The content of the bytes from ``first`` to ``end - 1``.
 
-    Attributes
-    ----------
-    first, end
-        The bytes from ``first`` to ``end - 1``.
-    writer
-        The entry that wrote them, or None if they are older than the log.
-    name
-        Names their content: two pieces with the same name contain the same bytes.
-    last_reader
-        The number of the last entry that reads any of them; 0 if none does.
+    Pieces with the same name have the same content. The writer is None if the bytes are older than
+    the log.
     """
 
-    __slots__ = ("end", "first", "last_reader", "name", "writer")
-
-    def __init__(self, first: int, end: int, writer: LogEntry | None, name: Hashable) -> None:
-        self.first = first
-        self.end = end
-        self.writer = writer
-        self.name = name
-        self.last_reader = 0
-
-    def part(self, first: int, end: int) -> "Piece":
-        """Return a piece for some of its bytes."""
-        part = Piece(first, end, self.writer, next(_names))
-        part.last_reader = self.last_reader
-        return part
+    first: int
+    end: int
+    writer: LogEntry | None = None
+    name: Hashable = field(default_factory=lambda: next(_names))
 
 
 class BufferContents:
     """The pieces of a buffer, in the order of their addresses and without overlaps.
 
-    Bytes between them are computed, and no pending entry reads them.
+    Bytes between them are computed.
 
     Attributes
     ----------
     last_user
-        The number of the last entry that reads or writes any of the buffer's bytes.
+        The number of the last entry that reads or writes any of its bytes.
 
     Examples
     --------
-    >>> contents = BufferContents()
-    >>> add = LogEntry(1, lambda: None, "aten.add.Tensor")
+    >>> contents, add = BufferContents(), LogEntry(lambda: None, "aten.add.Tensor")
     >>> contents.replace(0, 512, add, 0)
     []
     >>> [(piece.first, piece.end, piece.writer is add) for piece in contents.covering(256, 768)]
     [(0, 512, True), (512, 768, False)]
     """
 
-    __slots__ = ("_firsts", "_n_before_forgetting", "_pieces", "last_user")
+    __slots__ = ("_firsts", "_most", "_pieces", "last_user")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._pieces: list[Piece] = []
-        self._n_before_forgetting = _MOST_PIECES
+        self._most = _MOST_PIECES
         self.last_user = 0
 
     def __len__(self) -> int:
@@ -86,16 +68,11 @@ class BufferContents:
         # The usual case: one tensor has been written as a whole.
         if len(pieces) == 1 and pieces[0].first <= first and pieces[0].end >= end:
             return pieces
-        gaps, at = [], first
-        for piece in pieces:
-            if at < piece.first:
-                gaps.append(Piece(at, piece.first, None, next(_names)))
-            at = piece.end
-        if at < end:
-            gaps.append(Piece(at, end, None, next(_names)))
-        if gaps:
-            pieces = sorted([*pieces, *gaps], key=lambda piece: piece.first)
-            self._put(start, stop, pieces)
+        starts = [first, *(piece.end for piece in pieces)]
+        stops = [*(piece.first for piece in pieces), end]
+        gaps = [Piece(*gap) for gap in zip(starts, stops, strict=True) if gap[0] < gap[1]]
+        pieces = sorted([*pieces, *gaps], key=lambda piece: piece.first)
+        self._put(start, stop, pieces)
         return pieces
 
     def replace(self, first: int, end: int, writer: LogEntry, index: int) -> list[LogEntry]:
@@ -110,48 +87,27 @@ class BufferContents:
         old = self._pieces[start:stop]
         pieces = [Piece(first, end, writer, (writer.number, index))]
         if old and old[0].first < first:
-            pieces.insert(0, old[0].part(old[0].first, first))
+            pieces.insert(0, Piece(old[0].first, first, old[0].writer))
         if old and old[-1].end > end:
-            pieces.append(old[-1].part(end, old[-1].end))
+            pieces.append(Piece(end, old[-1].end, old[-1].writer))
         self._put(start, stop, pieces)
         _count_uses(pieces, 1)
         return _count_uses(old, -1)
 
-    def writer_with(self, key: Hashable, first: int, end: int, index: int) -> LogEntry | None:
-        """Return the entry with this key whose result ``index`` is in these bytes, or None."""
+    def contains(self, first: int, end: int, key: Hashable, index: int) -> bool:
+        """Return whether these bytes are the result ``index`` of an entry with this key."""
         pieces = self.over(first, end)
         if len(pieces) != 1 or pieces[0].first != first or pieces[0].end != end:
-            return None
+            return False
         writer = pieces[0].writer
-        if writer is None or writer.key != key or pieces[0].name != (writer.number, index):
-            return None
-        return writer
+        return (
+            writer is not None and writer.key == key and pieces[0].name == (writer.number, index)
+        )
 
     def clear(self) -> list[LogEntry]:
         """Forget all pieces, and return the entries that nobody uses any more."""
         pieces, self._pieces, self._firsts = self._pieces, [], []
         return _count_uses(pieces, -1)
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether it has so many pieces that it should forget some."""
-        return len(self._pieces) > self._n_before_forgetting
-
-    def forget_computed(self, oldest: int) -> None:
-        """Forget the pieces that no pending entry writes or reads.
-
-        Parameters
-        ----------
-        oldest
-            The number of the oldest pending entry.
-        """
-        self._pieces = [
-            piece
-            for piece in self._pieces
-            if piece.last_reader >= oldest or (piece.writer and piece.writer.compute)
-        ]
-        self._firsts = [piece.first for piece in self._pieces]
-        self._n_before_forgetting = _MOST_PIECES + 2 * len(self._pieces)
 
     def _positions(self, first: int, end: int) -> tuple[int, int]:
         firsts = self._firsts
@@ -166,6 +122,11 @@ class BufferContents:
     def _put(self, start: int, stop: int, pieces: list[Piece]) -> None:
         self._pieces[start:stop] = pieces
         self._firsts[start:stop] = [piece.first for piece in pieces]
+        if len(self._pieces) > self._most:
+            # Computed ones only help to recognize a call that would write the same bytes again.
+            self._pieces = [item for item in self._pieces if item.writer and item.writer.compute]
+            self._firsts = [piece.first for piece in self._pieces]
+            self._most = _MOST_PIECES + 2 * len(self._pieces)
 
 
 def _count_uses(pieces: list[Piece], n: int) -> list[LogEntry]:
@@ -180,6 +141,6 @@ def _count_uses(pieces: list[Piece], n: int) -> list[LogEntry]:
     return unused
 
 
-# Bytes of a buffer, from the first to before the last number. A plain tuple, because each launch
-# makes one for each of its tensors.
+# The bytes of a buffer from the first number to before the last. A plain tuple, because each
+# launch makes one for each of its tensors.
 ByteSpan = tuple[BufferContents, int, int]
