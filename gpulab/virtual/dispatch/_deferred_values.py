@@ -4,7 +4,7 @@ A program that reads too early therefore reads the old values, as it does on a C
 that ends only notes in a log what it would write; it is computed when somebody looks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,13 +14,12 @@ import torch
 from gpulab.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._effects import Effects, effects_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
-from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
-from gpulab.virtual.dispatch._value_checks import note_checks
+from gpulab.virtual.dispatch._plans import SHAPED_LIKE, ExecutionPlan, NewResult
+from gpulab.virtual.dispatch._value_checks import may_fail, note_check
 from gpulab.virtual.dispatch._value_references import Reference, reference
 from gpulab.virtual.simulator import active
-from gpulab.virtual.simulator.values import LogEntry
+from gpulab.virtual.simulator.values import ByteSpan, LogEntry
 from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
@@ -56,8 +55,8 @@ class DeferredValues:
     """
 
     __slots__ = (
-        *("_args", "_changed", "_effects", "_host_s", "_is_complex", "_kwargs", "_operator"),
-        *("_pending", "_targets"),
+        *("_args", "_changed", "_host_s", "_is_complex", "_key", "_kwargs", "_operator"),
+        *("_pending", "_reads", "_targets", "_writes"),
     )
 
     def __init__(
@@ -74,28 +73,33 @@ class DeferredValues:
         self._pending = active().values
         self._operator = operator
         self._is_complex = plan.is_complex
+        self._host_s = plan.host_s
+        read: list[Reference] = []
         # References, because a pending kernel must not keep memory that the program has dropped.
-        self._args = [_to_references(arg) for arg in args]
-        self._kwargs = _on_the_host(kwargs) if kwargs else {}
+        self._args = [_to_references(arg, read) for arg in args]
+        ignores_first = operator.overwrites or operator.name in SHAPED_LIKE
+        if ignores_first and isinstance(self._args[0], Reference):
+            del read[0]
+        self._kwargs = _on_the_host(kwargs, operator.out_names, read) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
             for item, by in zip(results, plan.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
-        self._host_s = plan.host_s
-        self._effects: Effects | None = None
+        written = self._written()
+        # What lies between the elements of an output stays as it is.
+        read += [item for item in written if not item.layout.is_dense]
+        self._reads, self._writes = _spans(read), _spans(written)
+        self._key: Hashable = None
+        if self._writes and not operator.is_random and not _overlap(self._reads, self._writes):
+            self._key = plan, [_comparable(item) for item in call.unplanned]
 
     def __call__(self, seed: int) -> None:
         """Note in the log what the kernel writes."""
-        # Found out once, because a graph launches the same call many times.
-        if self._effects is None:
-            self._effects = effects_of(self._operator, self._args, self._kwargs, self._written())
-        reads, writes, key = self._effects
-        entry = LogEntry(
-            partial(self._run, seed), self._operator.func, key=key, host_s=self._host_s
-        )
-        note_checks(entry, self._operator.name, self._args, self._effects)
-        self._pending.append(entry, reads, writes)
+        entry = LogEntry(partial(self._run, seed), self._operator.func, self._key, self._host_s)
+        if not self._writes or (self._reads and may_fail(self._operator.name)):
+            note_check(entry, self._operator.name, self._args)
+        self._pending.append(entry, self._reads, self._writes)
 
     def _written(self) -> list[Reference]:
         return [*self._changed, *(item for item in self._targets if item is not None)]
@@ -218,23 +222,50 @@ def _seeded(seed: int) -> Iterator[None]:
         torch.set_rng_state(before)
 
 
-def _on_the_host(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _on_the_host(
+    kwargs: dict[str, Any], outputs: tuple[str, ...], read: list[Reference]
+) -> dict[str, Any]:
     """Return the options of a call for its computation on the CPU, whatever device they name."""
-    options = {name: _to_references(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+    options = {
+        name: _to_references(arg, [] if name in outputs else read)
+        for name, arg in kwargs.items()
+        if name != "pin_memory"
+    }
     if "device" in options:
         options["device"] = _CPU
     return options
+
+
+def _spans(tensors: list[Reference]) -> list[ByteSpan]:
+    return [item.span() for item in tensors if item.layout.n_elements]
+
+
+def _overlap(first: list[ByteSpan], second: list[ByteSpan]) -> bool:
+    return any(
+        contents is others and start < stop and begin < end
+        for contents, start, end in first
+        for others, begin, stop in second
+    )
+
+
+def _comparable(value: object) -> object:
+    """Return what stands for an argument in a key: equal ones give the same result."""
+    # A float by its text, because 0.0 and -0.0 are equal but give different results.
+    return repr(value) if isinstance(value, (float, complex)) else object()
 
 
 def _widen(arg: Any) -> Any:
     return arg.float() if isinstance(arg, torch.Tensor) and arg.dtype in _HALVES else arg
 
 
-def _to_references(arg: Any) -> Any:
+def _to_references(arg: Any, read: list[Reference]) -> Any:
+    """Return an argument with references in place of tensors, and append these to ``read``."""
     if isinstance(arg, VirtualTensor):
-        return reference(arg)
+        item = reference(arg)
+        read.append(item)
+        return item
     if isinstance(arg, (list, tuple)):
-        return [_to_references(item) for item in arg]
+        return [_to_references(item, read) for item in arg]
     if isinstance(arg, torch.Tensor):
         # The program may change a host tensor after the launch.
         return active().values.guarded(lambda: arg.detach().clone())

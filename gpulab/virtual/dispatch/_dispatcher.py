@@ -192,17 +192,18 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
-    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, key.unplanned, gpu))
 
 
 class _CallKey:
     """Builds the key of a call, and collects the tensors among its arguments."""
 
-    __slots__ = ("host_tensors", "tensors")
+    __slots__ = ("host_tensors", "tensors", "unplanned")
 
     def __init__(self, tensors: list[VirtualTensor]) -> None:
         self.tensors = tensors
         self.host_tensors: list[torch.Tensor] = []
+        self.unplanned: list[object] = []
 
     def of(self, value: Any) -> Hashable:
         kind = type(value)
@@ -212,16 +213,20 @@ class _CallKey:
             return key
         if kind is float:
             # Only the type: an optimizer's step size changes, and each value would need a plan.
+            self.unplanned.append(value)
             return float
         if kind is list or kind is tuple:
             # From a list, which is faster than from a generator.
             return tuple([self.of(item) for item in value])
         if isinstance(value, torch.Tensor):
             return self._of_host_tensor(value)
+        if kind is complex:
+            self.unplanned.append(value)  # a plan may have been made for -0j, which equals 0j
         # With the type, because 1 and True are equal and would share a plan.
         return (kind, value)
 
     def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
+        self.unplanned.append(value)
         if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
             return str(type(value))
         # CUDA's operators, too, take a host tensor without dimensions for a number.

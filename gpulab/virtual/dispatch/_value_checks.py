@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gpulab.virtual.dispatch._effects import Effects
 from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.simulator.values import LogEntry
 
@@ -35,27 +34,20 @@ class IndexRange(NamedTuple):
         return self.least <= least.item() and greatest.item() <= self.greatest
 
 
-def note_checks(entry: LogEntry, name: str, args: list[Any], effects: Effects) -> None:
-    """Make the entry of a call due if it may find a wrong value.
+def may_fail(name: str) -> bool:
+    """Return whether an operator finds some values wrong."""
+    return name in _RANGES or name in _COMPUTED_AT_ONCE
 
-    Parameters
-    ----------
-    entry
-        The entry.
-    name, args
-        The operator's name and its arguments.
-    effects
-        What it reads and writes. Without any result it is an assertion.
-    """
+
+def note_check(entry: LogEntry, name: str, args: list[Any]) -> None:
+    """Make the entry of a call due: the call is an assertion, or may find a wrong value."""
+    entry.is_due = True
     ranges_of = _RANGES.get(name)
     if ranges_of is not None:
         ranges = ranges_of(args)
         indices = [item.tensor for item in ranges if isinstance(item.tensor, Reference)]
-        entry.is_due = True
         entry.checked = [item.span() for item in indices if item.layout.n_elements]
         entry.check = partial(_hold, ranges)
-    elif not effects.writes or (effects.reads and name in _COMPUTED_AT_ONCE):
-        entry.is_due = True
 
 
 def _hold(ranges: list[IndexRange]) -> bool:
