@@ -95,6 +95,7 @@ class PendingValues:
 
     def compute(self, entry: LogEntry) -> None:
         """Compute an entry: the oldest, or one that touches no bytes that another one needs."""
+        self._is_torn = True
         before, compute = self._is_computing, entry.compute
         try:
             self._is_computing = True
@@ -111,7 +112,6 @@ class PendingValues:
             self.event_queue.keep_failure(error)
         finally:
             self._is_computing = before
-            self._is_torn = True
             self._end(entry)
             self._is_torn = False
 

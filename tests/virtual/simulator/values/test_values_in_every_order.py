@@ -42,7 +42,7 @@ def _differing(seeds: range) -> list[int]:
 
 def test_a_program_does_not_see_when_its_values_are_computed() -> None:
     """Values and clock are equal: at the ends of kernels, when read, and with few pending."""
-    assert _differing(range(12)) == []
+    assert _differing(range(8)) == []
 
 
 @pytest.mark.slow
