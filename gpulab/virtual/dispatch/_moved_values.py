@@ -8,10 +8,6 @@ import torch
 
 from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.simulator.values import ByteSpan, LogEntry
-from gpulab.virtual.tensors import is_same
-
-# A larger copy is not compared with what it overwrites.
-_COMPARED_BYTES = 16 << 20
 
 
 def put(target: Reference, source: torch.Tensor) -> None:
@@ -30,21 +26,12 @@ def _put(target: Reference, source: torch.Tensor) -> None:
     if pending.is_used(span[0]):
         # Somebody may still need the old bytes.
         held = pending.guarded(lambda: source.detach().clone())
-        write = partial(_copy, target, held)
-        pending.append(LogEntry(write, "a copy in", held_bytes=held.nbytes), reads, (span,))
-    elif not pending.guarded(partial(_is_there, target, source)):
+        entry = LogEntry(partial(_copy, target, held), "a copy in", held_bytes=held.nbytes)
+        pending.append(entry, reads, (span,))
+    else:
         entry = LogEntry(partial(_copy, target, source), "a copy in")
         pending.append(entry, reads, (span,))
         pending.compute(entry)
-
-
-def _is_there(target: Reference, source: torch.Tensor) -> bool:
-    """Return whether a tensor contains these values; False if that is hard to say."""
-    # A host that copies the same batch again leaves all that was computed from it as it is.
-    is_lazy = source.is_neg() or source.is_conj() or source._is_zerotensor()  # noqa: SLF001 # torch has no public name
-    if is_lazy or source.nbytes > _COMPARED_BYTES or not target.layout.is_dense:
-        return False
-    return is_same(target.raw(), source)
 
 
 def clear(target: Reference) -> None:

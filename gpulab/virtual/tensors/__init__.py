@@ -9,7 +9,6 @@ from gpulab.virtual.tensors._storage import (
     Storage,
     TensorLayout,
     Values,
-    is_same,
     layout,
     layout_of,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "cuda_device",
     "device_access",
     "device_accesses",
-    "is_same",
     "layout",
     "layout_of",
     "set_dispatch",

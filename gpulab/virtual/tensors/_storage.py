@@ -24,7 +24,6 @@ _LARGEST_SHARED_BYTES = 1 << 30
 _CPU = torch.device("cpu")
 _identities = count(1)
 _PAGE_BYTES = mmap.PAGESIZE
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 _WORTH_RETURNING_BYTES = 1 << 20  # below, writing zeros is faster than asking the system
 
 
@@ -160,18 +159,11 @@ class Values:
         return self._buffer.pending
 
     def view(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return a CPU tensor over these bytes after they were computed.
+        """Return a CPU tensor over these bytes, computed; ``offset`` counts elements.
 
-        Parameters
-        ----------
-        layout
-            The layout of the tensor. It may be one that was returned before, so the caller must
-            not reshape it.
-        offset
-            Number of elements before its first.
+        The tensor may be one that was returned before, so the caller must not reshape it.
         """
-        if self._buffer.contents:
-            self.pending.settle(self.span(layout, offset))
+        self.pending.settle(self.span(layout, offset))
         return self.pending.guarded(partial(self.raw, layout, offset))
 
     def raw(self, layout: TensorLayout, offset: int) -> torch.Tensor:
@@ -205,22 +197,6 @@ class Values:
         """Forget the bytes if no later storage will have them."""
         if self._is_alone:
             self.pending.release(self._buffer.contents)
-
-
-def is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Return whether two tensors have the same bytes; False if that is hard to say.
-
-    Examples
-    --------
-    >>> import torch
-    >>> is_same(torch.zeros(2), torch.zeros(2)), is_same(torch.zeros(2), -torch.zeros(2))
-    (True, False)
-    """
-    kind = _INTEGERS.get(first.dtype.itemsize)
-    if kind is None or first.dtype != second.dtype or first.shape != second.shape:
-        return False
-    # As integers, because 0.0 equals -0.0, and nan does not equal itself.
-    return torch.equal(first.view(kind), second.view(kind))
 
 
 class HostBuffer:

@@ -188,21 +188,6 @@ def test_a_number_on_the_host_is_that_of_the_launch() -> None:
     assert (x * factor).tolist() == [3.0] * 4
 
 
-@pytest.mark.parametrize("pinned", [False, True])
-def test_a_batch_that_comes_again_is_recognized(*, pinned: bool, computed: list[str]) -> None:
-    """Work on it is computed once; after the host has changed the batch, again."""
-    batch = torch.linspace(-1, 1, 1 << 10)
-    batch = batch.pin_memory() if pinned else batch
-    x, n_computed = torch.empty(1 << 10, device="cuda"), []
-    for step in range(4):
-        if step == 2:
-            batch[7] = -0.0
-        x.copy_(batch, non_blocking=True)
-        assert torch.equal(torch.sin(x).cpu(), torch.sin(batch))
-        n_computed.append(computed.count("sin"))
-    assert n_computed == [1, 1, 2, 2]
-
-
 def test_a_layer_of_cudnn_is_computed_when_somebody_reads(computed: list[str]) -> None:
     """A timer's loop computes no layer, although each call makes new states of zeros."""
     layer, x = nn.LSTM(4, 4).cuda(), torch.ones(3, 2, 4, device="cuda")

@@ -53,9 +53,6 @@ class BufferContents:
         self._most = _MOST_PIECES
         self.last_user = 0
 
-    def __len__(self) -> int:
-        return len(self._pieces)
-
     def over(self, first: int, end: int) -> list[Piece]:
         """Return the pieces with a byte from ``first`` to ``end - 1``."""
         start, stop = self._positions(first, end)

@@ -63,9 +63,6 @@ class PendingValues:
         # Whether a change has begun and not ended; a MemoryError may leave one half done.
         self._is_torn = False
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def append(
         self, entry: LogEntry, reads: Sequence[ByteSpan], writes: Sequence[ByteSpan]
     ) -> None:

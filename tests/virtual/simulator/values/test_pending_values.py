@@ -72,9 +72,9 @@ def test_what_is_overwritten_unread_is_dropped_with_what_only_it_needs(memory: M
     memory.add("a", (0, 8), (8, 16))
     memory.add("b", (8, 16), (16, 24))
     memory.add("c", (0, 8), (8, 16))
-    assert len(memory.log) == 3  # "b" still needs "a"
+    assert len(memory.log._entries) == 3  # "b" still needs "a"
     memory.add("d", (0, 8), (16, 24))
-    assert len(memory.log) == 2
+    assert len(memory.log._entries) == 2
     assert memory.read(8, 24) == [1] * 16
     assert memory.computed == ["c", "d"]
 
@@ -93,10 +93,10 @@ def test_a_call_with_the_same_key_and_inputs_is_known(memory: Memory) -> None:
     """Until an input or the result changes, also if the change is not computed yet."""
     for _ in range(3):
         memory.add("a", (0, 8), (8, 16), key="sum")
-    assert len(memory.log) == 1
+    assert len(memory.log._entries) == 1
     memory.read(8, 16)
     memory.add("a", (0, 8), (8, 16), key="sum")
-    assert len(memory.log) == 0
+    assert len(memory.log._entries) == 0
     memory.add("b", (32, 40), (4, 5))
     memory.add("a", (0, 8), (8, 16), key="sum")
     assert memory.read(8, 16) == [2] * 8
@@ -131,7 +131,7 @@ def test_the_oldest_are_computed_if_too_much_is_pending(
         entry = LogEntry(lambda: None, "x", None, host_s=1.0, held_bytes=1)
         memory.log.append(entry, (), [memory.span(at, at + 1)])
     memory.queue.advance(0)
-    assert len(memory.log) == 3
+    assert len(memory.log._entries) == 3
 
 
 def test_what_is_due_is_computed_before_the_program_goes_on(memory: Memory) -> None:

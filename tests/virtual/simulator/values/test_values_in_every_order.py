@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulab.virtual.dispatch import _moved_values
 from gpulab.virtual.simulator.values import LogEntry, PendingValues, _pending_values
 from tests.support.value_programs import outcome
 
@@ -29,7 +28,6 @@ def _outcome(seed: int, way: str) -> object:
         if way == "at once":
             patch.setattr(PendingValues, "append", _at_once(PendingValues.append))
             patch.setattr(PendingValues, "is_used", lambda *_: True)
-            patch.setattr(_moved_values, "_is_there", lambda *_: False)
         elif way == "few pending":
             patch.setattr(_pending_values, "MOST_ENTRIES", 5)
         return outcome(seed)
