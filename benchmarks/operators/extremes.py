@@ -69,7 +69,9 @@ def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
         if outcomes:
             chosen = worst(outcomes)
             name = f"extreme {form}"
-            found.append(Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note))
+            found.append(
+                Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note)
+            )
     return found
 
 

@@ -12,13 +12,13 @@ from gpulab import gpus
 from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
-from gpulab.torch_private import leave_mode, mode_flags
+from gpulab.torch_private import disable_dispatch, leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._environment import Environment
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
-from gpulab.virtual.dispatch import VirtualMode, known_results
+from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
@@ -85,6 +85,7 @@ class VirtualGpu:
             count=count,
             cuda_error=torch.AcceleratorError,
         )
+        self.machine.values.guard = disable_dispatch
         self._undo = Undo()
         self._is_abandoned = False
         self._depth = 0
@@ -223,7 +224,7 @@ class VirtualGpu:
         for gpu in self.machine.gpus:
             if not gpu.device.n_pending:
                 gpu.memory.drop_unused_values()
-        known_results.clear()
+        self.machine.values.drop_released()
         return_freed_memory()
 
 

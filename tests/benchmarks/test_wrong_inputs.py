@@ -26,7 +26,9 @@ DEVICES = ("virtual", "virtual-without-values")
 def test_some_wrong_inputs_raise_where_a_gpu_raises(device: str, tmp_path: Path) -> None:
     """A random choice of operators: each wrong call raises at its line."""
     recording = load()
-    names = sorted({key.split("|")[1] for key in recording["raises"] if key.startswith("database")})
+    names = sorted(
+        {key.split("|")[1] for key in recording["raises"] if key.startswith("database")}
+    )
     chosen = random.Random(device).sample(names, 40)
     assert _differences(["database"], chosen, device, tmp_path) == []
 
@@ -58,14 +60,25 @@ def test_extreme_values_invent_nothing(tmp_path: Path) -> None:
         *("nn.functional.embedding", "nn.functional.nll_loss", "nn.functional.cross_entropy"),
         *("linalg.eigh", "linalg.eig", "linalg.svd", "index_add", "logcumsumexp", "amax", "pow"),
     ]
-    arguments = ["run", "--extreme", "--names", *names, "--dtypes", "float32", "int64", "complex64"]
+    arguments = [
+        "run",
+        "--extreme",
+        "--names",
+        *names,
+        "--dtypes",
+        "float32",
+        "int64",
+        "complex64",
+    ]
     _run(*arguments, "--samples", "2", "--workers", "0", "--out", str(out))
     outcomes = json.loads(out.read_text("utf-8"))
     assert len(outcomes) > 30
     assert [each for each in outcomes if each["kind"] == "differs"] == []
 
 
-def _differences(kinds: Sequence[str], names: Sequence[str], device: str, folder: Path) -> list[str]:
+def _differences(
+    kinds: Sequence[str], names: Sequence[str], device: str, folder: Path
+) -> list[str]:
     out = folder / "errors.json"
     chosen = ["--names", *names] if names else []
     _run("errors", "--kinds", *kinds, *chosen, "--device", device, "--out", str(out))

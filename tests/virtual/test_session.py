@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual import entered
-from gpulab.virtual.dispatch._deferred_values import without_dispatch
 from tests.support.replaced_names import names
 
 
@@ -181,7 +180,7 @@ def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None
 
         last = gpu.machine.gpu.stream.last
         assert last is not None
-        last.payload = without_dispatch(interrupt, "an interrupt")
+        last.payload = interrupt
         y.add_(1)
         with pytest.raises(KeyboardInterrupt):
             torch.cuda.synchronize()

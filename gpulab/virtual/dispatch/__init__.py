@@ -14,7 +14,6 @@ from gpulab.virtual.dispatch._dispatcher import (
     require_deterministic,
 )
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._result_cache import known_results
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 
@@ -26,7 +25,6 @@ __all__ = [
     "dispatch",
     "fill",
     "is_pinned",
-    "known_results",
     "missing_by_size",
     "observing",
     "pin",

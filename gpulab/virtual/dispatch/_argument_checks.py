@@ -240,9 +240,7 @@ def _check_batch_norm(
         )
 
 
-def _check_lstsq(
-    *_args: object, driver: str | None = None, **_options: object
-) -> None:
+def _check_lstsq(*_args: object, driver: str | None = None, **_options: object) -> None:
     if driver not in {None, "gels"}:
         raise RuntimeError(
             "torch.linalg.lstsq: `driver` other than `gels` is not supported on CUDA"
@@ -258,7 +256,7 @@ def _check_median(
         raise _no_kernel("median_out_impl", source)
 
 
-def _check_scatter_reduce(  # noqa: PLR0913 # as PyTorch passes them
+def _check_scatter_reduce(  # as PyTorch passes them
     source: torch.Tensor,
     _dim: int,
     _index: object,

@@ -20,14 +20,15 @@ _NOTED = (
 
 
 class CallKey:
-    """Builds the key of a call, and collects the tensors among its arguments."""
+    """Builds the key of a call, and collects its tensors and the values that it leaves out."""
 
-    __slots__ = ("_last", "host_tensors", "tensors")
+    __slots__ = ("_last", "host_tensors", "tensors", "unplanned")
 
     def __init__(self, tensors: list[VirtualTensor]) -> None:
         self._last = -math.inf
         self.tensors = tensors
         self.host_tensors: list[torch.Tensor] = []
+        self.unplanned: list[object] = []
 
     def of(self, value: Any) -> Hashable:
         """Return the key of an argument, which may be a list."""
@@ -40,6 +41,7 @@ class CallKey:
             # Not the value: an optimizer's step size changes, and each would need a plan. But
             # some operators refuse a negative number, a probability above 1, or two numbers in
             # the wrong order.
+            self.unplanned.append(value)
             is_ascending, self._last = value >= self._last, value
             return bisect_right(_NOTED, value) if is_ascending else ~bisect_right(_NOTED, value)
         if kind is list or kind is tuple:
@@ -47,10 +49,13 @@ class CallKey:
             return tuple([self.of(item) for item in value])
         if isinstance(value, torch.Tensor):
             return self._of_host_tensor(value)
+        if kind is complex:
+            self.unplanned.append(value)  # a plan may have been made for -0j, which equals 0j
         # With the type, because 1 and True are equal and would share a plan.
         return (kind, value)
 
     def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
+        self.unplanned.append(value)
         if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
             return str(type(value))
         # CUDA's operators, too, take a host tensor without dimensions for a number.

@@ -3,7 +3,7 @@
 import math
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -11,10 +11,9 @@ import torch
 from gpulab.errors import NoValuesError
 from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
-from gpulab.torch_private import disable_dispatch, next_sequence_number
-from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
+from gpulab.torch_private import next_sequence_number
+from gpulab.virtual.dispatch._moved_values import move, put, take, take_nothing
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._result_cache import copy_in as known_copy_in
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
 from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import (
@@ -34,6 +33,8 @@ from gpulab.virtual.tensors import (
     device_accesses,
     wrap,
 )
+
+Payload = Callable[[int], None]
 
 # The host needs 7 µs more to launch a copy between two GPUs than another copy, measured on a
 # machine with two H200.
@@ -143,11 +144,11 @@ def copy_in(
     # copy runs. So a program that changes pinned memory too early copies the new bytes.
     held = source if pinned or waits else source.detach().clone()
 
-    def move(_seed: int) -> None:
+    def end(_seed: int) -> None:
         if on_device.values.missing is None:
-            known_copy_in(on_device, held)
+            put(on_device, held)
 
-    task = _copy_task(Kind.COPY_IN, *_on_gpu(target), pinned=pinned, move=move)
+    task = _copy_task(Kind.COPY_IN, *_on_gpu(target), pinned=pinned, payload=end)
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
@@ -179,13 +180,13 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     # longer than the rest of the copy.
     may_look = active().limits.max_elements > 0
 
-    def move(_seed: int) -> None:
+    def end(_seed: int) -> None:
         if on_device.values.missing is None:
-            target.detach().copy_(on_device.view())
+            take(on_device, target)
         elif may_look:
-            target.detach().fill_(math.nan)
+            take_nothing(on_device, target)
 
-    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=pinned, move=move)
+    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=pinned, payload=end)
     if pinned and non_blocking:
         _note_use(target, source.storage_block.gpu)
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
@@ -218,11 +219,11 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     target.storage_block.set_missing(source.storage_block.values.missing)
     here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
 
-    def move(_seed: int) -> None:
+    def end(_seed: int) -> None:
         if written.values.missing is None:
-            written.to_write().copy_(read.view())
+            move(written, read, "a copy between GPUs")
 
-    task = _copy_task(Kind.COPY_PEER, *_on_gpu(source), pinned=True, move=move)
+    task = _copy_task(Kind.COPY_PEER, *_on_gpu(source), pinned=True, payload=end)
     machine.host.spend(_PEER_LAUNCH_NS)
     cost_ns = machine.host.costs.stream_wait_ns
     machine.order(there, here, cost_ns)
@@ -237,13 +238,9 @@ def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
     """Copy a virtual tensor to the host to show it; None, after the same time, without values."""
     if source.has_values:
         # PyTorch calls this for no operator, and so the new tensor on the host costs no time.
-        guard = disable_dispatch()
-        try:
-            return to_host(source)
-        finally:
-            del guard
+        return active().values.guarded(lambda: to_host(source))
     accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
-    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=False, move=None)
+    task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=False, payload=None)
     _launch(task, accesses, waits=True)
     return None
 
@@ -271,7 +268,7 @@ def read_back(
     """
     # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
     # element through pinned memory, so this counts as pinned.
-    task = _copy_task(Kind.COPY_OUT, gpu, size_bytes, pinned=True, move=None)
+    task = _copy_task(Kind.COPY_OUT, gpu, size_bytes, pinned=True, payload=None)
     _launch(task, accesses, waits=True, is_known=not by_library)
 
 
@@ -355,7 +352,7 @@ def _on_gpu(tensor: VirtualTensor) -> tuple[SimulatedGpu, int]:
 
 
 def _copy_task(
-    kind: Kind, gpu: SimulatedGpu, size_bytes: int, *, pinned: bool, move: Payload | None
+    kind: Kind, gpu: SimulatedGpu, size_bytes: int, *, pinned: bool, payload: Payload | None
 ) -> StreamTask:
     if not pinned:
         _refuse_pageable(gpu)
@@ -363,7 +360,6 @@ def _copy_task(
         duration_ns = peer_copy_ns(size_bytes, gpu.spec)
     else:
         duration_ns = copy_ns(size_bytes, gpu.spec, pinned=pinned)
-    payload = without_dispatch(move, f"a {kind.value}") if move is not None else None
     demand = HostCopy(duration_ns, 0, is_pinned=pinned)
     return StreamTask(kind, gpu.stream, name=kind.value, demand=demand, payload=payload)
 

@@ -11,6 +11,7 @@ import torch
 
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._moved_values import put
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import has_complex
@@ -125,5 +126,5 @@ def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:
     key = layout_of(value)
     result = wrap(key, Storage(active(), gpu, key.span_bytes))
     # At once: the time of the kernels that write it has passed.
-    reference(result).to_write().copy_(value)
+    put(reference(result), value)
     return result

@@ -1,25 +1,27 @@
-"""Compute a kernel's values when the simulated kernel ends, not when it is launched.
+"""Compute the values of a call: what its kernel writes when it ends, not when it is launched.
 
-A program that reads too early therefore reads the old values, as it does on a CUDA GPU.
+A program that reads too early therefore reads the old values, as it does on a CUDA GPU. A kernel
+that ends only notes in a log what it would write; it is computed when somebody looks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 
-from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
+from gpulab.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._lazy_random import Repetition, repetition_of
 from gpulab.virtual.dispatch._operators import DispatchedCall
-from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
+from gpulab.virtual.dispatch._plans import SHAPED_LIKE, ExecutionPlan, NewResult
 from gpulab.virtual.dispatch._rehearsal import wider_types
-from gpulab.virtual.dispatch._result_cache import KnownCall, known_call
+from gpulab.virtual.dispatch._value_checks import may_fail, note_check
 from gpulab.virtual.dispatch._value_references import Reference, reference
-from gpulab.virtual.tensors import ComputedResult, VirtualTensor
+from gpulab.virtual.simulator import active
+from gpulab.virtual.simulator.values import ByteSpan, LogEntry
+from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
 # Operators whose half-precision inputs are converted to float32 first. A CPU takes a hundred times
@@ -38,11 +40,6 @@ _ONES = {"ones", "ones_like", "new_ones"}
 # system page by page, and would be copied.
 _COMPUTED_IN_PLACE_BYTES = 1 << 18
 
-# Writing fewer zeros, of up to a megabyte, looks itself whether there are zeros already.
-_LARGE_ZEROS_S = 110e-6
-# Checking whether a call was computed before takes about as long as computing a small one.
-_WORTH_A_LOOK_S = 20e-6
-_LAYER_S = 0.1  # at least, for a whole recurrent layer that is worth a benchmark
 # A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
 # the C library until the end of the cell, a notebook would need hundreds of megabytes more.
 _LARGE_S = 1e-3
@@ -50,18 +47,16 @@ _LARGE_S = 1e-3
 # such statistics through out=, so these operators run without out=, and the results are copied.
 _STATISTICS_WIDER = {"native_batch_norm"}
 
-Payload = Callable[[int], None]
-
 
 class DeferredValues:
-    """Computes the values of a call when its simulated kernel ends.
+    """Computes the values of a call when somebody looks.
 
-    Call it with the seed for the random numbers of this launch.
+    Call it when its simulated kernel ends, with the seed for the random numbers of this launch.
     """
 
     __slots__ = (
-        *("_args", "_changed", "_host_s", "_is_complex", "_is_large", "_kwargs"),
-        *("_may_repeat", "_operator", "_recognized", "_targets", "_wider"),
+        *("_args", "_changed", "_host_s", "_is_complex", "_key", "_kwargs", "_operator"),
+        *("_pending", "_reads", "_targets", "_wider", "_writes"),
     )
 
     def __init__(
@@ -75,91 +70,60 @@ class DeferredValues:
         if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
             # The generator has already given the seed of this launch.
             args, kwargs = without_generator(operator.func, args, kwargs)
+        self._pending = active().values
         self._operator = operator
         self._is_complex = plan.is_complex
         is_wider = plan.is_wider or operator.name in _WIDENED
         self._wider = wider_types(operator.name) if is_wider else None
+        self._host_s = plan.host_s
+        read: list[Reference] = []
         # References, because a pending kernel must not keep memory that the program has dropped.
-        self._args = [_to_references(arg) for arg in args]
-        self._kwargs = _on_the_host(kwargs) if kwargs else {}
+        self._args = [_to_references(arg, read) for arg in args]
+        ignores_first = operator.overwrites or operator.name in SHAPED_LIKE
+        if ignores_first and isinstance(self._args[0], Reference):
+            del read[0]
+        self._kwargs = _on_the_host(kwargs, operator.out_names, read) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
             for item, by in zip(results, plan.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
-        self._is_large = plan.host_s >= _LARGE_S
-        # The estimate counts the bytes of a whole layer, but not its time steps.
-        is_layer = operator.func.namespace == "gpulab"
-        self._host_s = _LAYER_S if is_layer else plan.host_s
-        is_seen = operator.name in _ZEROING and self._host_s < _LARGE_ZEROS_S
-        self._may_repeat = self._host_s >= _WORTH_A_LOOK_S and not is_seen
-        self._recognized: Repetition | KnownCall | None = None
+        written = self._written()
+        # What lies between the elements of an output stays as it is.
+        read += [item for item in written if not item.layout.is_dense]
+        self._reads, self._writes = _spans(read), _spans(written)
+        self._key: Hashable = None
+        if self._writes and not operator.is_random and not _overlap(self._reads, self._writes):
+            self._key = plan, [_comparable(item) for item in call.unplanned]
 
     def __call__(self, seed: int) -> None:
-        """Compute the values and write them to the outputs, unless they are there already."""
-        # To write or compare values are operators, too, and the simulator's own take no host time.
-        guard = disable_dispatch()
-        try:
-            self._compute_or_recognize(seed)
-        finally:
-            del guard
+        """Note in the log what the kernel writes."""
+        entry = LogEntry(partial(self._run, seed), self._operator.func, self._key, self._host_s)
+        if not self._writes or (self._reads and may_fail(self._operator.name)):
+            note_check(entry, self._operator.name, self._args)
+        self._pending.append(entry, self._reads, self._writes)
 
-    def _compute_or_recognize(self, seed: int) -> None:
-        if not self._may_repeat:
-            self._run(seed)
-            return
-        # Made once, because a graph launches the same call many times.
-        if self._recognized is None:
-            written = [*self._changed, *(item for item in self._targets if item is not None)]
-            recognize = repetition_of if self._operator.is_random else known_call
-            self._recognized = recognize(self._operator, self._args, self._kwargs, written)
-        if self._recognized is None:
-            self._may_repeat = False
-            self._run(seed)
-        elif isinstance(self._recognized, KnownCall):
-            self._recognized.run(partial(self._run, seed), self._host_s)
-        else:
-            result = self._recognized.result()
-            # Put off until somebody uses the numbers, which in a benchmark nobody does.
-            if result is None or not self._is_put_off(self._recognized, result, seed):
-                self._run(seed)
-                self._recognized.keep()
-
-    def _is_put_off(self, repetition: Repetition, result: ComputedResult, seed: int) -> bool:
-        # Not with complex numbers, because inside such an operator others must not be computed.
-        return not self._is_complex and repetition.put_off(result, partial(self._run, seed))
+    def _written(self) -> list[Reference]:
+        return [*self._changed, *(item for item in self._targets if item is not None)]
 
     def _run(self, seed: int) -> None:
         if self._operator.name in _ZEROING:
-            for item in [*self._changed, *(item for item in self._targets if item is not None)]:
+            for item in self._written():
                 item.set_to_zero()
             return
-        # Ends the computed results that use the bytes which this call changes in place.
-        for item in self._changed:
-            item.to_write()
-        # Without this, the operators below would be launched as kernels of the program.
-        guard = disable_dispatch()
-        try:
-            if self._is_complex:
-                with conjugating_lazily():
-                    self._compute(seed)
-            else:
+        if self._is_complex:
+            with conjugating_lazily():
                 self._compute(seed)
-        except Exception as error:
-            # The error appears on a later line that waits, as an assertion in a CUDA kernel does.
-            # So it gets a note about the operator that caused it.
-            note_origin(error, str(self._operator.func))
-            raise
-        finally:
-            del guard
-        if self._is_large:
+        else:
+            self._compute(seed)
+        if self._host_s >= _LARGE_S:
             return_freed_memory()
 
     def _compute(self, seed: int) -> None:
         target = self._targets[0] if len(self._targets) == 1 else None
         if target is not None and target.layout.span_bytes >= _COMPUTED_IN_PLACE_BYTES:
             if self._operator.name in _ONES:
-                target.to_write().fill_(1)
+                target.raw().fill_(1)
                 return
             if self._operator.into is not None and not self._is_complex:
                 self._compute_into(target, *self._operator.into)
@@ -173,12 +137,12 @@ class DeferredValues:
         for target, value in zip(self._targets, outs, strict=False):
             # Some results are empty on the CPU but not on the GPU, or the other way round.
             if target is not None and value is not None and value.numel():
-                target.write(value)
+                target.raw().copy_(value)
 
     def _compute_into(self, target: Reference, function: Any, out: str) -> None:
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
-        function(*args, **kwargs, **{out: target.to_write()})
+        function(*args, **kwargs, **{out: target.raw()})
 
     def _call(self) -> Any:
         """Run the operator on the CPU; some half-precision operators run in float32."""
@@ -239,34 +203,14 @@ def conjugating_lazily() -> Iterator[None]:
     Inside a dispatch mode PyTorch assumes that both have been applied. A composite operator would
     then compute with numbers that are not conjugated.
     """
+    before = [is_key_excluded(key) for key in lazy_keys]
     for key in lazy_keys:
         exclude_key_from_here(key, False)  # noqa: FBT003 # torch's signature
     try:
         yield
     finally:
-        for key in lazy_keys:
-            exclude_key_from_here(key, True)  # noqa: FBT003 # as above
-
-
-def note_origin(error: Exception, what: str) -> None:
-    """Add a note to an error: it comes from ``what``, not from the line that waits."""
-    error.add_note(f"The error comes from {what}, which was launched earlier.")
-
-
-def without_dispatch(payload: Payload, what: str) -> Payload:
-    """Return a payload whose tensor operations run on the CPU and are not launched as kernels."""
-
-    def run(seed: int) -> None:
-        guard = disable_dispatch()
-        try:
-            payload(seed)
-        except Exception as error:
-            note_origin(error, what)
-            raise
-        finally:
-            del guard
-
-    return run
+        for key, is_excluded in zip(lazy_keys, before, strict=True):
+            exclude_key_from_here(key, is_excluded)
 
 
 @contextmanager
@@ -280,12 +224,36 @@ def _seeded(seed: int) -> Iterator[None]:
         torch.set_rng_state(before)
 
 
-def _on_the_host(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _on_the_host(
+    kwargs: dict[str, Any], outputs: tuple[str, ...], read: list[Reference]
+) -> dict[str, Any]:
     """Return the options of a call for its computation on the CPU, whatever device they name."""
-    options = {name: _to_references(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+    options = {
+        name: _to_references(arg, [] if name in outputs else read)
+        for name, arg in kwargs.items()
+        if name != "pin_memory"
+    }
     if "device" in options:
         options["device"] = _CPU
     return options
+
+
+def _spans(tensors: list[Reference]) -> list[ByteSpan]:
+    return [item.span() for item in tensors if item.layout.n_elements]
+
+
+def _overlap(first: list[ByteSpan], second: list[ByteSpan]) -> bool:
+    return any(
+        contents is others and start < stop and begin < end
+        for contents, start, end in first
+        for others, begin, stop in second
+    )
+
+
+def _comparable(value: object) -> object:
+    """Return what stands for an argument in a key: equal ones give the same result."""
+    # A float by its text, because 0.0 and -0.0 are equal but give different results.
+    return repr(value) if isinstance(value, (float, complex)) else object()
 
 
 def _widen(arg: Any, types: dict[torch.dtype, torch.dtype]) -> Any:
@@ -294,17 +262,23 @@ def _widen(arg: Any, types: dict[torch.dtype, torch.dtype]) -> Any:
     return arg.to(types.get(arg.dtype, arg.dtype)) if isinstance(arg, torch.Tensor) else arg
 
 
-def _to_references(arg: Any) -> Any:
+def _to_references(arg: Any, read: list[Reference]) -> Any:
+    """Return an argument with references in place of tensors, and append these to ``read``."""
     if isinstance(arg, VirtualTensor):
-        return reference(arg)
+        item = reference(arg)
+        read.append(item)
+        return item
     if isinstance(arg, (list, tuple)):
-        return [_to_references(item) for item in arg]
+        return [_to_references(item, read) for item in arg]
+    if isinstance(arg, torch.Tensor):
+        # The program may change a host tensor after the launch.
+        return active().values.guarded(lambda: arg.detach().clone())
     return arg
 
 
 def _to_views(arg: Any) -> Any:
     if isinstance(arg, Reference):
-        return arg.view()
+        return arg.raw()
     if isinstance(arg, list):
         return [_to_views(item) for item in arg]
     return arg

@@ -62,6 +62,7 @@ from gpulab.virtual.dispatch._plans import (
 )
 from gpulab.virtual.dispatch._rehearsal import overlaps
 from gpulab.virtual.dispatch._untyped_storage import set_to
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
@@ -190,7 +191,7 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = gpu_of(tensors, device, func, args, kwargs)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args, kwargs)
-    dispatched = DispatchedCall(operator, args, kwargs, tensors, gpu)
+    dispatched = DispatchedCall(operator, args, kwargs, tensors, key.unplanned, gpu)
     reads = reads_of(dispatched) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
     if reads and reads[0].when is When.FOR_SIZE:
@@ -445,7 +446,7 @@ def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     read_back(info.storage_block.gpu)
     # PyTorch's own function looks at the flags, and raises its own error.
     if info.has_values:
-        func(info.elements(), *args[1:], **kwargs)
+        func(reference(info).view(), *args[1:], **kwargs)
 
 
 def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:

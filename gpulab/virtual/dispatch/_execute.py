@@ -15,6 +15,7 @@ from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._host_reads import CallArguments, HostRead, When
 from gpulab.virtual.dispatch._in_place_reshape import reshape
+from gpulab.virtual.dispatch._moved_values import clear
 from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import (
     ArgumentResult,
@@ -148,7 +149,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
             mark_written(machine, tensor, missing)
         elif not tensor.has_values:  # values are switched off, and the flag has none yet
             tensor.storage_block.set_missing(None)
-            reference(tensor).set_to_zero()
+            clear(reference(tensor))
     # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)

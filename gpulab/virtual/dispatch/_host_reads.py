@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import arguments_of
+from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.tensors import VirtualTensor
 
 MASKS = (torch.bool, torch.uint8)
@@ -144,7 +145,7 @@ def _check_lengths(arguments: CallArguments) -> None:
 
 def _is_any(tensor: VirtualTensor, test: Callable[[torch.Tensor], torch.Tensor]) -> bool:
     """Return whether the values of a tensor are computed, and one of them is as tested."""
-    return tensor.has_values and bool(test(tensor.elements()).any())
+    return tensor.has_values and bool(test(reference(tensor).view()).any())
 
 
 def _checks_errors(arguments: CallArguments) -> bool:

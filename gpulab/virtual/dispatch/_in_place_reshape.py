@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpulab.virtual.dispatch._deferred_values import without_dispatch
+from gpulab.virtual.dispatch._moved_values import move
 from gpulab.virtual.dispatch._plans import Reshaped
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.dispatch._value_references import reference
@@ -40,10 +40,10 @@ def _grown(tensor: VirtualTensor, size_bytes: int, missing: MissingValues | None
         new = reference(wrap(tensor.layout_key, storage, tensor.offset))
 
         # A task of the stream, so that the values of kernels launched before are copied, too.
-        def move(_seed: int) -> None:
-            new.to_write().copy_(old.view())
+        def end(_seed: int) -> None:
+            move(new, old, "a resize_")
 
-        payload = without_dispatch(move, "a resize_") if missing is None else None
+        payload = end if missing is None else None
         demand = FixedDuration(_GROWING_NS)
         task = StreamTask(Kind.KERNEL, gpu.stream, name="resize", demand=demand, payload=payload)
         machine.launch(task, machine.host.costs.copy_launch_ns)

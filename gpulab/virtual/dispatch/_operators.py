@@ -88,6 +88,8 @@ class DispatchedCall:
         Its arguments.
     tensors
         The virtual tensors among the arguments; the indices in a plan refer to this list.
+    unplanned
+        The arguments whose values may differ under one plan: floats and host tensors.
     gpu
         The GPU that it runs on.
     """
@@ -96,6 +98,7 @@ class DispatchedCall:
     args: Any
     kwargs: Any
     tensors: list[VirtualTensor]
+    unplanned: list[object]
     gpu: SimulatedGpu
 
 

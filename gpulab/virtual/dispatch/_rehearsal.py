@@ -302,9 +302,7 @@ class _StandIns:
             return self._types.get(value, value)
         return value
 
-    def _layout(
-        self, key: TensorLayout
-    ) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+    def _layout(self, key: TensorLayout) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
         dtype = self._types.get(key.dtype, key.dtype)
         if not self._sizes:
             return key.sizes, key.strides, dtype

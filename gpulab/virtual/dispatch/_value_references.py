@@ -1,11 +1,11 @@
 """Refer to the values of a tensor without keeping its device memory allocated."""
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 import torch
 
-from gpulab.virtual.tensors import ByteRange, TensorLayout, Values, VirtualTensor
+from gpulab.virtual.simulator.values import ByteSpan
+from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
 
 
 # A named tuple is faster to make than a dataclass, and each launch makes one for each tensor.
@@ -21,40 +21,20 @@ class Reference(NamedTuple):
     offset: int
 
     def view(self) -> torch.Tensor:
-        """Return the values as a CPU tensor over the same bytes, for reading."""
+        """Return the values as a CPU tensor over the same bytes, after they were computed."""
         return self.values.view(self.layout, self.offset)
 
-    def to_write(self) -> torch.Tensor:
-        """Return the same CPU tensor for writing."""
-        return self.values.to_write(self.layout, self.offset)
-
-    def write(self, values: torch.Tensor) -> None:
-        """Copy ``values`` to these."""
-        self.values.write(self.layout, self.offset, values)
+    def raw(self) -> torch.Tensor:
+        """Return the same CPU tensor with what was computed so far."""
+        return self.values.raw(self.layout, self.offset)
 
     def set_to_zero(self) -> None:
         """Write zeros to all elements."""
         self.values.set_to_zero(self.layout, self.offset)
 
-    def content(self, longest_digest_bytes: int) -> Hashable:
-        """Return a name for the values as they are now; see :meth:`Values.content`."""
-        return self.values.content(self.layout, self.offset, longest_digest_bytes)
-
-    def has_content(self, name: Hashable) -> bool:
-        """Return whether the values have this name."""
-        return self.values.has_content(self.layout, self.offset, name)
-
-    def name_content(self, name: Hashable) -> None:
-        """Name the values, which have been written."""
-        self.values.name_content(self.layout, self.offset, name)
-
-    def forget_content(self) -> None:
-        """Forget the name of the values, which will be written."""
-        self.values.forget_content(self.layout, self.offset)
-
-    def bytes(self) -> ByteRange:
-        """Return the range of bytes that the values cover."""
-        return self.values.bytes_of(self.layout, self.offset)
+    def span(self) -> ByteSpan:
+        """Return the range of bytes that the values cover, gaps included."""
+        return self.values.span(self.layout, self.offset)
 
 
 def reference(tensor: VirtualTensor) -> Reference:

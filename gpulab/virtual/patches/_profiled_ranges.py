@@ -204,10 +204,16 @@ class HostProfiler:
         self.calls.append(call)
         return call
 
-    def compute(self, payload: Callable[[int], None], seed: int) -> None:
-        """Compute the values of a task; the operators that do it are none of the program."""
-        with self._unseen():
-            payload(seed)
+    def unseen(
+        self, guarded: Callable[[Callable[[], object]], object]
+    ) -> Callable[[Callable[[], object]], object]:
+        """Return a function that computes values; its operators are none of the program."""
+
+        def compute(work: Callable[[], object]) -> object:
+            with self._unseen():
+                return guarded(work)
+
+        return compute
 
     @contextmanager
     def _unseen(self) -> Iterator[None]:

@@ -99,8 +99,8 @@ class ProfilerSession:
         try:
             self._watching.enter_context(self._records)
             self._watching.enter_context(observing(self._host.observe))
-            for gpu in self._machine.gpus:
-                self._replace(gpu.device, "compute", self._host.compute)
+            values = self._machine.values
+            self._replace(values, "guarded", self._host.unseen(values.guarded))
             if self._has_memory:
                 for gpu in self._machine.gpus:
                     self._watch_memory(gpu.index, gpu.memory.usage)

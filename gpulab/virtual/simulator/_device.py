@@ -72,8 +72,6 @@ class SimulatedDevice:
         Number of launches that are submitted and not done.
     streams
         All streams; the first is the default stream.
-    compute
-        Computes the values of a task, given what does it and a seed; a profiler replaces it.
     """
 
     def __init__(
@@ -91,7 +89,6 @@ class SimulatedDevice:
         self.cache = L2Cache(spec.l2_bytes)
         self.regime = SimulatedRegime(spec)
         self.n_pending = 0
-        self.compute: Callable[[Callable[[int], None], int], None] = _compute
         # Plain tuples of numbers and texts, because the garbage collector stops tracking these.
         # Only the last tasks are stored; ``keeping_records`` stores all of them.
         self._finished: deque[tuple[Any, ...]] = deque(maxlen=_N_TASKS_KEPT)
@@ -282,7 +279,7 @@ class SimulatedDevice:
         payload, task.payload = task.payload, None
         if payload is not None:
             try:
-                self.compute(payload, task.seed)
+                payload(task.seed)
             except Exception as error:  # noqa: BLE001 # the call that waits raises it
                 self.event_queue.keep_failure(error)
         waiting, task.waiting = task.waiting, []
@@ -332,7 +329,3 @@ def _ready_ns(stream: SimulatedStream, task: StreamTask) -> int:
     if before is None or before.end_ns is None:
         return task.visible_ns
     return max(task.visible_ns, before.end_ns + stream.gaps.between(before.kind, task.kind))
-
-
-def _compute(payload: Callable[[int], None], seed: int) -> None:
-    payload(seed)

@@ -8,11 +8,13 @@ Then the queue is *torn*: at its next use it is emptied, and the devices restart
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
+from typing import TypeVar
 
 from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import opening
 
 Action = Callable[[], None]
+Value = TypeVar("Value")
 
 
 class EventQueue:
@@ -35,6 +37,7 @@ class EventQueue:
         self._failure: Exception | None = None
         self._restarts: list[Action] = []
         self._describers: list[Callable[[], list[str]]] = []
+        self._do_more: Callable[[], bool] = lambda: False
         self._queue: list[tuple[int, int, Action]] = []
         self._ticket = count()
 
@@ -51,6 +54,18 @@ class EventQueue:
     def on_standstill(self, describe: Callable[[], list[str]]) -> None:
         """Call ``describe`` for the text of the error, if a wait can never end."""
         self._describers.append(describe)
+
+    def before_going_on(self, do_more: Callable[[], bool]) -> None:
+        """Call ``do_more`` until it returns False, each time before the program goes on."""
+        self._do_more = do_more
+
+    def undisturbed(self, work: Callable[[], Value]) -> Value:
+        """Call ``work`` as inside an action, and return its result."""
+        before, self.is_in_action = self.is_in_action, True
+        try:
+            return work()
+        finally:
+            self.is_in_action = before
 
     def keep_failure(self, error: Exception) -> None:
         """Store an error of the program's work for :meth:`raise_failure`, if it is the first."""
@@ -78,8 +93,10 @@ class EventQueue:
         while self._queue and self._queue[0][0] <= time_ns:
             self._step()
         self.now_ns = max(self.now_ns, time_ns)
+        while self.undisturbed(self._do_more):
+            pass
 
-    @opening  # Ctrl-C may stop the wait between two actions
+    @opening  # Ctrl-C may stop the wait between two actions, or between two values
     def run_until(self, reached: Callable[[], bool]) -> int:
         """Run actions until ``reached()`` is true; return the time.
 
@@ -95,6 +112,8 @@ class EventQueue:
             if not self._queue:
                 raise VirtualGpuError(self._standstill())
             self._step()
+        while self.undisturbed(self._do_more):
+            pass
         return self.now_ns
 
     def _standstill(self) -> str:

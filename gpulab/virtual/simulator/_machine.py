@@ -21,6 +21,7 @@ from gpulab.virtual.simulator.memory import (
     PinnedAllocator,
     PinnedBlock,
 )
+from gpulab.virtual.simulator.values import PendingValues
 
 # PyTorch has a pool of 32 side streams for each device. The 33rd stream that a program asks for is
 # the first one again.
@@ -134,6 +135,8 @@ class Machine:
         The class ``torch.cuda.graph`` of its contexts; None until the first one.
     pinned
         The allocator of pinned host memory.
+    values
+        The values that are not computed yet.
     value_bytes
         The size of all tensors that have values.
     has_warned
@@ -178,6 +181,8 @@ class Machine:
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         # Pinned memory belongs to the host, so all GPUs of the machine share one allocator.
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
+        self.values = PendingValues(event_queue)
+        event_queue.before_going_on(self.values.do_more)
         self.value_bytes = 0
         self.has_warned = False
         self.current = 0

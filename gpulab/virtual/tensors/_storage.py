@@ -3,9 +3,8 @@
 import math
 import mmap
 import sys
-from collections.abc import Callable, Hashable
-from functools import cache
-from hashlib import blake2b
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import count
 from typing import NamedTuple, cast
 
@@ -15,8 +14,7 @@ import torch
 from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
-from gpulab.virtual.tensors._content_names import ContentNames, new_name
-from gpulab.virtual.tensors._results_in_memory import ComputedResults
+from gpulab.virtual.simulator.values import BufferContents, ByteSpan, PendingValues
 
 # The host may not have memory for a larger segment as a whole, so each block of one gets its own
 # host memory. Only there, a block that is used again does not contain the old bytes.
@@ -26,7 +24,6 @@ _LARGEST_SHARED_BYTES = 1 << 30
 _CPU = torch.device("cpu")
 _identities = count(1)
 _PAGE_BYTES = mmap.PAGESIZE
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 _WORTH_RETURNING_BYTES = 1 << 20  # below, writing zeros is faster than asking the system
 
 
@@ -48,26 +45,6 @@ class MissingValues(NamedTuple):
 
     why: str
     option: str
-
-
-class ByteRange(NamedTuple):
-    """Bytes of a buffer, from ``first`` to ``end - 1``.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.tensors._storage import HostBuffer
-    >>> buffer = HostBuffer(16)
-    >>> ByteRange(buffer, 0, 8).overlaps(ByteRange(buffer, 8, 16))
-    False
-    """
-
-    buffer: "HostBuffer"
-    first: int
-    end: int
-
-    def overlaps(self, other: "ByteRange") -> bool:
-        """Return whether both ranges have a byte in common."""
-        return self.buffer is other.buffer and self.first < other.end and other.first < self.end
 
 
 class TensorLayout:
@@ -161,22 +138,36 @@ class Values:
     (None, 32)
     """
 
-    __slots__ = ("_buffer", "_offset_bytes", "_viewed", "missing", "size_bytes")
+    __slots__ = ("_buffer", "_is_alone", "_offset_bytes", "_viewed", "missing", "size_bytes")
 
-    def __init__(self, block: MemoryBlock, size_bytes: int, missing: MissingValues | None) -> None:
+    def __init__(
+        self,
+        pending: PendingValues,
+        block: MemoryBlock,
+        size_bytes: int,
+        missing: MissingValues | None,
+    ) -> None:
         self.size_bytes = size_bytes
         self.missing = missing
-        self._buffer, self._offset_bytes = _buffer_of(block)
+        self._buffer, self._offset_bytes = _buffer_of(block, pending)
+        self._is_alone = block.segment.payload is None
         self._viewed: tuple[TensorLayout, int, torch.Tensor] | None = None
 
+    @property
+    def pending(self) -> PendingValues:
+        """The log of the values that are not computed yet."""
+        return self._buffer.pending
+
     def view(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return a CPU tensor over these bytes; ``offset`` counts elements.
+        """Return a CPU tensor over these bytes, computed; ``offset`` counts elements.
 
         The tensor may be one that was returned before, so the caller must not reshape it.
         """
-        results = self._buffer.results
-        if results.is_behind:
-            results.settle(*self.bytes_of(layout, offset)[1:])
+        self.pending.settle(self.span(layout, offset))
+        return self.pending.guarded(partial(self.raw, layout, offset))
+
+    def raw(self, layout: TensorLayout, offset: int) -> torch.Tensor:
+        """Return the same tensor with what was computed so far; call it inside the log's guard."""
         # The last view is kept: most memory is only ever seen as one tensor, and as_strided takes
         # longer than the comparison.
         viewed = self._viewed
@@ -189,110 +180,23 @@ class Values:
         self._viewed = layout, offset, values
         return values
 
-    def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return the same tensor for writing; computed results that use these bytes end."""
-        results, contents = self._buffer.results, self._buffer.contents
-        # Most buffers have neither, and every write of every kernel comes through here.
-        if results:
-            results.forget(*self.bytes_of(layout, offset)[1:])
-        if contents:
-            contents.forget(*self.bytes_of(layout, offset)[1:])
-        return self.view(layout, offset)
-
-    def write(self, layout: TensorLayout, offset: int, values: torch.Tensor) -> None:
-        """Copy ``values`` to a tensor of this layout."""
-        # In a benchmark's loop small tensors are computed each time. If their bytes stay the same,
-        # the large results that use them do, too.
-        if self._is_small_and_used(layout, offset) and is_same(self.view(layout, offset), values):
-            return
-        self.to_write(layout, offset).copy_(values)
-
     def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
         """Write zeros to a tensor of this layout; a large one needs no host memory then."""
-        # As in write(): zeros that are there already end no result that uses them.
-        if self._is_small_and_used(layout, offset) and _is_zero(self.view(layout, offset)):
-            return
-        values = self.to_write(layout, offset)
+        values = self.raw(layout, offset)
         if values.is_contiguous():
-            self._buffer.set_to_zero(*self.bytes_of(layout, offset)[1:])
+            self._buffer.set_to_zero(*self.span(layout, offset)[1:])
         else:
             values.zero_()
 
-    def _is_small_and_used(self, layout: TensorLayout, offset: int) -> bool:
-        """Return whether it is worth a look if a write changes these bytes at all."""
-        # Not for a large tensor: the look takes as long as the write, and would bring the pages of
-        # zeros into host memory.
-        if layout.span_bytes > _WORTH_RETURNING_BYTES:
-            return False
-        results, contents = self._buffer.results, self._buffer.contents
-        span = self.bytes_of(layout, offset)[1:]
-        return bool(results and results.uses(*span)) or bool(contents and contents.is_named(*span))
-
-    def content(self, layout: TensorLayout, offset: int, longest_digest_bytes: int) -> Hashable:
-        """Return a name for the bytes of a tensor as they are now.
-
-        Bytes that have no name yet are named by a digest if they are few, otherwise by a number
-        that no other content has.
-        """
-        results = self._buffer.results
-        span = self.bytes_of(layout, offset)
-        if results.is_behind:
-            results.settle(span.first, span.end)
-        name = self._buffer.contents.find(span.first, span.end)
-        if name is None:
-            if span.end - span.first <= longest_digest_bytes:
-                inside = self._buffer.as_type(torch.uint8)[span.first : span.end]
-                name = blake2b(inside.numpy().data, digest_size=16).digest()
-            else:
-                name = new_name()
-            self._buffer.contents.name(name, span.first, span.end)
-        return name
-
-    def has_content(self, layout: TensorLayout, offset: int, name: Hashable) -> bool:
-        """Return whether the bytes of a tensor have this name."""
-        span = self.bytes_of(layout, offset)
-        return self._buffer.contents.find(span.first, span.end) == name
-
-    def forget_content(self, layout: TensorLayout, offset: int) -> None:
-        """Forget the names of a tensor's bytes, which will be written."""
-        span = self.bytes_of(layout, offset)
-        self._buffer.contents.forget(span.first, span.end)
-
-    def name_content(self, layout: TensorLayout, offset: int, name: Hashable) -> None:
-        """Name the bytes that were written to a tensor."""
-        span = self.bytes_of(layout, offset)
-        contents = self._buffer.contents
-        # Nobody has written to the bytes between the elements, so the name does not hold for them.
-        if layout.is_dense:
-            contents.name(name, span.first, span.end)
-
-    def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
+    def span(self, layout: TensorLayout, offset: int) -> ByteSpan:
         """Return the range of bytes that a tensor of this layout covers, gaps included."""
         first = self._offset_bytes + offset * layout.dtype.itemsize
-        return ByteRange(self._buffer, first, first + layout.span_bytes)
+        return self._buffer.contents, first, first + layout.span_bytes
 
-
-def is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Return whether two tensors have the same bytes; False if that is hard to say.
-
-    Examples
-    --------
-    >>> import torch
-    >>> is_same(torch.zeros(2), torch.zeros(2)), is_same(torch.zeros(2), -torch.zeros(2))
-    (True, False)
-    """
-    kind = _INTEGERS.get(first.dtype.itemsize)
-    if kind is None or first.dtype != second.dtype or first.shape != second.shape:
-        return False
-    # As integers, because 0.0 equals -0.0, and nan does not equal itself.
-    return torch.equal(first.view(kind), second.view(kind))
-
-
-def _is_zero(values: torch.Tensor) -> bool:
-    """Return whether all bytes of a tensor are 0; False if that is hard to say."""
-    kind = _INTEGERS.get(values.dtype.itemsize)
-    # As integers, because -0.0 equals 0.0 but has other bytes.
-    return kind is not None and not bool(values.view(kind).any())
+    def release(self) -> None:
+        """Forget the bytes if no later storage will have them."""
+        if self._is_alone:
+            self.pending.release(self._buffer.contents)
 
 
 class HostBuffer:
@@ -300,20 +204,17 @@ class HostBuffer:
 
     Attributes
     ----------
-    number
-        A number that no other buffer has.
-    results
-        The computed results whose inputs or outputs are in this buffer.
+    pending
+        The log of the values that are not computed yet.
     contents
-        Names for the content of its bytes.
+        Which entry of the log wrote each byte.
     """
 
-    __slots__ = ("_by_type", "_pages", "_size_bytes", "_storage", "contents", "number", "results")
+    __slots__ = ("_by_type", "_pages", "_size_bytes", "_storage", "contents", "pending")
 
-    def __init__(self, size_bytes: int) -> None:
-        self.number = next(_identities)
-        self.results = ComputedResults()
-        self.contents = ContentNames()
+    def __init__(self, size_bytes: int, pending: PendingValues) -> None:
+        self.pending = pending
+        self.contents = BufferContents()
         self._size_bytes = size_bytes
         self._pages: mmap.mmap | None = None
         self._storage: torch.UntypedStorage | None = None
@@ -344,10 +245,13 @@ class HostBuffer:
 
     def drop_values(self) -> None:
         """Give the host memory back to the system, because nobody will read these bytes."""
-        self.results.clear()
-        self.contents.clear()
+        self.pending.release(self.contents)
         # The pages and not the mapping, which pending kernels may still refer to.
-        if sys.platform == "linux" and self._pages is not None:
+        if (
+            not self.pending.is_used(self.contents)
+            and sys.platform == "linux"
+            and self._pages is not None
+        ):
             self._pages.madvise(mmap.MADV_DONTNEED)
 
     def set_to_zero(self, first: int, end: int) -> None:
@@ -376,13 +280,13 @@ def _pages(size_bytes: int) -> mmap.mmap:
     return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:
+def _buffer_of(block: MemoryBlock, pending: PendingValues) -> tuple[HostBuffer, int]:
     """Return the buffer that contains a block, and the block's offset in bytes."""
     segment = block.segment
     if segment.size_bytes > _LARGEST_SHARED_BYTES:
-        return HostBuffer(block.size_bytes), 0
+        return HostBuffer(block.size_bytes, pending), 0
     if segment.payload is None:
-        segment.payload = _Payload(HostBuffer(segment.size_bytes))
+        segment.payload = _Payload(HostBuffer(segment.size_bytes, pending))
     return cast("_Payload", segment.payload).buffer, block.offset_bytes
 
 
@@ -395,8 +299,7 @@ class _Payload:
         self.buffer = buffer
 
     def __del__(self) -> None:
-        # Results that were put off and pending kernels refer to the buffer, which would not be
-        # freed with them.
+        # Pending kernels refer to the buffer, which would not be freed with the segment.
         self.buffer.drop_values()
 
 
@@ -449,7 +352,7 @@ class Storage:
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address
-        self.values = Values(self.block, size_bytes, missing)
+        self.values = Values(machine.values, self.block, size_bytes, missing)
         if missing is None:
             self.counted_bytes = size_bytes
             machine.value_bytes += size_bytes
@@ -477,6 +380,7 @@ class Storage:
                 keys = [stream.key for stream in self.streams]
                 self.machine.hazards.free(self.identity, self._allocation(), keys)
             self.machine.value_bytes -= self.counted_bytes
+            self.values.release()
             self.gpu.memory.release(self.block)
 
     def _allocation(self) -> Allocation:

@@ -134,10 +134,6 @@ class VirtualTensor(torch.Tensor):
         """Return the address in the virtual device's memory."""
         return self.storage_block.address + self.offset * self.dtype.itemsize
 
-    def elements(self) -> torch.Tensor:
-        """Return the current values as a CPU tensor over the same bytes, without waiting."""
-        return self.storage_block.values.view(self.layout_key, self.offset)
-
     def __getitem__(self, index: Any) -> Any:
         return super().__getitem__(_on_host(index))
 

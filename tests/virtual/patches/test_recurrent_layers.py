@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import pack_padded_sequence
 import gpulab
 from benchmarks.common.device_records import profiled
 from gpulab.virtual.dispatch import dispatch, observing
-from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
@@ -65,27 +64,6 @@ def test_a_layer_is_one_operator_however_long_the_sequence(kind: type[nn.RNNBase
             torch.autograd.backward(out, torch.ones_like(out))
     assert len(seen) < 20
     assert {"gpulab::recurrence", "gpulab::recurrence_backward"} <= set(seen)
-
-
-def test_a_repeated_layer_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timer's loop computes a small layer once, although each call makes new states of zeros."""
-    computed: list[str] = []
-    run = DeferredValues._run
-
-    def noted(self: DeferredValues, seed: int) -> None:
-        computed.append(self._operator.name)
-        run(self, seed)
-
-    monkeypatch.setattr(DeferredValues, "_run", noted)
-    with gpulab.virtual_gpu("H200", first_use=False):
-        layer, x = nn.LSTM(4, 4).cuda(), torch.ones(3, 2, 4, device="cuda")
-        for _ in range(3):
-            layer(x)
-        torch.cuda.synchronize()
-        computed.clear()
-        layer(x)
-        torch.cuda.synchronize()
-    assert "recurrence" not in computed
 
 
 def test_gradients_of_gradients_are_refused_as_with_cudnn() -> None:

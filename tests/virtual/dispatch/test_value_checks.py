@@ -1,0 +1,200 @@
+"""A wrong index or another wrong value raises at the next wait, although nobody reads."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+import gpulab
+from gpulab.virtual.dispatch import _value_checks
+from gpulab.virtual.dispatch._operators import operator_of
+
+Call = Callable[[torch.Tensor], Any]
+
+_WRONG = 1_000  # an index, or a target class
+aten = torch.ops.aten
+
+
+def _on_device(*values: float) -> torch.Tensor:
+    return torch.tensor(values).cuda()
+
+
+def _scores() -> torch.Tensor:
+    return torch.zeros(2, 3, device="cuda")
+
+
+def _image_scores() -> torch.Tensor:
+    return torch.zeros(1, 3, 2, 1, device="cuda")
+
+
+# Calls on a tensor of 4 x 4 ones, each with a wrong value somewhere. By the operator's name.
+WRONG: dict[str, Call] = {
+    "gather": lambda x: x.gather(1, _on_device(_WRONG)[None]),
+    "index_select": lambda x: x.index_select(0, _on_device(_WRONG)),
+    "index_add": lambda x: x.index_add_(0, _on_device(_WRONG), x[:1].clone()),
+    "index_copy": lambda x: x.index_copy_(0, _on_device(_WRONG), x[:1].clone()),
+    "index_fill": lambda x: x.index_fill_(1, _on_device(-5), 2.0),
+    "index_reduce": lambda x: x.index_reduce_(0, _on_device(_WRONG), x[:1].clone(), "amax"),
+    "scatter": lambda x: x.scatter(0, _on_device(_WRONG)[None], 1.0),
+    "scatter_add": lambda x: x.scatter_add_(1, _on_device(_WRONG)[None], x.clone()),
+    "scatter_reduce": lambda x: x.scatter_reduce(1, _on_device(_WRONG)[None], x, "sum"),
+    "index": lambda x: x[:, _on_device(1, _WRONG)],
+    "index of the host": lambda x: x[torch.tensor([_WRONG])],
+    "index_put": lambda x: x.index_put_((_on_device(0), _on_device(-5)), x[:1, 0].clone()),
+    "_unsafe_index": lambda x: aten._unsafe_index(x, [_on_device(_WRONG)]),
+    "_unsafe_index_put": lambda x: aten._unsafe_index_put(x, [_on_device(_WRONG)], x[:1].clone()),
+    "_index_put_impl": lambda x: aten._index_put_impl_(x, [_on_device(_WRONG)], x[:1].clone()),
+    "take": lambda x: x.take(_on_device(16)),
+    "put": lambda x: x.put_(_on_device(-17), x[0, :1].clone()),
+    "max_unpool2d": lambda x: functional.max_unpool2d(
+        x[None], torch.full((1, 4, 4), _WRONG).cuda(), 2
+    ),
+    "max_unpool3d": lambda x: functional.max_unpool3d(
+        x[None, None], torch.full((1, 1, 4, 4), _WRONG).cuda(), 2
+    ),
+    "embedding": lambda x: functional.embedding(_on_device(4), x),
+    "nll_loss_forward": lambda _: functional.nll_loss(_scores(), _on_device(-100, 3)),
+    "nll_loss_backward": lambda _: aten.nll_loss_backward(
+        _on_device(1.0)[0], _scores(), _on_device(0, 3), None, 1, -100, _on_device(2.0)[0]
+    ),
+    "nll_loss2d_forward": lambda _: functional.nll_loss(
+        _image_scores(), torch.full((1, 2, 1), 3).cuda()
+    ),
+    "nll_loss2d_backward": lambda _: aten.nll_loss2d_backward(
+        _on_device(1.0)[0],
+        *(_image_scores(), torch.full((1, 2, 1), 3).cuda(), None, 1, -100, _on_device(2.0)[0]),
+    ),
+    "bernoulli": lambda x: torch.bernoulli(x * 2),
+    "bernoulli in place": lambda x: x.clone().bernoulli_(x * 2),
+    "poisson": lambda x: torch.poisson(-x),
+    "binary_cross_entropy": lambda x: functional.binary_cross_entropy(x * 2, x),
+    "multi_margin_loss": lambda x: functional.multi_margin_loss(x[:1].clone(), _on_device(_WRONG)),
+    "multi_margin_loss_backward": lambda x: aten.multi_margin_loss_backward(
+        _on_device(1.0)[0], x[:1].clone(), _on_device(_WRONG), 1, 1.0
+    ),
+    "multilabel_margin_loss_forward": lambda x: functional.multilabel_margin_loss(
+        x[0], _on_device(0, 1, 2, _WRONG)
+    ),
+    "multilabel_margin_loss_backward": lambda x: aten.multilabel_margin_loss_backward(
+        _on_device(1.0)[0], x[0], _on_device(0, 1, 2, _WRONG), 1, x[0]
+    ),
+    "fractional_max_pool2d_backward": lambda x: aten.fractional_max_pool2d_backward(
+        x[None, :2, :2], x[None], [2, 2], [2, 2], torch.full((1, 2, 2), _WRONG).cuda()
+    ),
+    "fractional_max_pool3d_backward": lambda x: aten.fractional_max_pool3d_backward(
+        x[None, None, :2, :2],
+        *(x[None, None], [1, 2, 2], [1, 2, 2], torch.full((1, 1, 2, 2), _WRONG).cuda()),
+    ),
+    "masked_scatter": lambda x: x.masked_scatter(x > 0, x[0]),
+    "embedding_renorm": lambda x: aten.embedding_renorm_(x, _on_device(_WRONG), 1.0, 2.0),
+    "multinomial": lambda x: torch.multinomial(-x, 2, replacement=True),
+    "_assert_async": lambda x: torch._assert_async(x[0, 0] > 1),
+    "lu_unpack": lambda x: torch.lu_unpack(x, torch.full((4,), _WRONG).int().cuda()),
+}
+# Their tables name them only because the CPU's operator fails; on a GPU the host itself waits for
+# the flags of a factorization.
+_FACTORIZATIONS = {
+    *("cholesky", "linalg_eig", "linalg_lstsq", "linalg_lu_solve", "_linalg_eigh", "_linalg_svd"),
+    "linalg_ldl_solve",
+}
+# A wrong value in one of these ends a process that computes it on the CPU.
+_UNCHECKED = {"_embedding_bag", "_embedding_bag_forward_only", "_ctc_loss", "segment_reduce"}
+# PyTorch defines these in Python, from torch 2.13 on, and only in part as operators.
+_IN_PYTHON = {
+    *("_linear_cross_entropy_batch_chunked", "_linear_cross_entropy_batch_chunked_no_reduction")
+}
+_ENDING_THE_PROCESS = {
+    *("nn.functional.embedding_bag", "nn.functional.ctc_loss", "_segment_reduce"),
+    *("sparse.mm", "sparse.sampled_addmm"),  # the virtual GPU refuses sparse tensors
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")  # PyTorch calls it a beta
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_value_raises_at_the_next_wait(name: str) -> None:
+    """The call itself raises nothing, the next wait does, and later work is done."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.ones(4, 4, device="cuda")
+        result = WRONG[name](x)
+        with pytest.raises((IndexError, RuntimeError)) as raised:
+            torch.cuda.synchronize()
+        assert any("which was launched earlier" in note for note in raised.value.__notes__)
+        del result
+        assert (torch.ones(3, device="cuda") * 2).tolist() == [2.0] * 3
+
+
+def test_every_operator_of_the_tables_is_tried() -> None:
+    """The calls above name all operators whose values are checked."""
+    named = {name.partition(" ")[0] for name in WRONG} - {"_assert_async"}
+    tables = {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE}
+    assert named == tables - _FACTORIZATIONS - _UNCHECKED - _IN_PYTHON
+
+
+class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Keeps copies of the arguments of operators with a tensor of integers."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # as above
+        self.calls: list[tuple[Any, list[Any], Any]] = []
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 # an operator
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 # its result
+        given, structure = tree_flatten((args, kwargs or {}))
+        if any(_has_integers(item) for item in given):
+            copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
+            self.calls.append((func, copies, structure))
+        return func(*args, **(kwargs or {}))
+
+
+def _has_integers(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in {torch.int32, torch.int64}
+
+
+def _raises_on_wrong_integers(func: Any, given: list[Any], structure: Any) -> bool:  # noqa: ANN401 # as recorded
+    for position in (i for i, item in enumerate(given) if _has_integers(item)):
+        wrong = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
+        wrong[position].fill_(1_000_000)
+        args, kwargs = tree_unflatten(wrong, structure)
+        try:
+            func(*args, **kwargs)
+        except (IndexError, RuntimeError):
+            return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index() -> None:
+    """PyTorch's database of operators: what the CPU refuses is in a table, or the host waits."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    unknown = set()
+    for info in op_db:
+        if not info.supports_dtype(torch.float32, "cpu") or info.name in _ENDING_THE_PROCESS:
+            continue
+        samples = list(islice(info.sample_inputs("cpu", torch.float32), 4))
+        if not any(
+            _has_integers(item)
+            for item in tree_leaves([(each.input, each.args, each.kwargs) for each in samples])
+        ):
+            continue
+        for sample in samples:
+            with _Recording() as recorded:
+                info(sample.input, *sample.args, **sample.kwargs)
+            unknown |= {
+                operator_of(func).name
+                for func, given, structure in recorded.calls
+                if not operator_of(func).host_reads
+                and _raises_on_wrong_integers(func, given, structure)
+            }
+    assert unknown - {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE} == set()
