@@ -125,6 +125,11 @@ def _check_deviations(arguments: CallArguments) -> None:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
+def _has_sorter(arguments: CallArguments) -> bool:
+    sorter = arguments("sorter")
+    return isinstance(sorter, VirtualTensor) and bool(sorter.numel())
+
+
 def _check_sorter(arguments: CallArguments) -> None:
     size = arguments("sorter").shape[-1]
     if _is_any(arguments("sorter"), lambda places: (places < 0) | (places >= size)):
@@ -156,7 +161,7 @@ def _has_no_bounds(arguments: CallArguments) -> bool:
 
 
 def _has_no_size(arguments: CallArguments) -> bool:
-    return arguments("output_size") is None
+    return arguments("output_size") is None and _has_elements(arguments)
 
 
 def _has_dim(arguments: CallArguments) -> bool:
@@ -164,11 +169,11 @@ def _has_dim(arguments: CallArguments) -> bool:
 
 
 def _has_no_dim(arguments: CallArguments) -> bool:
-    return arguments("dim") is None
+    return arguments("dim") is None and _has_elements(arguments)
 
 
 def _is_matrix(arguments: CallArguments) -> bool:
-    return bool(arguments("self").shape[-1] > 1)
+    return bool(arguments("self").shape[-1] > 1) and _has_elements(arguments)
 
 
 def _has_long_rows(arguments: CallArguments) -> bool:
@@ -197,7 +202,7 @@ _INFO = HostRead(
     _has_elements,
 )
 _INFO_IF_ASKED = HostRead(_INFO.when, _INFO.what, _INFO.source, _checks_errors)
-_COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu")
+_COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu", _has_elements)
 _BY_THRUST = HostRead(_COUNT.when, _COUNT.what, "cuda/Unique.cu: Thrust", by_library=True)
 
 # By name without overload: ``normal.Tensor_float`` is ``normal``, and ``normal_`` is, too.
@@ -212,7 +217,11 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(_COUNT.when, _COUNT.what, _BY_THRUST.source, _has_dim, by_library=True),
     ),
     "unique_dim": (_BY_THRUST,),
-    "bincount": (HostRead(When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu"),),
+    "bincount": (
+        HostRead(
+            When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu", _has_elements
+        ),
+    ),
     "histc": (
         HostRead(
             When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds
@@ -248,12 +257,12 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(When.BEFORE, "their sums", "SegmentReduce.cpp", _is_checked, _check_lengths),
     ),
     "searchsorted": (
-        HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _on_device("sorter")),
+        HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _has_sorter),
         HostRead(
             When.BEFORE,
             "the largest place",
             "BucketizationUtils.h",
-            _on_device("sorter"),
+            _has_sorter,
             _check_sorter,
         ),
     ),
