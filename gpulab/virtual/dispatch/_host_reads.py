@@ -1,9 +1,9 @@
 """What PyTorch reads back on the host inside an operator, so that the host waits: the table.
 
 A composite function is not in it: PyTorch's C++ takes it apart, and what it reads arrives here as
-an operator of its own, such as ``_local_scalar_dense`` for ``.item()``. The files are those of
-PyTorch 2.11 below ``aten/src/ATen/native``, and the answers of a CUDA GPU in
-``benchmarks/results/waits-h100.json`` agree with the table, call by call.
+an operator of its own, such as ``_local_scalar_dense`` for ``.item()``. The files are below
+``aten/src/ATen/native``, read in PyTorch 2.4; what a CUDA GPU with PyTorch 2.11 answered, call by
+call, is in ``benchmarks/results/waits-h100.json``, and a test holds the table to it.
 """
 
 from collections.abc import Callable
