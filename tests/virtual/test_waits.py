@@ -261,3 +261,28 @@ def test_a_cumulative_product_has_the_gradient_of_the_cpu(at: slice | int) -> No
     with gpulab.virtual_gpu("H200"):
         for one, other in zip(twice(x.cuda()), expected, strict=True):
             torch.testing.assert_close(one.cpu(), other)
+
+
+@pytest.mark.parametrize(
+    ("work", "sizes"),
+    [
+        (torch.unique, [(0,)]),
+        (lambda empty: torch.unique_consecutive(empty, return_counts=True), [(0,), (0,)]),
+        (lambda empty: torch.bincount(empty, minlength=5), [(5,)]),
+        (torch.repeat_interleave, [(0,)]),
+        (lambda empty: torch.linalg.svdvals(empty.view(0, 2, 2).float()), [(0, 2)]),
+        (lambda empty: torch.matrix_exp(empty.view(0, 2, 2).float()), [(0, 2, 2)]),
+        (lambda empty: torch.searchsorted(empty, empty, sorter=empty), [(0,)]),
+        (torch.Tensor.cpu, [(0,)]),
+    ],
+)
+def test_nothing_is_read_of_a_tensor_without_elements(
+    work: Callable[[torch.Tensor], Any], sizes: list[tuple[int, ...]]
+) -> None:
+    """PyTorch returns before it reads, so the host does not wait."""
+    with gpulab.virtual_gpu("H200"):
+        empty = torch.zeros(0, dtype=torch.long, device="cuda")
+        results = work(empty)
+        found = results if isinstance(results, tuple) else (results,)
+        assert [tuple(item.shape) for item in found] == sizes
+        assert not ask.waits(lambda: work(empty))

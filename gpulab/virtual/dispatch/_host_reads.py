@@ -1,9 +1,9 @@
 """What PyTorch reads back on the host inside an operator, so that the host waits: the table.
 
 A composite function is not in it: PyTorch's C++ takes it apart, and what it reads arrives here as
-an operator of its own, such as ``_local_scalar_dense`` for ``.item()``. The files are those of
-PyTorch 2.11 below ``aten/src/ATen/native``, and the answers of a CUDA GPU in
-``benchmarks/results/waits-h100.json`` agree with the table, call by call.
+an operator of its own, such as ``_local_scalar_dense`` for ``.item()``. The files are below
+``aten/src/ATen/native``, read in PyTorch 2.4; what a CUDA GPU with PyTorch 2.11 answered, call by
+call, is in ``benchmarks/results/waits-h100.json``, and a test holds the table to it.
 """
 
 from collections.abc import Callable
@@ -126,6 +126,11 @@ def _check_deviations(arguments: CallArguments) -> None:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
+def _has_sorter(arguments: CallArguments) -> bool:
+    sorter = arguments("sorter")
+    return isinstance(sorter, VirtualTensor) and bool(sorter.numel())
+
+
 def _check_sorter(arguments: CallArguments) -> None:
     size = arguments("sorter").shape[-1]
     if _is_any(arguments("sorter"), lambda places: (places < 0) | (places >= size)):
@@ -157,7 +162,7 @@ def _has_no_bounds(arguments: CallArguments) -> bool:
 
 
 def _has_no_size(arguments: CallArguments) -> bool:
-    return arguments("output_size") is None
+    return arguments("output_size") is None and _has_elements(arguments)
 
 
 def _has_dim(arguments: CallArguments) -> bool:
@@ -165,11 +170,11 @@ def _has_dim(arguments: CallArguments) -> bool:
 
 
 def _has_no_dim(arguments: CallArguments) -> bool:
-    return arguments("dim") is None
+    return arguments("dim") is None and _has_elements(arguments)
 
 
 def _is_matrix(arguments: CallArguments) -> bool:
-    return bool(arguments("self").shape[-1] > 1)
+    return bool(arguments("self").shape[-1] > 1) and _has_elements(arguments)
 
 
 def _has_long_rows(arguments: CallArguments) -> bool:
@@ -198,7 +203,7 @@ _INFO = HostRead(
     _has_elements,
 )
 _INFO_IF_ASKED = HostRead(_INFO.when, _INFO.what, _INFO.source, _checks_errors)
-_COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu")
+_COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu", _has_elements)
 _BY_THRUST = HostRead(_COUNT.when, _COUNT.what, "cuda/Unique.cu: Thrust", by_library=True)
 
 # By name without overload: ``normal.Tensor_float`` is ``normal``, and ``normal_`` is, too.
@@ -213,7 +218,11 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(_COUNT.when, _COUNT.what, _BY_THRUST.source, _has_dim, by_library=True),
     ),
     "unique_dim": (_BY_THRUST,),
-    "bincount": (HostRead(When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu"),),
+    "bincount": (
+        HostRead(
+            When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu", _has_elements
+        ),
+    ),
     "histc": (
         HostRead(
             When.FOR_SIZE, "the bounds, if none are given", "cuda/SummaryOps.cu", _has_no_bounds
@@ -249,12 +258,12 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         HostRead(When.BEFORE, "their sums", "SegmentReduce.cpp", _is_checked, _check_lengths),
     ),
     "searchsorted": (
-        HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _on_device("sorter")),
+        HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", _has_sorter),
         HostRead(
             When.BEFORE,
             "the largest place",
             "BucketizationUtils.h",
-            _on_device("sorter"),
+            _has_sorter,
             _check_sorter,
         ),
     ),
