@@ -75,7 +75,7 @@ def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
     """Ctrl-C after some samples prints their result with a note, and the cell succeeds."""
     ran = notebook.last(
         "calls = []",
-        "%%cudatime -v m --precision 1e-9 --warmup 0\n"
+        "%%cudatime -v m --precision 1e-9 --warmup 0 --max-time 3600\n"
         "torch.cuda._sleep(100000 + 1000 * (len(calls) * 37 % 101))\n"
         "calls.append(1)\n"
         "if len(calls) == 2000: raise KeyboardInterrupt",
