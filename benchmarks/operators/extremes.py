@@ -1,7 +1,7 @@
 """Call an operator with extreme and wrong values, and see that no value is invented.
 
 Where the CPU returns numbers, the virtual GPU returns the same ones, nan, or an error. Where the
-CPU refuses the values, e.g. an index out of range, the virtual GPU raises an error, or returns nan.
+CPU refuses values, e.g. an index out of range, the virtual GPU raises an error, or returns nan.
 """
 
 import math
@@ -69,7 +69,9 @@ def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
         if outcomes:
             chosen = worst(outcomes)
             name = f"extreme {form}"
-            found.append(Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note))
+            found.append(
+                Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note)
+            )
     return found
 
 

@@ -14,8 +14,8 @@ import torch
 from tqdm import tqdm
 
 import gpulab
-from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.extremes import try_extremes
+from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import try_operator
 
 if TYPE_CHECKING:
@@ -110,15 +110,15 @@ def _start(
 ) -> tuple[Connection, Running]:
     context = multiprocessing.get_context("fork")  # importing the database takes seconds
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, attempt, info, dtype, n_samples), daemon=True)
+    process = context.Process(
+        target=_work, args=(theirs, attempt, info, dtype, n_samples), daemon=True
+    )
     process.start()
     theirs.close()
     return ours, (info, dtype, process)
 
 
-def _work(
-    pipe: Connection, attempt: Attempt, info: "OpInfo", dtype: str, n_samples: int
-) -> None:
+def _work(pipe: Connection, attempt: Attempt, info: "OpInfo", dtype: str, n_samples: int) -> None:
     signal.alarm(_LIMIT_S)
     pipe.send(attempt(info, getattr(torch, dtype), n_samples))
     pipe.close()

@@ -18,22 +18,22 @@ from benchmarks.operators.wrong_inputs import Tried
 needs_database = pytest.mark.skipif(
     find_spec("expecttest") is None, reason="the database needs expecttest"
 )
-DEVICES = ("virtual", "virtual-without-values")
 
 
 @needs_database
-@pytest.mark.parametrize("device", DEVICES)
-def test_some_wrong_inputs_raise_where_a_gpu_raises(device: str, tmp_path: Path) -> None:
-    """A random choice of operators: each wrong call raises at its line."""
+def test_some_wrong_inputs_raise_where_a_gpu_raises(tmp_path: Path) -> None:
+    """A random choice of operators: each wrong call raises at its line, without values, too."""
     recording = load()
-    names = sorted({key.split("|")[1] for key in recording["raises"] if key.startswith("database")})
-    chosen = random.Random(device).sample(names, 40)
-    assert _differences(["database"], chosen, device, tmp_path) == []
+    names = sorted(
+        {key.split("|")[1] for key in recording["raises"] if key.startswith("database")}
+    )
+    chosen = random.Random(0).sample(names, 40)
+    assert _differences(["database"], chosen, "virtual-without-values", tmp_path) == []
 
 
 @needs_database
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ["virtual", "virtual-without-values"])
 def test_all_wrong_inputs_raise_where_a_gpu_raises(device: str, tmp_path: Path) -> None:
     """Every error input of PyTorch's operators and modules raises at its line."""
     assert _differences(["database", "modules"], [], device, tmp_path) == []
@@ -43,7 +43,7 @@ def test_all_wrong_inputs_raise_where_a_gpu_raises(device: str, tmp_path: Path) 
 @pytest.mark.slow
 def test_types_are_refused_where_a_gpu_refuses_them(tmp_path: Path) -> None:
     """A random choice of operators with each type: none is refused that a GPU accepts."""
-    chosen = random.Random(0).sample(sorted(load()["types"]), 60)
+    chosen = random.Random(0).sample(sorted(load()["types"]), 40)
     names = sorted({name.partition(".")[0] if "nn." not in name else name for name in chosen})
     assert _differences(["types"], names, "virtual-without-values", tmp_path) == []
 
@@ -58,14 +58,25 @@ def test_extreme_values_invent_nothing(tmp_path: Path) -> None:
         *("nn.functional.embedding", "nn.functional.nll_loss", "nn.functional.cross_entropy"),
         *("linalg.eigh", "linalg.eig", "linalg.svd", "index_add", "logcumsumexp", "amax", "pow"),
     ]
-    arguments = ["run", "--extreme", "--names", *names, "--dtypes", "float32", "int64", "complex64"]
+    arguments = [
+        "run",
+        "--extreme",
+        "--names",
+        *names,
+        "--dtypes",
+        "float32",
+        "int64",
+        "complex64",
+    ]
     _run(*arguments, "--samples", "2", "--workers", "0", "--out", str(out))
     outcomes = json.loads(out.read_text("utf-8"))
     assert len(outcomes) > 30
     assert [each for each in outcomes if each["kind"] == "differs"] == []
 
 
-def _differences(kinds: Sequence[str], names: Sequence[str], device: str, folder: Path) -> list[str]:
+def _differences(
+    kinds: Sequence[str], names: Sequence[str], device: str, folder: Path
+) -> list[str]:
     out = folder / "errors.json"
     chosen = ["--names", *names] if names else []
     _run("errors", "--kinds", *kinds, *chosen, "--device", device, "--out", str(out))

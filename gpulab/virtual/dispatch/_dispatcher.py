@@ -43,7 +43,7 @@ from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
+from gpulab.virtual.dispatch._operators import DispatchedCall, Operator, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex, plan_for
@@ -187,22 +187,25 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
         check_call(func, args, kwargs)
         return run_data_dependent(func, args, kwargs, tensors, gpu)
-    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
-    if operator.is_matmul:
-        parts = (*parts, tf32_allowed())
-    # The lengths of sequences decide the shapes, so their values are part of the key.
-    if operator.takes_lengths:
-        parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
-    # A call that writes to memory which it also reads has a plan, or an error, of its own.
-    if operator.changes_arguments and len(tensors) > 1:
-        shared = overlaps(tensors, is_out=bool(operator.out_names))
-        if shared:
-            parts = (*parts, shared)
+    parts = (*parts, *_more_of_key(operator, key))
     # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
     return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+
+
+def _more_of_key(operator: Operator, key: "_CallKey") -> Iterator[Hashable]:
+    """Yield what else decides the plan of a call, beside the operator and its arguments."""
+    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
+    if operator.is_matmul:
+        yield tf32_allowed()
+    # The lengths of sequences decide the shapes, so their values are part of the key.
+    if operator.takes_lengths:
+        yield from (str(item.tolist()) for item in key.host_tensors)
+    # A call that writes to memory which it also reads has a plan, or an error, of its own.
+    if operator.changes_arguments and len(key.tensors) > 1:
+        yield from overlaps(key.tensors, is_out=bool(operator.out_names))
 
 
 # The numbers at which operators begin to refuse a float: 0, 1, and the largest ones of types. 0
@@ -235,7 +238,9 @@ class _CallKey:
             # some operators refuse a negative number, a probability above 1, or two numbers in
             # the wrong order.
             is_ascending, self._last = value >= self._last, value
-            return bisect_right(_NOTED, value) if is_ascending else -1 - bisect_right(_NOTED, value)
+            return (
+                bisect_right(_NOTED, value) if is_ascending else -1 - bisect_right(_NOTED, value)
+            )
         if kind is list or kind is tuple:
             # From a list, which is faster than from a generator.
             return tuple([self.of(item) for item in value])

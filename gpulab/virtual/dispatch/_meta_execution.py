@@ -84,7 +84,14 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     except NotImplementedError:
         pass
     # PyTorch's functions in Python raise other classes than its C++ functions.
-    except (RuntimeError, AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (
+        RuntimeError,
+        AssertionError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         # Our own operators run PyTorch's layers, and raise the errors of these.
         if func.namespace == "gpulab":
             raise

@@ -30,7 +30,11 @@ def check_host_tensors(
     RuntimeError
         With PyTorch's message.
     """
-    if any(item.is_meta for item in _flat([*args, *kwargs.values()]) if not isinstance(item, VirtualTensor)):
+    if any(
+        item.is_meta
+        for item in _flat([*args, *kwargs.values()])
+        if not isinstance(item, VirtualTensor)
+    ):
         raise NotModelledError(
             f"a tensor that PyTorch made without values reached {name}; make it with "
             "torch.tensor(...) first, or run this part on the CPU"

@@ -23,8 +23,8 @@ _CPU, _META = torch.device("cpu"), torch.device("meta")
 _MOST_ELEMENTS = 1 << 14
 _SMALL_SIZE, _OTHER_SIZE = 4, 6
 
-# CUDA has kernels for these types where the CPU has none. Such a call is rehearsed with wider types
-# before it is refused, and its values are computed with wider types.
+# CUDA has kernels for these types where the CPU has none. Such a call is rehearsed with wider
+# types before it is refused, and its values are computed with wider types.
 _WIDER = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
@@ -110,9 +110,9 @@ def rehearse(
         return False
     wider = wider_types(name)
     may_differ = name in _MIX_TYPES or _IS_OF_THE_CPU.search(str(error)) is not None
-    if may_differ and name not in _NO_HALVES and any(item.dtype in wider for item in tensors):
-        if rehearsal.error(least, wider) is None:
-            return True
+    may_differ = may_differ and any(item.dtype in wider for item in tensors)
+    if may_differ and name not in _NO_HALVES and rehearsal.error(least, wider) is None:
+        return True
     if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
         return False
     is_of_values = name in _CHECKS_VALUES or (name in _PUTS and _selects_by_mask(args[1]))
@@ -181,13 +181,6 @@ class _Rehearsal:
             return True
         # Or if the sizes do not fit each other any more; but shared memory may not fit on purpose.
         return not self._shared and self.error(_SMALL_SIZE, device=_META) is not None
-
-
-def _as_on_cuda(error: Exception) -> Exception:
-    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
-    if _NO_KERNEL in str(error):
-        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
-    return error.with_traceback(None)
 
 
 def wider_types(name: str) -> dict[torch.dtype, torch.dtype]:
@@ -268,7 +261,7 @@ def _numbers(args: Iterable[Any]) -> Iterator[Any]:
 
 
 class _StandIns:
-    """Makes CPU tensors in place of virtual ones: zeros, or ones where a value may be a divisor."""
+    """Makes tensors in place of virtual ones: zeros, or ones where a value may be a divisor."""
 
     def __init__(
         self,
@@ -302,9 +295,7 @@ class _StandIns:
             return self._types.get(value, value)
         return value
 
-    def _layout(
-        self, key: TensorLayout
-    ) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+    def _layout(self, key: TensorLayout) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
         dtype = self._types.get(key.dtype, key.dtype)
         if not self._sizes:
             return key.sizes, key.strides, dtype
@@ -384,6 +375,7 @@ def is_about_arguments(error: Exception) -> bool:
     False
     """
     message = str(error)
-    if isinstance(error, torch.linalg.LinAlgError) or "Could not run 'aten::" in message:
+    is_of_values = isinstance(error, torch.linalg.LinAlgError)  # type: ignore[attr-defined] # not in its stub
+    if is_of_values or "Could not run 'aten::" in message:
         return False
     return _NO_KERNEL in message or _NOT_ON_CUDA.search(message) is None
