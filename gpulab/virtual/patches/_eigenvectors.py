@@ -38,7 +38,7 @@ def _checked(name: str) -> Callable[..., Any]:
         is_recorded = isinstance(vectors, VirtualTensor) and vectors.requires_grad
         if is_recorded and vectors.is_complex() and is_owner():
             constant = vectors.detach()
-            vectors.register_hook(lambda grad: _check(name, constant, grad))  # type: ignore[no-untyped-call] # torch's is untyped
+            vectors.register_hook(lambda grad: _check(name, constant, grad))
         return found
 
     return factorize
