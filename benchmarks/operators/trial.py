@@ -81,6 +81,8 @@ def samples_of(
 ) -> Iterator["SampleInput"]:
     """Yield samples that are spread evenly over the database's list."""
     samples = list(info.sample_inputs("cpu", dtype, **options))
+    if info.name == "linalg.lstsq":  # CUDA has one driver alone
+        samples = [s for s in samples if s.kwargs.get("driver") in {None, "gels"}]
     if info.name in _TAKES_HOST_TENSORS:
         samples = [s for s in samples if not isinstance(s.args[0], torch.Tensor)]
     # The database lists similar samples one after the other, so the first few would miss whole
