@@ -7,10 +7,11 @@
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
         and backward, in each type that a GPU supports. Each operator runs in its own process; with
-        --workers 0 all run in one.
+        --workers 0 all run in one. With --extreme some values are huge, nan or out of range, and
+        the virtual GPU must return what the CPU returns, nan, or an error.
 report  counts the outcomes, and lists what differs, crashes or is refused.
-errors  makes wrong calls, and tells whether the error comes at the line of the call: the database's
-        error inputs, each operator with each type, and the lines of ``wrong_calls``.
+errors  makes wrong calls, and tells whether the error comes at the line of the call: the error
+        inputs of the database, each operator with each type, and the lines of ``wrong_calls``.
 
 The database comes with PyTorch and needs the package expecttest.
 """

@@ -14,8 +14,8 @@ import torch
 from tqdm import tqdm
 
 import gpulab
-from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.extremes import try_extremes
+from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import try_operator
 
 if TYPE_CHECKING:

@@ -73,6 +73,7 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
 
 
 def head_of(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
+    """Return the names of an operator and of a type, as an outcome has them."""
     name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
     return name, str(dtype).removeprefix("torch.")
 
@@ -82,6 +83,8 @@ def samples_of(
 ) -> Iterator["SampleInput"]:
     """Yield samples that are spread evenly over the database's list."""
     samples = list(info.sample_inputs("cpu", dtype, **options))
+    if info.name == "linalg.lstsq":  # CUDA has one driver alone
+        samples = [s for s in samples if s.kwargs.get("driver") in {None, "gels"}]
     if info.name in _TAKES_HOST_TENSORS:
         samples = [s for s in samples if not isinstance(s.args[0], torch.Tensor)]
     if info.name in _DRIVERS_ON_GPU:
@@ -190,6 +193,7 @@ def _try_sample(
 
 
 def on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Exception | None]:
+    """Return what a call returns on the CPU, or its error."""
     torch.manual_seed(seed)
     try:
         return _fetched(call(_moved(sample, "cpu"))), None
@@ -198,6 +202,7 @@ def on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Except
 
 
 def on_virtual(call: Call, sample: "SampleInput") -> object:
+    """Return what a call returns on the virtual GPU, as tensors of the host."""
     # The default budget of 0.05 s would leave some values out, and nothing could be compared.
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1):
         torch.manual_seed(_SEED)
@@ -265,6 +270,8 @@ def is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: objec
 
 
 def described(sample: "SampleInput") -> str:
+    """Return a sample as text, with the shapes of its tensors."""
+
     def describe(item: object) -> object:
         return f"tensor{tuple(item.shape)}" if isinstance(item, torch.Tensor) else item
 

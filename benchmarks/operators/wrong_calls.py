@@ -1,7 +1,7 @@
 """Wrong calls of PyTorch functions that people write, beside those of PyTorch's own database.
 
 Each is one line of code. Its names are those of ``names_on``. Some are right on a CUDA GPU: what
-the hardware said is in ``tests/data/argument_errors_h100.json``.
+the hardware said is in ``benchmarks/recordings/errors-h100.json``.
 """
 
 from typing import Any
@@ -43,6 +43,8 @@ def names_on(device: str) -> dict[str, Any]:
         "x": torch.ones(2, 3, 8, 8, device=device),  # images
         "w": torch.ones(4, 3, 3, 3, device=device),
         "seq": torch.ones(2, 5, 4, device=device),
+        "scores": torch.ones(5, 2, 4, device=device),  # of 4 letters, in 5 steps of 2 words
+        "words": torch.ones(2, 3, device=device, dtype=torch.int64),
         "e": torch.empty(4, device=device),
     }
 
@@ -146,10 +148,10 @@ WRONG_CALLS = (
     "F.soft_margin_loss(v, v[:3])",
     "F.soft_margin_loss(i, i)",
     "F.triplet_margin_loss(m, m, v[:3])",
-    "F.ctc_loss(torch.ones(5, 2, 4, device=d), torch.ones(2, 3, device=d, dtype=torch.int64), (5, 5, 5), (3, 3))",
-    "F.ctc_loss(torch.ones(5, 2, 4, device=d), torch.ones(2, 3, device=d, dtype=torch.int64), (9, 5), (3, 3))",
-    "F.ctc_loss(torch.ones(5, 2, 4, device=d), torch.ones(2, 3, device=d, dtype=torch.int64), (5, 5), (3, 9))",
-    "F.ctc_loss(torch.ones(5, 2, 4, device=d), torch.ones(2, 3, device=d, dtype=torch.int64), (5, 5), (3, 3), blank=9)",
+    "F.ctc_loss(scores, words, (5, 5, 5), (3, 3))",
+    "F.ctc_loss(scores, words, (9, 5), (3, 3))",
+    "F.ctc_loss(scores, words, (5, 5), (3, 9))",
+    "F.ctc_loss(scores, words, (5, 5), (3, 3), blank=9)",
     "F.ctc_loss(torch.ones(5, 2, 4, device=d), torch.ones(2, 3, device=d), (5, 5), (3, 3))",
     # Normalization
     "nn.RMSNorm(5).to(d)(m)",
@@ -352,7 +354,7 @@ WRONG_CALLS = (
     "F.scaled_dot_product_attention(seq, seq, seq, dropout_p=1.5)",
     "F.scaled_dot_product_attention(seq, seq, seq, attn_mask=torch.ones(5, 4, device=d))",
     "F.scaled_dot_product_attention(seq, seq, seq, attn_mask=torch.ones(5, 5, device=d).long())",
-    "F.scaled_dot_product_attention(seq, seq, seq, attn_mask=torch.ones(5, 5, device=d), is_causal=True)",
+    "F.scaled_dot_product_attention(seq, seq, seq, attn_mask=seq[0] @ seq[0].T, is_causal=True)",
     "nn.MultiheadAttention(5, 2)",
     "nn.MultiheadAttention(4, 2).to(d)(seq, seq[:, :3], seq)",
     "nn.MultiheadAttention(4, 2).to(d)(seq[..., :3], seq, seq)",

@@ -6,9 +6,10 @@ operator with inputs of each type, and the lines of ``wrong_calls``.
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,8 +18,8 @@ import gpulab
 from benchmarks.operators.wrong_calls import WRONG_CALLS, names_on
 
 if TYPE_CHECKING:
-    from torch.testing._internal.common_modules import ModuleInfo
-    from torch.testing._internal.opinfo.core import OpInfo
+    from torch.testing._internal.common_modules import ModuleInfo, ModuleInput
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 KINDS = ("database", "modules", "written", "types")
 TYPES = (
@@ -154,18 +155,17 @@ def _of_module(info: "ModuleInfo") -> Iterator[WrongCall]:
         info, device="cuda", dtype=torch.float32, requires_grad=False, training=True
     )
     for number, each in enumerate(given):
-        made = each.module_error_input
-
-        def work(made: Any = made, module: Any = info.module_cls) -> object:
-            inputs = made.constructor_input
-            layer = module(*inputs.args, **inputs.kwargs).to("cuda")
-            given = made.forward_input
-            return layer(*given.args, **given.kwargs)
-
+        work = partial(_run_module, info, each.module_error_input)
         yield WrongCall(f"modules|{name}|{number}", work, each.error_type, each.error_regex)
 
 
-def _of_sample(info: "OpInfo", sample: Any) -> Work:
+def _run_module(info: "ModuleInfo", given: "ModuleInput") -> object:
+    making, calling = given.constructor_input, given.forward_input
+    layer = info.module_cls(*making.args, **making.kwargs).to("cuda")
+    return layer(*calling.args, **calling.kwargs)
+
+
+def _of_sample(info: "OpInfo", sample: "SampleInput") -> Work:
     def work() -> object:
         out = info(sample.input, *sample.args, **sample.kwargs)
         if out is NotImplemented:  # Python then raises the error of the operator
@@ -179,7 +179,7 @@ def _name(info: "OpInfo") -> str:
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
-def _made(samples: Any, key: str) -> Iterator[Any]:
+def _made(samples: Iterable[Any], key: str) -> Iterator[Any]:
     """Yield samples, or a call that fails in their place if they cannot be made."""
     listed = iter(samples)
     while True:

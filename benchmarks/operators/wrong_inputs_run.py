@@ -1,7 +1,7 @@
 """Make wrong calls on the virtual GPU or on a CUDA GPU, and report where the errors come.
 
-An error of the device loses the context of the process, so on a CUDA GPU the calls run in a process
-of their own, which starts anew after such an error.
+An error of the device loses the context of the process. So on a CUDA GPU the calls run in a
+process of their own, which starts anew after such an error.
 """
 
 import json
@@ -61,7 +61,7 @@ def _on_hardware(
         arguments = ["errors-here", "--kinds", *kinds, "--skip", str(n_tried)]
         if names:
             arguments += ["--names", *names]
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 # our own command
             python_command("benchmarks.operators", *arguments), stdout=subprocess.PIPE, text=True
         )
         begun = ""

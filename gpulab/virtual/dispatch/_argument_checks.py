@@ -197,8 +197,8 @@ def _check_rms_norm(
     expected = list(normalized_shape)
     if not expected:
         raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            f"element, but got normalized_shape = {expected}"
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            f"one element, but got normalized_shape = {expected}"
         )
     if weight is not None and list(weight.shape) != expected:
         raise RuntimeError(
@@ -235,8 +235,8 @@ def _check_batch_norm(
     if not (weight.dtype == torch.float32 and source.dtype in _HALVES):
         raise RuntimeError(
             "Expected tensor for argument #1 'input' to have the same type as tensor for argument "
-            f"#2 'weight'; but type {source.type()} does not equal {weight.type()} (while checking "
-            "arguments for cudnn_batch_norm)"
+            f"#2 'weight'; but type {source.type()} does not equal {weight.type()} (while "
+            "checking arguments for cudnn_batch_norm)"
         )
 
 

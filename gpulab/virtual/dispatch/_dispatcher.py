@@ -197,22 +197,25 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if reads and reads[0].when is When.FOR_SIZE:
         check_call(func, args, kwargs)
         return run_data_dependent(dispatched, by_library=reads[0].by_library)
-    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
-    if operator.tf32_switch is not None:
-        parts = (*parts, allows_tf32(operator.tf32_switch))
-    # The lengths of sequences decide the shapes, so their values are part of the key.
-    if operator.takes_lengths:
-        parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
-    # A call that writes to memory which it also reads has a plan, or an error, of its own.
-    if operator.changes_arguments and len(tensors) > 1:
-        shared = overlaps(tensors, is_out=bool(operator.out_names))
-        if shared:
-            parts = (*parts, shared)
+    parts = (*parts, *_more_of_key(operator, key))
     # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
     return execute_and_read(plan, dispatched, reads) if reads else execute_plan(plan, dispatched)
+
+
+def _more_of_key(operator: Operator, key: CallKey) -> Iterator[Hashable]:
+    """Yield what else decides the plan of a call, beside the operator and its arguments."""
+    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
+    if operator.tf32_switch is not None:
+        yield allows_tf32(operator.tf32_switch)
+    # The lengths of sequences decide the shapes, so their values are part of the key.
+    if operator.takes_lengths:
+        yield from (str(item.tolist()) for item in key.host_tensors)
+    # A call that writes to memory which it also reads has a plan, or an error, of its own.
+    if operator.changes_arguments and len(key.tensors) > 1:
+        yield from overlaps(key.tensors, is_out=bool(operator.out_names))
 
 
 def _for_host(operator: Operator, args: Any, kwargs: Any) -> Any:

@@ -35,10 +35,10 @@ def _checked(name: str) -> Callable[..., Any]:
     def factorize(*args: Any, **kwargs: Any) -> Any:
         found = plain(*args, **kwargs)
         vectors = found[1]
-        if isinstance(vectors, VirtualTensor) and vectors.requires_grad and is_owner():
-            if vectors.is_complex():
-                constant = vectors.detach()
-                vectors.register_hook(lambda grad: _check(name, constant, grad))
+        is_recorded = isinstance(vectors, VirtualTensor) and vectors.requires_grad
+        if is_recorded and vectors.is_complex() and is_owner():
+            constant = vectors.detach()
+            vectors.register_hook(lambda grad: _check(name, constant, grad))
         return found
 
     return factorize

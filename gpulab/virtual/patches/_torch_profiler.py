@@ -133,7 +133,7 @@ class ProfilerSession:
         for name in _COUNTING:
             self._replace(usage, name, self._counted(index, usage, getattr(usage, name)))
 
-    def _replace(self, owner: Any, name: str, function: Callable[..., None]) -> None:
+    def _replace(self, owner: Any, name: str, function: Callable[..., object]) -> None:
         self._watching.callback(put_back, owner, name, vars(owner).get(name))
         vars(owner)[name] = function
 
