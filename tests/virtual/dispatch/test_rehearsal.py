@@ -186,6 +186,7 @@ def test_smaller_sizes_refuse_nothing_that_fits() -> None:
         x.unfold(1, 600, 300).sum()
         torch.renorm(x, 2, 1, 1.0)
         torch.randint(0, 70_000, (300, 300), device="cuda")
+        torch.fft.irfft(x)
         functional.group_norm(images, 16)
         functional.pixel_shuffle(images, 8)
         functional.avg_pool2d(images, 8, padding=4)
