@@ -1,6 +1,8 @@
 """The engine that tries functions records what they did, whatever they do, and costs no time."""
 
+import cProfile
 import random
+import sys
 import threading
 import time
 import timeit
@@ -166,6 +168,13 @@ def test_a_work_is_called_from_a_thread() -> None:
 
     assert tried(function, work).n_calls == 1
     assert work() == 3  # outside of a trial it is only called
+
+
+def test_a_profiler_of_the_program_goes_on() -> None:
+    """A function is tried under cProfile, which still counts calls afterwards."""
+    with cProfile.Profile() as profiler:
+        assert tried(lambda: 3, clocks=True).value == 3
+        assert sys.getprofile() is profiler
 
 
 def test_an_error_of_queued_work_is_the_functions_error() -> None:
