@@ -104,7 +104,7 @@ class Trial:
         function to its return. They are recorded on a virtual GPU; None on a CUDA GPU, because a
         profiler would slow the launches.
     hazards
-        The data races; None on a CUDA GPU if nobody asked for them.
+        The data races; None if nobody asked for them.
     clocks
         The clocks that it read on a virtual GPU; None if nobody asked for them, and on a CUDA
         GPU, whose time is real.
@@ -240,8 +240,8 @@ def tried(
     *arguments
         Its arguments.
     races
-        Whether to look for data races on a CUDA GPU, too. There this slows each launch, so the
-        trial's times are of no use.
+        Whether to look for data races. On a CUDA GPU this slows each launch, so the trial's times
+        are of no use; on a virtual one it takes only real time.
     clocks
         Whether to note which clocks it reads on a virtual GPU. This makes the trial several times
         as long in real time.
@@ -362,7 +362,7 @@ class _Observer:
                 self._session = stack.enter_context(SimulatorSession(in_use.virtual.machine))
                 if clocks:
                     self._clocks = stack.enter_context(watch_clocks())
-            if races or self._session is not None:
+            if races:
                 self._races = stack.enter_context(hazards())
             self._counts = stack.enter_context(counted_calls())
             _running.append(self)
