@@ -104,9 +104,10 @@ class Trial:
         function to its return. They are recorded on a virtual GPU; None on a CUDA GPU, because a
         profiler would slow the launches.
     hazards
-        The data races; None on a CUDA GPU if nobody asked for them.
+        The data races; None if nobody asked for them.
     clocks
-        The clocks that it read on a virtual GPU; None on a CUDA GPU, whose time is real.
+        The clocks that it read on a virtual GPU; None if nobody asked for them, and on a CUDA
+        GPU, whose time is real.
 
     Examples
     --------
@@ -221,7 +222,12 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
         return Trial(None, error)
 
 
-def tried(function: Callable[..., object], *arguments: object, races: bool = False) -> Trial:
+def tried(
+    function: Callable[..., object],
+    *arguments: object,
+    races: bool = False,
+    clocks: bool = False,
+) -> Trial:
     """Call a function on the GPU in use, wait for its work, and record what it did.
 
     The GPU may be idle or busy; the caller decides. An error of work that the function left in
@@ -234,8 +240,11 @@ def tried(function: Callable[..., object], *arguments: object, races: bool = Fal
     *arguments
         Its arguments.
     races
-        Whether to look for data races on a CUDA GPU, too. There this slows each launch, so the
-        trial's times are of no use.
+        Whether to look for data races. On a CUDA GPU this slows each launch, so the trial's times
+        are of no use; on a virtual one it takes only real time.
+    clocks
+        Whether to note which clocks it reads on a virtual GPU. This makes the trial several times
+        as long in real time.
 
     Examples
     --------
@@ -246,7 +255,7 @@ def tried(function: Callable[..., object], *arguments: object, races: bool = Fal
     ([0.0, 0.0, 0.0, 0.0], ['cudaEventSynchronize'])
     """
     observer = _Observer()
-    with observer.watching(races=races):
+    with observer.watching(races=races, clocks=clocks):
         trial = called(observer.run, function, arguments)
     return observer.completed(trial)
 
@@ -342,7 +351,7 @@ class _Observer:
         self._window_ns = (0, 0)
 
     @contextmanager
-    def watching(self, *, races: bool) -> Iterator[None]:
+    def watching(self, *, races: bool, clocks: bool) -> Iterator[None]:
         """Record what happens in the ``with`` block."""
         from gpulab.sanitizer import hazards
         from gpulab.virtual import SimulatorSession, watch_clocks
@@ -351,8 +360,9 @@ class _Observer:
             in_use = stack.enter_context(device.active())
             if in_use.virtual is not None:
                 self._session = stack.enter_context(SimulatorSession(in_use.virtual.machine))
-                self._clocks = stack.enter_context(watch_clocks())
-            if races or self._session is not None:
+                if clocks:
+                    self._clocks = stack.enter_context(watch_clocks())
+            if races:
                 self._races = stack.enter_context(hazards())
             self._counts = stack.enter_context(counted_calls())
             _running.append(self)

@@ -1,6 +1,8 @@
 """The engine that tries functions records what they did, whatever they do, and costs no time."""
 
+import cProfile
 import random
+import sys
 import threading
 import time
 import timeit
@@ -108,10 +110,11 @@ def test_trying_a_function_costs_no_virtual_time(seed: int) -> None:
     for run in (
         lambda: timed(waiting_work),
         lambda: tried(timed, WatchedWork(waiting_work)).value,
+        lambda: tried(timed, WatchedWork(waiting_work), races=True, clocks=True).value,
     ):
         with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
             readings_s.append(run())
-    assert readings_s[0] == readings_s[1]
+    assert len({*readings_s}) == 1
 
 
 def test_data_races_are_recorded() -> None:
@@ -127,7 +130,10 @@ def test_data_races_are_recorded() -> None:
             torch.cuda.current_stream().wait_stream(side)
         return x.sum()
 
-    races = [tried(lambda ordered=each: unordered(ordered=ordered)).hazards for each in (0, 1)]
+    races = [
+        tried(lambda ordered=each: unordered(ordered=ordered), races=True).hazards
+        for each in (False, True)
+    ]
     assert [[hazard.kind for hazard in each or ()] for each in races] == [
         ["read before the write is done"],
         [],
@@ -166,6 +172,13 @@ def test_a_work_is_called_from_a_thread() -> None:
 
     assert tried(function, work).n_calls == 1
     assert work() == 3  # outside of a trial it is only called
+
+
+def test_a_profiler_of_the_program_goes_on() -> None:
+    """A function is tried under cProfile, which still counts calls afterwards."""
+    with cProfile.Profile() as profiler:
+        assert tried(lambda: 3, clocks=True).value == 3
+        assert sys.getprofile() is profiler
 
 
 def test_an_error_of_queued_work_is_the_functions_error() -> None:

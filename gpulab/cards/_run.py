@@ -141,7 +141,7 @@ def _tried(benchmark: Benchmark, planned: CardWork) -> _Row:
     except (ProfilerBusyError, ProfilerUnavailableError):
         referee = "gpulab.measure"
         records = {state: _read(work, _STAND_IN, state) for state in _CACHES}
-    trials = tuple(tried(benchmark, WatchedWork(work)) for _ in range(_N_READINGS))
+    trials = tuple(tried(benchmark, WatchedWork(work), clocks=True) for _ in range(_N_READINGS))
     measured = {state: _read(work, _STAND_IN, state) for state in _CACHES}
     return _Row(planned, records, measured, trials, referee)
 
@@ -187,7 +187,7 @@ def _raises(benchmark: Benchmark) -> str:
     def work() -> None:
         raise _WorkError
 
-    trial = tried(benchmark, WatchedWork(work))
+    trial = tried(benchmark, WatchedWork(work), clocks=True)
     if isinstance(trial.error, _WorkError):
         return ""
     if trial.error is not None:
@@ -200,7 +200,7 @@ class _WorkError(Exception):
 
 
 def _compared(benchmark: Benchmark, work: Work, what: str) -> str:
-    trial = tried(benchmark, WatchedWork(work))
+    trial = tried(benchmark, WatchedWork(work), clocks=True)
     # Timed here and now: cycles of the spinning kernel depend on the clock of this GPU.
     true_s = _read(spinning(_CHECK_US), _STAND_IN, "hot").median_s
     problem, seconds = problem_of(trial), trial.seconds or 0.0

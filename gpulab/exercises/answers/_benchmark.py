@@ -146,7 +146,7 @@ class BenchmarkJudge(FunctionJudge):
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the benchmark on each rung, and explain the first one that it fails."""
         with fresh_h200():
-            first = tried(function, WatchedWork(_spin(2.0)))
+            first = tried(function, WatchedWork(_spin(2.0)), clocks=True)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
         return (
             first_fitting(without_reading("fn()", _has_seconds), first)

@@ -145,7 +145,8 @@ def _read(function: Callable[..., object], backlog_cycles: int = 0) -> TimerRead
     backlog_s = stopwatch_s(partial(spin, backlog_cycles)) if backlog_cycles else 0.0
     if backlog_cycles:
         spin(backlog_cycles)
-    return TimerReading(tried(function, WatchedWork(work)), work_s, backlog_s / work_s)
+    trial = tried(function, WatchedWork(work), clocks=not backlog_cycles)
+    return TimerReading(trial, work_s, backlog_s / work_s)
 
 
 def _describe(readings: tuple[TimerReading, TimerReading]) -> Diagnosis:
