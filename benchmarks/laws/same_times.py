@@ -187,4 +187,4 @@ def _next_cell(machine: VirtualGpu) -> None:
 
 def _use_tools() -> None:
     x = torch.ones(1000, device="cuda")
-    gpulab.measure(lambda: x * 2, n_samples=3)
+    gpulab.measure(lambda: x * 2, n_samples=3, progress=False)
