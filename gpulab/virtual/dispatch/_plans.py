@@ -102,9 +102,9 @@ class Reshaped:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExecutionPlan:
-    """How to run one kind of call.
+    """How to run one kind of call; compared by identity, as calls with other arguments differ.
 
     Attributes
     ----------

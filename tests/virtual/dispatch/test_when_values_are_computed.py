@@ -167,6 +167,29 @@ def test_zero_and_minus_zero_are_different_arguments() -> None:
         assert math.copysign(1.0, out[0].item()) == sign
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, n: x.roll(n),
+        lambda x, n: x.sum(n),
+        lambda x, n: x.zero_().fill_(n),
+        lambda x, n: x.view(torch.int32) + n,
+        lambda x, n: x * (0.5 + n),
+        lambda x, n: x.cumsum(0) if n else x.cumprod(0),
+        lambda x, n: torch.arange(n, n + 4, device=x.device),
+    ],
+)
+@pytest.mark.usefixtures("computed")
+def test_calls_that_differ_in_an_argument_are_different(
+    work: Callable[[torch.Tensor, int], torch.Tensor],
+) -> None:
+    """Each has its own result, although both write to the same memory."""
+    here = torch.arange(16.0).view(4, 4)
+    there = here.cuda()
+    for number in (0, 1, 0):
+        assert work(there, number).tolist() == work(here, number).tolist()
+
+
 @pytest.mark.usefixtures("computed")
 def test_results_that_change_places_are_not_taken_for_each_other() -> None:
     """The same call with its two results exchanged is another call."""
