@@ -99,7 +99,7 @@ class DeferredValues:
     def __call__(self, seed: int) -> None:
         """Note in the log what the kernel writes."""
         entry = LogEntry(partial(self._run, seed), self._operator.func, self._key, self._host_s)
-        if not self._writes or (self._reads and may_fail(self._operator.name)):
+        if not self._writes or (self._reads and may_fail(self._operator)):
             note_check(entry, self._operator.name, self._args)
         self._pending.append(entry, self._reads, self._writes)
 

@@ -1,4 +1,7 @@
-"""Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
+"""Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host.
+
+One file, because the handlers of single operators and the common path call one another.
+"""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

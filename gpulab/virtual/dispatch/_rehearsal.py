@@ -170,7 +170,9 @@ class _Rehearsal:
             try:
                 computable(func)(*given, **options)
             except Exception as error:  # noqa: BLE001 # the caller decides
-                return error
+                # Its frames refer to it and to the arguments, and so to the graph of autograd,
+                # which must end when the program drops it.
+                return error.with_traceback(None)
         return None
 
     def is_of_sizes(self, error: Exception) -> bool:
@@ -209,7 +211,7 @@ def _as_on_cuda(error: Exception) -> Exception:
     """Return an error without its traceback, and with a CUDA kernel's name in its message."""
     if _NO_KERNEL in str(error):
         return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
-    return error.with_traceback(None)
+    return error
 
 
 def _selects_by_mask(indices: Iterable[Any]) -> bool:

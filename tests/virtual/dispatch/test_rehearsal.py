@@ -1,5 +1,6 @@
 """Errors of arguments come at the line of the call, with values and without, and only they do."""
 
+import gc
 import random
 from collections.abc import Callable
 from typing import Any
@@ -203,3 +204,26 @@ def test_smaller_sizes_refuse_nothing_that_fits() -> None:
 def _raises(call: Call) -> None:
     with pytest.raises((RuntimeError, IndexError, ValueError)):
         call()
+
+
+def test_a_rehearsal_that_fails_keeps_no_graph_of_autograd() -> None:
+    """A loss of the default stream that the program has dropped does not stop a capture."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        side = torch.cuda.Stream()
+        leaf = torch.randn(8, 8, device="cuda", requires_grad=True)
+
+        def step() -> None:
+            # The CPU refuses the made-up values of the backward pass.
+            torch.linalg.slogdet(leaf)[1].backward()
+
+        gc.disable()
+        try:
+            step()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                step()
+            torch.cuda.synchronize()
+            with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=side):
+                step()
+        finally:
+            gc.enable()

@@ -96,12 +96,8 @@ WRONG: dict[str, Call] = {
     "_assert_async": lambda x: torch._assert_async(x[0, 0] > 1),
     "lu_unpack": lambda x: torch.lu_unpack(x, torch.full((4,), _WRONG).int().cuda()),
 }
-# Their tables name them only because the CPU's operator fails; on a GPU the host itself waits for
-# the flags of a factorization.
-_FACTORIZATIONS = {
-    *("cholesky", "linalg_eig", "linalg_lstsq", "linalg_lu_solve", "_linalg_eigh", "_linalg_svd"),
-    "linalg_ldl_solve",
-}
+# Their tables name them only because the CPU's operator fails on wrong pivots.
+_FACTORIZATIONS = {"linalg_lu_solve", "linalg_ldl_solve"}
 # A wrong value in one of these ends a process that computes it on the CPU.
 _UNCHECKED = {"_embedding_bag", "_embedding_bag_forward_only", "_ctc_loss", "segment_reduce"}
 # PyTorch defines these in Python, from torch 2.13 on, and only in part as operators.
