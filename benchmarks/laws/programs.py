@@ -27,6 +27,7 @@ _FAMILY_STATEMENTS = {
     family: [item for item in STATEMENTS if item.family == family] for family in FAMILIES
 }
 _EYE = '(2 * torch.eye({x}.shape[0], device="cuda"))'
+_CAPTURE = "torch.cuda.graph("
 _SAME_AGAIN = 0.5  # how often an operand of the same shape is another tensor, if there is one
 
 
@@ -86,6 +87,13 @@ class Program:
     def without_value_reads(self) -> "Program":
         """Return the program without steps that raise an error where values are switched off."""
         return replace(self, steps=tuple(step for step in self.steps if not step.reads_values))
+
+    def without_failed_captures(self) -> "Program":
+        """Return the program without steps in which the capture of a graph fails."""
+        steps = (
+            step for step in self.steps if step.family != "failure" or _CAPTURE not in step.text
+        )
+        return replace(self, steps=tuple(steps))
 
 
 def program_of(seed: int, n_steps: int = 12) -> Program:

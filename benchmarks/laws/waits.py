@@ -11,6 +11,7 @@ from benchmarks.laws.programs import Program
 from benchmarks.laws.readings import Gpu, ProgramError, recorded, rest, run_step, session
 from benchmarks.laws.statements import AWAITED, OPERATOR_FAMILIES
 from benchmarks.laws.tables import device_us
+from benchmarks.waits.ask import repaired_after_capture
 
 _NS, _MS = 1e-9, 1e-3
 _N_TIMES = 8
@@ -135,5 +136,6 @@ def _is_refused(run: Callable[[], None]) -> bool:
             run()
     # CUDA's own error, and PyTorch's for a copy from pageable memory.
     except (ProgramError, RuntimeError):
+        repaired_after_capture()
         return True
     return False
