@@ -183,13 +183,11 @@ def shrunk(program: Program, is_broken: Callable[[Program], bool]) -> Program:
     """Return a smaller program that still breaks the law: no single step of it can be dropped."""
     n_dropped = max(1, len(program.steps) // 2)
     while n_dropped:
-        at = 0
-        while at < len(program.steps):
+        # From the end, because later steps need earlier ones.
+        for at in reversed(range(0, len(program.steps), n_dropped)):
             kept = program.steps[:at] + program.steps[at + n_dropped :]
             smaller = replace(program, steps=kept)
             if kept and is_broken(smaller):
                 program = smaller
-            else:
-                at += n_dropped
         n_dropped //= 2
     return program
