@@ -93,7 +93,7 @@ class DeferredValues:
         read += [item for item in written if not item.layout.is_dense]
         self._reads, self._writes = _spans(read), _spans(written)
         self._key: Hashable = None
-        if self._writes and not operator.is_random and not _overlap(self._reads, self._writes):
+        if self._writes and not operator.is_random:
             self._key = plan, [_comparable(item) for item in call.unplanned]
 
     def __call__(self, seed: int) -> None:
@@ -240,14 +240,6 @@ def _on_the_host(
 
 def _spans(tensors: list[Reference]) -> list[ByteSpan]:
     return [item.span() for item in tensors if item.layout.n_elements]
-
-
-def _overlap(first: list[ByteSpan], second: list[ByteSpan]) -> bool:
-    return any(
-        contents is others and start < stop and begin < end
-        for contents, start, end in first
-        for others, begin, stop in second
-    )
 
 
 def _comparable(value: object) -> object:

@@ -126,6 +126,8 @@ class Values:
 
     Attributes
     ----------
+    pending
+        The log of the values that are not computed yet.
     missing
         Why the bytes are not computed, so that the tensor has only a shape and a cost; or None.
 
@@ -138,7 +140,9 @@ class Values:
     (None, 32)
     """
 
-    __slots__ = ("_buffer", "_is_alone", "_offset_bytes", "_viewed", "missing", "size_bytes")
+    __slots__ = (
+        *("_buffer", "_is_alone", "_offset_bytes", "_viewed", "missing", "pending", "size_bytes"),
+    )
 
     def __init__(
         self,
@@ -147,16 +151,12 @@ class Values:
         size_bytes: int,
         missing: MissingValues | None,
     ) -> None:
+        self.pending = pending
         self.size_bytes = size_bytes
         self.missing = missing
         self._buffer, self._offset_bytes = _buffer_of(block, pending)
         self._is_alone = block.segment.payload is None
         self._viewed: tuple[TensorLayout, int, torch.Tensor] | None = None
-
-    @property
-    def pending(self) -> PendingValues:
-        """The log of the values that are not computed yet."""
-        return self._buffer.pending
 
     def view(self, layout: TensorLayout, offset: int) -> torch.Tensor:
         """Return a CPU tensor over these bytes, computed; ``offset`` counts elements.

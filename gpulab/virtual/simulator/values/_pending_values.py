@@ -13,12 +13,12 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator.values._contents import BufferContents, ByteSpan, Piece
 from gpulab.virtual.simulator.values._entries import LogEntry
 
-# If more is pending, the oldest entries are computed. An entry takes about 2 KiB.
-MOST_ENTRIES = 16_384
+# If more is pending, the oldest entries are computed. An entry takes about 3 KiB.
+MOST_ENTRIES = 2_048
 # By estimate, so that every machine computes the same. A read after a long loop takes about as
 # long, too.
 MOST_HOST_S = 5.0
-MOST_HELD_BYTES = 64 << 20
+MOST_HELD_BYTES = 4 << 20
 # The allocator that PyTorch's RuntimeError names if it gets no memory.
 _TORCHS_MEMORY_ERROR = "DefaultCPUAllocator"
 
@@ -153,6 +153,11 @@ class PendingValues:
     def is_used(self, contents: BufferContents) -> bool:
         """Return whether a pending entry may read or write bytes of a buffer."""
         return contents.last_user >= self._oldest()
+
+    def compute_users(self, contents: BufferContents) -> None:
+        """Compute the entries that read or write bytes of a buffer, and what is before them."""
+        while self._compute_oldest(contents.last_user):
+            pass
 
     def release(self, contents: BufferContents) -> None:
         """Note that the program cannot read a buffer any more."""
