@@ -93,10 +93,13 @@ def record_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     It records nothing else meanwhile, and records nothing afterwards.
     """
     name = func.name().partition(".")[0]
-    if name.startswith("aten::_foreach_") and isinstance(args[0][0], VirtualTensor):
-        # CUDA has kernels for lists, which write into the list or into new tensors.
-        _record((() if name.endswith("_") else args[0]), "aten::empty_strided")
-        return
+    if name.startswith("aten::_foreach_"):
+        # In torch._foreach_pow(2.0, exponents) a number comes first.
+        tensors = next(arg for arg in args if isinstance(arg, (list, tuple)))
+        if isinstance(tensors[0], VirtualTensor):
+            # CUDA has kernels for lists, which write into the list or into new tensors.
+            _record((() if name.endswith("_") else tensors), "aten::empty_strided")
+            return
     if name in _REDUCTIONS:
         keeps = next((each for each in args[2:3] if isinstance(each, bool)), False)
         _record([] if kwargs.get("keepdim", keeps) else [None], "aten::as_strided")

@@ -423,3 +423,12 @@ def test_tables_of_random_programs_add_up(seed: int) -> None:
     assert sum(row.self_cpu_time_total for row in host_rows) == pytest.approx(outermost_us)
     n_launches = sum(row.count for row in host_rows if row.key in LAUNCHES)
     assert not kernels or n_launches == len(of_operators)
+
+
+def test_an_operator_over_a_list_may_begin_with_a_number() -> None:
+    """Adam with ``capturable=True`` raises a number to the powers in a list."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        steps = [torch.ones(2, device="cuda")]
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            torch._foreach_pow(0.9, steps)
+    assert any("pow" in event.name for event in profiler.events())
