@@ -12,7 +12,7 @@ from gpulab import exercises
 from gpulab.torch_private import spin
 from gpulab.trials import WatchedWork, tried
 from tests.exercises.test_answers_code import no_wait, no_wait_before, pair, pair_before, timed
-from tests.exercises.test_lesson_07_code import captured, graphed, head_start
+from tests.exercises.test_lesson_07_code import captured, graphed
 from tests.exercises.test_lesson_08 import buffered
 
 pytestmark = pytest.mark.gpu
@@ -37,7 +37,6 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
         ("03.event-time", pair, ""),
         ("03.event-time", pair_before, "nothing-between"),
         ("03.event-time", timed, "host-clock"),
-        ("07.long-enough", lambda work: head_start(work, n_samples=1), "one-sample"),
         ("07.graph-it", graphed, ""),
         ("07.graph-it", captured, "input-not-copied"),
         ("08.double-buffer", buffered(), ""),

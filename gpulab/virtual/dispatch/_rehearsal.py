@@ -47,6 +47,7 @@ _NO_HALVES = {
 _CHECKS_VALUES = {
     *("linalg_ldl_solve", "linalg_lu_solve", "lu_solve", "lu_unpack", "segment_reduce"),
     *("_segment_reduce_backward", "_assert_async", "_functional_assert_async"),
+    "repeat_interleave",
 }
 # With made-up values, these read outside of their tensors.
 _NEVER_REHEARSED = {"_ctc_loss", "_ctc_loss_backward"}
