@@ -102,8 +102,8 @@ def who_waits_waits_everywhere(program: Program, gpu: Gpu) -> str | None:
             if len(set(answers)) > 1:
                 words = ["yes" if answer else "no" for answer in answers]
                 return (
-                    f"{step.text!r}: does it wait behind a kernel? {words[0]}; does the debug mode "
-                    f"see it? {words[1]}; is it refused in a capture? {words[2]}"
+                    f"{step.text!r}: does it wait behind a kernel? {words[0]}; does the debug "
+                    f"mode see it? {words[1]}; is it refused in a capture? {words[2]}"
                 )
     return None
 
