@@ -211,6 +211,21 @@ def test_a_number_on_the_host_is_that_of_the_launch() -> None:
     assert (x * factor).tolist() == [3.0] * 4
 
 
+@pytest.mark.parametrize("size", [8, 1 << 19])
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.usefixtures("computed")
+def test_a_copy_from_the_host_does_not_change_earlier_results(size: int, *, pinned: bool) -> None:
+    """What reads the old values has them, and what reads the new ones those of the copy."""
+    source = torch.full((size,), 3.0, pin_memory=pinned)
+    x = torch.ones(size, device="cuda")
+    old = x * 2
+    x.copy_(source, non_blocking=True)
+    new = x * 2
+    torch.cuda.synchronize()
+    source.zero_()
+    assert (old[-1].item(), new[-1].item()) == (2.0, 6.0)
+
+
 def test_a_layer_of_cudnn_is_computed_when_somebody_reads(computed: list[str]) -> None:
     """A timer's loop computes no layer, although each call makes new states of zeros."""
     layer, x = nn.LSTM(4, 4).cuda(), torch.ones(3, 2, 4, device="cuda")
