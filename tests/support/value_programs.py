@@ -146,6 +146,7 @@ OPERATIONS: dict[str, Operation] = {
     "flip": _returning(lambda c: c.x.flip(0)),
     "reshape": _returning(lambda c: c.x.view(-1, 2).t().reshape(-1)),
     "alias": _returning(lambda c: c.x[:]),
+    "over another GPU": _returning(lambda c: (c.x.to("cuda:1") * 2).to("cuda:0")),
     "uninitialized": _returning(lambda c: torch.empty_like(c.x)),
     "grown": _returning(lambda c: c.x[: c.x.numel() // 2].clone().resize_(c.x.numel())),
     "gather": _returning(lambda c: c.x[torch.randint(0, c.x.numel(), c.x.shape).cuda()]),
@@ -188,7 +189,7 @@ OPERATIONS: dict[str, Operation] = {
 def outcome(seed: int) -> tuple[str, list[int]]:
     """Run a random program; return everything that it reads, and the clock after each call."""
     draw = random.Random(seed)
-    gpu = gpulab.virtual_gpu("H200", first_use=False)
+    gpu = gpulab.virtual_gpu("H200", count=2, first_use=False)
     clock_ns: list[int] = []
     with gpu:
         torch.manual_seed(seed)

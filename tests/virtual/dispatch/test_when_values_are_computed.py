@@ -211,6 +211,39 @@ def test_a_number_on_the_host_is_that_of_the_launch() -> None:
     assert (x * factor).tolist() == [3.0] * 4
 
 
+@pytest.mark.parametrize("size", [8, 1 << 19])
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.usefixtures("computed")
+def test_a_copy_from_the_host_does_not_change_earlier_results(size: int, *, pinned: bool) -> None:
+    """What reads the old values has them, and what reads the new ones those of the copy."""
+    source = torch.full((size,), 3.0, pin_memory=pinned)
+    x = torch.ones(size, device="cuda")
+    old = x * 2
+    x.copy_(source, non_blocking=True)
+    new = x * 2
+    torch.cuda.synchronize()
+    source.zero_()
+    assert (old[-1].item(), new[-1].item()) == (2.0, 6.0)
+
+
+@pytest.mark.usefixtures("computed")
+def test_a_copy_to_the_host_and_back_has_the_values() -> None:
+    """Although the host waits only at the end, the second copy reads what the first one wrote."""
+    x, y = torch.full((8,), 3.0, device="cuda"), torch.empty(8, device="cuda")
+    pinned = torch.zeros(8, pin_memory=True)
+    pinned.copy_(x * 2, non_blocking=True)
+    y.copy_(pinned, non_blocking=True)
+    assert y.tolist() == [6.0] * 8
+
+
+@pytest.mark.usefixtures("computed")
+def test_a_write_with_gaps_leaves_what_is_between() -> None:
+    """The values between its elements are computed, although the write covers their range."""
+    x = torch.ones(8, device="cuda") * 2
+    x[::2].fill_(7)
+    assert x.tolist() == [7.0, 2.0] * 4
+
+
 def test_a_layer_of_cudnn_is_computed_when_somebody_reads(computed: list[str]) -> None:
     """A timer's loop computes no layer, although each call makes new states of zeros."""
     layer, x = nn.LSTM(4, 4).cuda(), torch.ones(3, 2, 4, device="cuda")

@@ -105,6 +105,15 @@ def test_a_call_with_the_same_key_and_inputs_is_known(memory: Memory) -> None:
     assert memory.read(8, 16) == [2] * 8
 
 
+def test_what_two_writes_leave_of_others_is_different(memory: Memory) -> None:
+    """The rest of a range that is overwritten in part has a new content each time."""
+    for name in ("a", "aaa"):
+        memory.add(name, (32, 40), (0, 16))
+        memory.add("b", (32, 40), (0, 8))
+        memory.add("c", (8, 16), (16, 24), key="sum")
+        assert memory.read(16, 24) == [8 * len(name) + 1] * 8
+
+
 def test_random_writes_and_reads_give_what_computing_at_once_gives() -> None:
     """Any ranges, overlapping and in place, with and without few pieces."""
     for seed in range(60):
@@ -112,9 +121,10 @@ def test_random_writes_and_reads_give_what_computing_at_once_gives() -> None:
         now, later = Memory(), Memory()
         later.contents._most = draw.choice((2, 1_000))
         for step in range(60):
-            source, target = (sorted(draw.sample(range(64), 2)) for _ in range(2))
-            for memory in (now, later):
-                memory.add("x" * (step % 7 + 1), tuple(source), tuple(target), key=f"{step % 7}")
+            source, target = (sorted(draw.sample(range(0, 65, 8), 2)) for _ in range(2))
+            name = "x" * (step % 3 + 1)
+            now.add(name, tuple(source), tuple(target))
+            later.add(name, tuple(source), tuple(target), key=name)
             now.read(0, 64)
             if draw.random() < 0.2:
                 assert later.read(*source) == now.read(*source)
