@@ -382,7 +382,14 @@ def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
 
 
 def stop_profiler_list() -> list[Any]:
-    """Stop what :func:`start_profiler_list` started, and return its entries in their order."""
+    """Stop what :func:`start_profiler_list` started, and return its entries in their order.
+
+    Examples
+    --------
+    >>> start_profiler_list(with_shapes=False, with_flops=False)
+    >>> len(stop_profiler_list()) > 0
+    True
+    """
     threads = torch._C._autograd._disable_profiler_legacy()
     return [entry for entries in threads for entry in entries]
 

@@ -131,7 +131,8 @@ def _virtual_clocks(clocks: HostClocks, real: Mapping[str, Any]) -> dict[str, Ca
     calls["strftime"] = lambda form, moment=None: real["strftime"](
         form, local() if moment is None else moment
     )
-    by_id = {getattr(time, name): clocks.clock(name) for name in _CLOCK_IDS}
+    known = [name for name in _CLOCK_IDS if "clock_gettime_ns" in real]
+    by_id = {getattr(time, name): clocks.clock(name) for name in known}
     calls["clock_gettime"] = _by_id(
         {key: _in_seconds(read) for key, read in by_id.items()}, real.get("clock_gettime")
     )

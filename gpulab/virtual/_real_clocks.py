@@ -28,6 +28,11 @@ class ClocksRead:
         The name of each real clock, once for each reading.
     n_virtual
         Number of readings of virtual clocks.
+
+    Examples
+    --------
+    >>> ClocksRead(["datetime.now()"], n_virtual=2).real
+    ['datetime.now()']
     """
 
     real: list[str] = field(default_factory=list)

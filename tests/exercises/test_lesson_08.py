@@ -1,5 +1,6 @@
 """Lesson 08: right answers pass, each typical mistake gets its diagnosis, and pipelines run."""
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -428,3 +429,15 @@ def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [replace(slow, duration_s=alone_s - share * slow.possible_s) for share in shares]
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
     assert "the overlap is 30 % of" in judge(buffered()).message
+
+
+def test_a_run_that_is_kept_keeps_no_tensors() -> None:
+    """A notebook keeps many results; their tensors must be free without the garbage collector."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        gc.disable()
+        try:
+            kept = pipelines.run(buffered(), n_steps=2)
+        finally:
+            gc.enable()
+        assert kept.n_wrong == 0
+        assert gpu.machine.value_bytes == 0

@@ -1,7 +1,7 @@
 """A test bench for double buffers: it checks values, finds data races and measures overlap."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -167,17 +167,19 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
         trials: list[Trial] = []
-        duration_s = stopwatch_s(lambda: trials.append(tried(bench.run, pipeline)))
+        fill, compute = bench.works()
+        duration_s = stopwatch_s(lambda: trials.append(tried(bench.run, pipeline, fill, compute)))
         in_use = device.current()
         return PipelineRun(
             n_steps,
             bench.n_wrong(),
-            sum(call.work is bench.fill for call in trials[0].calls),
-            sum(call.work is bench.compute for call in trials[0].calls),
+            sum(call.work is fill for call in trials[0].calls),
+            sum(call.work is compute for call in trials[0].calls),
             duration_s,
             copies_s,
             computes_s,
-            trials[0],
+            # Not the calls of the works: they would keep the tensors as long as the result.
+            replace(trials[0], calls=()),
             device_label(in_use.name, in_use.source),
         )
 
@@ -201,7 +203,8 @@ def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ..
     ['host write into a buffer in flight']
     """
     with device.active():
-        trial = tried(_Bench(n_steps).run, pipeline, races=True)
+        bench = _Bench(n_steps)
+        trial = tried(bench.run, pipeline, *bench.works(), races=True)
     return trial.hazards or ()
 
 
@@ -214,18 +217,22 @@ class _Bench:
         self.copying = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
         # float64, so that the mean of equal whole numbers is exact and says which batch was read.
         self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
-        self.fill, self.compute = WatchedWork(self._fill), WatchedWork(self._compute)
         torch.cuda.synchronize()
 
-    def _fill(self, pinned: torch.Tensor, step: int) -> None:
+    def fill(self, pinned: torch.Tensor, step: int) -> None:
         pinned[:N_HEAD] = step + 1
 
-    def _compute(self, on_device: torch.Tensor, step: int) -> None:
+    def compute(self, on_device: torch.Tensor, step: int) -> None:
         spin(COMPUTE_CYCLES)
         self.results[step] = on_device[:N_HEAD].mean()
 
-    def run(self, pipeline: PipelineFunction) -> None:
-        pipeline(self.slots, self.copying, self.fill, self.compute, self.n_steps)
+    def run(self, pipeline: PipelineFunction, fill: WatchedWork, compute: WatchedWork) -> None:
+        pipeline(self.slots, self.copying, fill, compute, self.n_steps)
+
+    # New ones for each trial: the bench must not refer to what refers to it, or its tensors would
+    # stay until the garbage collector runs.
+    def works(self) -> tuple[WatchedWork, WatchedWork]:
+        return WatchedWork(self.fill), WatchedWork(self.compute)
 
     def apart_s(self) -> tuple[float, float]:
         """Return the seconds of all copies alone and of all computing alone; then reset."""

@@ -265,6 +265,14 @@ def read_back(
     """Wait for a copy of a number to the host, as PyTorch does where it reads a value.
 
     ``by_library`` is for a library that waits without PyTorch's knowledge.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+    ...     read_back(gpu.machine.gpu)
+    >>> gpu.machine.host.now_ns > 0
+    True
     """
     # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
     # element through pinned memory, so this counts as pinned.

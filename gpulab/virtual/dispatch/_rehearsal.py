@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import arguments_of, disable_dispatch, has_shape_function
+from gpulab.virtual.dispatch._host_reads import When, reads_in
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._shape_functions import ShapesAlone
 from gpulab.virtual.kernels import computable, is_random, operator_name
@@ -118,7 +119,10 @@ def rehearse(
         return True
     if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
         return False
-    is_of_values = name in _CHECKS_VALUES or (name in _PUTS and _selects_by_mask(args[1]))
+    # After its kernels PyTorch reads whether a factorization failed, as made-up values may do.
+    has_status = any(read.when is When.AFTER for read in reads_in(func, name))
+    has_status = has_status or name in _CHECKS_VALUES
+    is_of_values = has_status or (name in _PUTS and _selects_by_mask(args[1]))
     if is_of_values and _NO_KERNEL not in str(error):
         return False
     # Without the lines of the rehearsal, which say nothing to the program's author.

@@ -28,6 +28,8 @@ MODULES = (
 )
 # The folders of torch whose sources are read for names of PyTorch's C layer.
 FOLDERS = ("accelerator", "amp", "backends/cuda", "backends/cudnn", "cuda", "nn/parallel")
+# What these change would stay so for the tests that come after.
+_KEPT_BY_THE_PROCESS = ("_", "register", "disable_global_flags", "set_flags")
 OF_THE_BUILD = re.compile(r"module 'torch\._C' has no|not compiled with CUDA|NVIDIA driver")
 
 
@@ -43,8 +45,7 @@ def public_functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     owner = importlib.import_module(module)
     for name, value in sorted(vars(owner).items()):
         is_own = str(getattr(value, "__module__", "")).startswith(("torch", "gpulab"))
-        # What is registered would stay for the tests that come after.
-        if callable(value) and is_own and not name.startswith(("_", "register")):
+        if callable(value) and is_own and not name.startswith(_KEPT_BY_THE_PROCESS):
             yield f"{module}.{name}", value
 
 
