@@ -153,6 +153,15 @@ def test_what_is_due_is_computed_before_the_program_goes_on(memory: Memory) -> N
     assert memory.computed == ["a", "b"]
 
 
+def test_what_is_only_in_released_memory_is_dropped(memory: Memory) -> None:
+    """Also if Python frees the memory in the middle of another change."""
+    memory.add("a", (0, 4), (8, 12))
+    memory.log.release(memory.contents)
+    memory.contents = BufferContents()
+    memory.add("b", (0, 4), (8, 12))
+    assert [entry.what for entry in memory.log._entries.values()] == ["b"]
+
+
 def test_an_error_waits_for_the_next_read_and_the_rest_is_computed(memory: Memory) -> None:
     """The error says where it comes from, and the same call is computed again."""
 
