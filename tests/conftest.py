@@ -100,6 +100,18 @@ def _gpu_is_left_as_found() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _settings_of_torch_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no test change settings of PyTorch for others; to import its operator database does."""
+    backends = sys.modules.get("torch.backends")
+    if backends is not None:
+        monkeypatch.setattr(backends, "disable_global_flags", lambda: None)
+    yield
+    distributions = sys.modules.get("torch.distributions")
+    if distributions is not None:
+        distributions.Distribution.set_default_validate_args(__debug__)
+
+
+@pytest.fixture(autouse=True)
 def _no_limit_of_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let measurements on a virtual GPU take as much real time as they need on this machine."""
     from gpulab.timing import _real_time
