@@ -1,18 +1,16 @@
 """A wrong index or another wrong value raises at the next wait, although nobody reads."""
 
+import subprocess
+import sys
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 import gpulab
 from gpulab.virtual.dispatch import _value_checks
-from gpulab.virtual.dispatch._operators import operator_of
 
 Call = Callable[[torch.Tensor], Any]
 
@@ -100,14 +98,6 @@ WRONG: dict[str, Call] = {
 _FACTORIZATIONS = {"linalg_lu_solve", "linalg_ldl_solve"}
 # A wrong value in one of these ends a process that computes it on the CPU.
 _UNCHECKED = {"_embedding_bag", "_embedding_bag_forward_only", "_ctc_loss", "segment_reduce"}
-# PyTorch defines these in Python, from torch 2.13 on, and only in part as operators.
-_IN_PYTHON = {
-    *("_linear_cross_entropy_batch_chunked", "_linear_cross_entropy_batch_chunked_no_reduction")
-}
-_ENDING_THE_PROCESS = {
-    *("nn.functional.embedding_bag", "nn.functional.ctc_loss", "_segment_reduce"),
-    *("sparse.mm", "sparse.sampled_addmm"),  # the virtual GPU refuses sparse tensors
-}
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")  # PyTorch calls it a beta
@@ -128,69 +118,13 @@ def test_every_operator_of_the_tables_is_tried() -> None:
     """The calls above name all operators whose values are checked."""
     named = {name.partition(" ")[0] for name in WRONG} - {"_assert_async"}
     tables = {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE}
-    assert named == tables - _FACTORIZATIONS - _UNCHECKED - _IN_PYTHON
-
-
-class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Keeps copies of the arguments of operators with a tensor of integers."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
-        self.calls: list[tuple[Any, list[Any], Any]] = []
-
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 # an operator
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 # its result
-        given, structure = tree_flatten((args, kwargs or {}))
-        if any(_has_integers(item) for item in given):
-            copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
-            self.calls.append((func, copies, structure))
-        return func(*args, **(kwargs or {}))
-
-
-def _has_integers(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype in {torch.int32, torch.int64}
-
-
-def _raises_on_wrong_integers(func: Any, given: list[Any], structure: Any) -> bool:  # noqa: ANN401 # as recorded
-    for position in (i for i, item in enumerate(given) if _has_integers(item)):
-        wrong = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
-        wrong[position].fill_(1_000_000)
-        args, kwargs = tree_unflatten(wrong, structure)
-        try:
-            func(*args, **kwargs)
-        except (IndexError, RuntimeError):
-            return True
-    return False
+    assert named == tables - _FACTORIZATIONS - _UNCHECKED
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index() -> None:
     """PyTorch's database of operators: what the CPU refuses is in a table, or the host waits."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    unknown = set()
-    for info in op_db:
-        if not info.supports_dtype(torch.float32, "cpu") or info.name in _ENDING_THE_PROCESS:
-            continue
-        samples = list(islice(info.sample_inputs("cpu", torch.float32), 4))
-        if not any(
-            _has_integers(item)
-            for item in tree_leaves([(each.input, each.args, each.kwargs) for each in samples])
-        ):
-            continue
-        for sample in samples:
-            with _Recording() as recorded:
-                info(sample.input, *sample.args, **sample.kwargs)
-            unknown |= {
-                operator_of(func).name
-                for func, given, structure in recorded.calls
-                if not operator_of(func).host_reads
-                and _raises_on_wrong_integers(func, given, structure)
-            }
-    assert unknown - {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE} == set()
+    command = [sys.executable, "-m", "tests.support.failing_indices"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert len(found) > 15
+    assert {*found} - {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE} == set()
