@@ -9,9 +9,6 @@ import torch
 from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.simulator.values import ByteSpan, LogEntry
 
-# A larger copy is not held until the old bytes are no longer needed; they are used up first.
-_LARGEST_HELD_BYTES = 1 << 20
-
 
 def put(target: Reference, source: torch.Tensor) -> None:
     """Write values of the host to a tensor of the device, as they are now."""
@@ -26,10 +23,10 @@ def _put(target: Reference, source: torch.Tensor) -> None:
     pending, span = target.values.pending, target.span()
     # What lies between its elements stays as it is.
     reads = () if target.layout.is_dense else (span,)
-    if source.nbytes > _LARGEST_HELD_BYTES:
+    # If somebody may still need the old bytes, the new ones are held; if they are few.
+    if not pending.has_room(source.nbytes):
         pending.compute_users(span[0])
     if pending.is_used(span[0]):
-        # Somebody may still need the old bytes.
         held = pending.guarded(lambda: source.detach().clone())
         entry = LogEntry(partial(_copy, target, held), "a copy in", held_bytes=held.nbytes)
         pending.append(entry, reads, (span,))

@@ -18,7 +18,7 @@ MOST_ENTRIES = 2_048
 # By estimate, so that every machine computes the same. A read after a long loop takes about as
 # long, too.
 MOST_HOST_S = 5.0
-MOST_HELD_BYTES = 4 << 20
+MOST_HELD_BYTES = 16 << 20
 # The allocator that PyTorch's RuntimeError names if it gets no memory.
 _TORCHS_MEMORY_ERROR = "DefaultCPUAllocator"
 
@@ -154,6 +154,10 @@ class PendingValues:
         """Return whether a pending entry may read or write bytes of a buffer."""
         return contents.last_user >= self._oldest()
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Return whether an entry may hold so many bytes of the host's memory."""
+        return self._held_bytes + size_bytes <= MOST_HELD_BYTES
+
     def compute_users(self, contents: BufferContents) -> None:
         """Compute the entries that read or write bytes of a buffer, and what is before them."""
         while self._compute_oldest(contents.last_user):
@@ -220,9 +224,10 @@ class PendingValues:
     def _compute_oldest(self, last: int) -> bool:
         """Compute the oldest entry, unless it is younger than number ``last``."""
         self._require_whole()
-        if self._is_computing or self._oldest() > last:
+        entry = next(iter(self._entries.values()), None)
+        if entry is None or entry.number > last or self._is_computing:
             return False
-        self.compute(self._entries[self._oldest()])
+        self.compute(entry)
         return True
 
     def _drop_unused(self, entries: list[LogEntry]) -> None:
