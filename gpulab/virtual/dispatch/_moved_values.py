@@ -13,14 +13,13 @@ from gpulab.virtual.simulator.values import ByteSpan, LogEntry
 def put(target: Reference, source: torch.Tensor) -> None:
     """Write values of the host to a tensor of the device, as they are now."""
     if target.layout.n_elements:
-        pending = target.values.pending
-        # A copy to the host that has ended may still have to write to ``source``.
-        pending.compute_due()
-        pending.event_queue.undisturbed(partial(_put, target, source))
+        target.values.pending.event_queue.undisturbed(partial(_put, target, source))
 
 
 def _put(target: Reference, source: torch.Tensor) -> None:
     pending, span = target.values.pending, target.span()
+    # A copy to the host that has ended may still have to write to ``source``.
+    pending.compute_due()
     # What lies between its elements stays as it is.
     reads = () if target.layout.is_dense else (span,)
     # If somebody may still need the old bytes, the new ones are held; if they are few.
