@@ -78,8 +78,7 @@ def failing() -> set[str]:
             names |= {
                 operator_of(func).name
                 for func, values, structure in recorded.calls
-                if func.namespace == "aten"
-                and not operator_of(func).host_reads
+                if not operator_of(func).host_reads
                 and _raises_on_wrong_integers(func, values, structure)
             }
     return names

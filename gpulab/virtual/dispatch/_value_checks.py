@@ -103,5 +103,9 @@ _COMPUTED_AT_ONCE = frozenset(
         *("fractional_max_pool2d_backward", "fractional_max_pool3d_backward"),
         *("embedding_renorm", "_embedding_bag", "_embedding_bag_forward_only"),
         *("segment_reduce", "lu_unpack", "linalg_lu_solve", "linalg_ldl_solve"),
+        *(
+            "_linear_cross_entropy_batch_chunked",
+            "_linear_cross_entropy_batch_chunked_no_reduction",
+        ),
     }
 )
