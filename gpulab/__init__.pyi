@@ -1,6 +1,7 @@
 from . import cluster as cluster
 from . import roofline as roofline
 from ._version import __version__ as __version__
+from .core import errors as errors
 from .device import clocks as clocks
 from .device import doctor as doctor
 from .device import use as use

@@ -93,11 +93,11 @@ def local(
 
     Arguments are checked when the block begins:
 
-    >>> with local(dashboard_port=70_000):
+    >>> with local(dashboard_port=0):
     ...     pass
     Traceback (most recent call last):
         ...
-    gpulab.core.errors.InvalidOptionError: dashboard_port=70000; it must be from 1 to 65535, e.g. 8787
+    gpulab.core.errors.InvalidOptionError: dashboard_port=0; it must be from 1 to 65535, e.g. 8787
     """
     COUNT.or_none.check(n_workers=n_workers)
     if dashboard_port is not None and (

@@ -82,9 +82,9 @@ def test_every_module_is_on_the_page_of_modules() -> None:
 
 
 def test_the_picture_names_rooms_that_exist() -> None:
-    """Each bold name is a package, a part of the virtual GPU, or a known name from outside."""
+    """Each bold name is a package, a part of one, or a known name from outside."""
     outside = {"gpulab.measure", "torch.cuda", "CUDA GPU", "a program on the virtual GPU"}
-    parts = {path.parent.name for path in (ROOT / "gpulab/virtual").glob("*/__init__.py")}
+    parts = {path.parent.name for path in (ROOT / "gpulab").glob("*/*/__init__.py")}
     heads = [
         part.partition("<")[0]
         for part in PICTURE.read_text("utf-8").split('font-weight="700" font-size="16">')[1:]

@@ -22,8 +22,9 @@ def profiled(work: Work) -> list[ActivityRecord]:
 def short_name(name: str) -> str:
     """Return a kernel's name without C++ namespaces, as the recordings spell it.
 
-    The existing recordings contain these names, so :func:`gpulab.tracing.profiling.short_name`, which
-    shortens them in another way, cannot replace this.
+    The existing recordings contain these names, so
+    :func:`gpulab.tracing.profiling.short_name`, which shortens them in another way, cannot
+    replace this.
     """
     for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
         name = name.replace(noise, "")

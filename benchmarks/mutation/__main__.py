@@ -43,7 +43,8 @@ ROOMS = {
     "stats": Room(
         ("gpulab/stats.py", "gpulab/device/measurement/_measurement.py",
          "gpulab/device/measurement/_conditions.py"),
-        ("tests/test_stats.py", "tests/device/measurement", "gpulab/stats.py", "gpulab/device/measurement"),
+        ("tests/test_stats.py", "tests/device/measurement",
+         "gpulab/stats.py", "gpulab/device/measurement"),
     ),
     "findings": Room(
         ("gpulab/timing/_findings.py",),

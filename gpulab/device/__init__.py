@@ -1,4 +1,4 @@
-"""Choose or find the GPU in use, real or virtual, and report what this machine can time."""
+"""The GPU in use, real or virtual: what it is, its clocks, its work, and what it measured."""
 
 import lazy_loader
 

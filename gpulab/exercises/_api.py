@@ -236,7 +236,7 @@ def progress_in(folder: Path) -> Progress:
     >>> with tempfile.TemporaryDirectory() as name:
     ...     exercises.progress_in(Path(name))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gpulab.core.errors.InvalidOptionError: ... name the folder of your lessons: gpulab progress FOLDER
+    gpulab.core.errors.InvalidOptionError: ... name the folder of your lessons: gpulab progress ...
     """
     PATH.check(folder=folder)
     own = _journal_in(folder)

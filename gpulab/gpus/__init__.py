@@ -1,4 +1,4 @@
-"""Data sheets of NVIDIA GPUs: peaks, bandwidth and caches, with the rooflines they give."""
+"""Data sheets of NVIDIA GPUs with their rooflines, and where a time comes from."""
 
 from gpulab.gpus._datasheets import (
     GpuSpec,

@@ -1,4 +1,4 @@
-"""Find data races between streams and host by happens-before: vector clocks over byte ranges.
+"""Find data races by happens-before: vector clocks over byte ranges, and what was recorded.
 
 The package does not import torch. ``gpulab.virtual`` reports the program's calls to its
 :class:`Checker` on the virtual GPU, and ``gpulab.tracing.sanitizer`` does so on a CUDA GPU.

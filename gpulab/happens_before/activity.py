@@ -12,7 +12,8 @@ class ActivityRecord:
     kind
         ``"kernel"``, ``"memcpy"`` or ``"memset"``.
     name
-        The full name from the driver; :func:`gpulab.tracing.profiling.short_name` shortens it for a label.
+        The full name from the driver; :func:`gpulab.tracing.profiling.short_name` shortens it
+        for a label.
     start_ns, end_ns
         Times on the axis that host and device share. Its zero is arbitrary, so only differences
         have a meaning.

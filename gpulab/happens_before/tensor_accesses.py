@@ -69,7 +69,7 @@ def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
 
 def check_host_operation(
     checker: Checker,
-    func: Any,  # noqa: ANN401 # operators have no public type
+    func: Any,  # operators have no public type
     args: Sequence[object],
     kwargs: Mapping[str, object],
 ) -> None:

@@ -1,4 +1,4 @@
-"""The lessons: build the notebooks, copy them to a folder, and open JupyterLab."""
+"""The lessons: build the notebooks, copy them, open JupyterLab, and explain their terms."""
 
 from gpulab.lessons._build import build_all
 from gpulab.lessons._folder import FIRST_LESSON, copy_lessons, notebooks_folder, shipped

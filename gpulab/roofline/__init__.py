@@ -1,4 +1,4 @@
-"""The roofline model: how fast a GPU could be, predictions from it, and measured points."""
+"""How fast a GPU could be: the roofline, predictions from it, scaling, and surveys of it."""
 
 from gpulab.gpus import Roof, at_clocks, data_sheet
 from gpulab.roofline._ceilings import Ceilings, ceilings, ceilings_of

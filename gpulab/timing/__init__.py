@@ -1,4 +1,4 @@
-"""Time GPU work: the methods, and ``measure``, ``compare`` and ``ladder`` on top of them."""
+"""Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and a benchmark's card.
 
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
 from gpulab.timing._compare import Comparison, compare, versus

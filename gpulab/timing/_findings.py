@@ -2,8 +2,8 @@
 
 Some checks need only the samples; the others take
 :class:`~gpulab.timing._observations.RunObservations`. Each returns a
-:class:`~gpulab.device.measurement.Finding` or None, and uses neither a device nor a clock. To add a
-finding, write one function, one line in ``CHECKS`` and one test that provokes it.
+:class:`~gpulab.device.measurement.Finding` or None, and uses neither a device nor a clock. To add
+a finding, write one function, one line in ``CHECKS`` and one test that provokes it.
 """
 
 from collections.abc import Callable, Sequence

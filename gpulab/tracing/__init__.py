@@ -1,4 +1,4 @@
-"""The timeline of a program: what host and device did, on one axis of time."""
+"""What a program did: timelines, activity records, data races, and trials of a function."""
 
 import lazy_loader
 

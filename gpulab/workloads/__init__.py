@@ -1,4 +1,4 @@
-"""A catalogue of PyTorch operations to time, each with its inputs, FLOPs, bytes and a check."""
+"""A catalogue of PyTorch operations to time, sweeps over them, and recordings of sweeps."""
 
 import lazy_loader
 

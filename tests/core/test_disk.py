@@ -25,7 +25,7 @@ from gpulab.core import disk
 from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
 from tests.support.refusing import halting, refusal
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes nor pipes as files")
 
 

@@ -27,7 +27,7 @@ MICRO, MU = "\u00b5", "\u03bc"
 @pytest.mark.parametrize(
     ("time_s", "text"),
     [
-        *json.loads((Path(__file__).parent / "javascript" / "times.json").read_text("utf-8")),
+        *json.loads((Path(__file__).parents[1] / "javascript" / "times.json").read_text("utf-8")),
         (float("nan"), "nan s"),
         (float("inf"), "inf s"),
     ],

@@ -19,9 +19,25 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+# Nobody outside needs the parts of these.
+CLOSED = {"gpulab.exercises", "gpulab.virtual"}
+
+
 def room_of(module: str) -> str:
     """Return the top-level module or package that a module belongs to."""
     return ".".join(module.split(".")[:2])
+
+
+def door_of(module: str) -> str:
+    """Return the module or package through which others import what a module defines.
+
+    It is the part of a room, such as ``gpulab.views.plots``, or the room itself for its own
+    modules and for the parts of a closed one.
+    """
+    parts = module.split(".")[:3]
+    if room_of(module) in CLOSED or parts[-1].startswith("_"):
+        return room_of(module)
+    return ".".join(parts)
 
 
 @cache

@@ -6,7 +6,6 @@ function takes such an object.
 """
 
 import collections.abc
-import importlib
 import inspect
 import re
 import types
@@ -60,18 +59,34 @@ def public_names() -> dict[str, frozenset[str] | None]:
     text = "\n".join(page.read_text("utf-8") for page in pages if page.exists())
     for names in re.findall(r"from gpulab import ([\w, ]+)", text):
         found |= dict.fromkeys((name.strip() for name in names.split(",")), None)
-    pairs = re.findall(r"gpulab\.(\w+)\.(\w+)", text)
-    for room, names in re.findall(r"from gpulab\.(\w+) import ([\w, ]+)", text):
-        pairs += [(room, name.strip()) for name in names.split(",")]
-    for room, name in pairs:
-        names_of_room = found.setdefault(room, set())
-        if names_of_room is not None:
-            names_of_room.add(name)
+    pairs = [_module_and_name(path) for path in re.findall(r"\bgpulab\.([a-z_.]+\.\w+)", text)]
+    for path, names in re.findall(r"from gpulab\.([\w.]+) import ([\w, ]+)", text):
+        pairs += [_module_and_name(f"{path}.{name.strip()}") for name in names.split(",")]
+    for module, name in pairs:
+        names_of_module = found.setdefault(module, set())
+        if names_of_module is not None:
+            names_of_module.add(name)
     return {
-        room: None if names is None else frozenset(names)
-        for room, names in found.items()
-        if (ROOT / "gpulab" / room).exists() or (ROOT / "gpulab" / f"{room}.py").exists()
+        module: None if names is None else frozenset(names)
+        for module, names in found.items()
+        if inspect.ismodule(_attribute(module))
     }
+
+
+def _module_and_name(path: str) -> tuple[str, str]:
+    """Return the module that a path such as ``plots.draw`` begins with, and the name in it."""
+    module, _, name = path.rpartition(".")
+    while "." in module and not inspect.ismodule(_attribute(module)):
+        module, _, name = module.rpartition(".")
+    return module, name
+
+
+def _attribute(path: str) -> object:
+    """Return what a path below ``gpulab`` names, or None."""
+    found: object = gpulab
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -127,7 +142,8 @@ def _public_objects() -> Iterator[tuple[str, str, Any]]:
         if not inspect.ismodule(found):
             yield "", name, found
     for room, names in sorted(public_names().items()):
-        module = importlib.import_module(f"gpulab.{room}")
+        module = _attribute(room)
+        assert inspect.ismodule(module)
         own = [
             name for name, found in vars(module).items() if _module_of(found) == module.__name__
         ]

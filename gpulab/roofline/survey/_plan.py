@@ -355,12 +355,12 @@ def plan(
     sections: Iterable[str] | None = None,
     quick: bool = False,
 ) -> SurveyPlan:
-    """Return what :func:`gpulab.roofline.survey.record` would measure, and how long that would take.
+    """Return what :func:`gpulab.roofline.survey.record` would measure, and how long it would take.
 
     Parameters
     ----------
     out, minutes, sections, quick
-        As for :func:`gpulab.roofline.survey.record`. Without a file, nothing has been measured yet.
+        As for :func:`gpulab.roofline.survey.record`. Without a file, nothing is measured yet.
 
     Raises
     ------

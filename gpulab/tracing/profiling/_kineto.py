@@ -217,7 +217,7 @@ def _call(event: Any) -> HostCall:  # noqa: ANN401 # the profiler's class is pri
 
 
 def kind_of_call(name: str) -> str:
-    """Return the ``kind`` of a :class:`gpulab.happens_before.activity.HostCall`, from the name of its function.
+    """Return the ``kind`` of a ``HostCall``, from the name of its function.
 
     Examples
     --------

@@ -12,7 +12,8 @@ class Strip:
     lane
         Name of the lane.
     role
-        One of :data:`gpulab.core.palette.ROLES`, which gives the colour, or ``"ink"`` or ``"muted"``.
+        One of :data:`gpulab.core.palette.ROLES`, which gives the colour, or ``"ink"`` or
+        ``"muted"``.
     label
         The text on it; empty for none.
     start_s, end_s

@@ -9,7 +9,7 @@ from gpulab.core.requirements import PATH, NameOf
 from gpulab.views.animations._page import Animation, page_of
 from gpulab.views.animations._programs import FILMS
 
-_FOLDER = Path(__file__).parents[1] / "data" / "animations"
+_FOLDER = Path(__file__).parents[2] / "data" / "animations"
 
 
 def show(name: str) -> Animation:

@@ -310,8 +310,8 @@ def machine_explorer(
     ----------
     program
         The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, a
-        :class:`gpulab.views.machine.MachineProgram`, or the JSON text of a program or of a state that
-        ``explorer.save()`` wrote.
+        :class:`gpulab.views.machine.MachineProgram`, or the JSON text of a program or of a state
+        that ``explorer.save()`` wrote.
     challenge
         Name of a challenge to start, e.g. ``"right stopwatch"``.
     **settings

@@ -109,7 +109,7 @@ class Panel:
             self.picture.table = self._table()
 
     def _receive(self, content: dict[str, Any]) -> None:
-        """Handle a message of the page; :func:`gpulab.figures.widgets.picture_class` lists them."""
+        """Handle a message of the page; ``picture_class`` in ``figures.widgets`` lists them."""
         if "shown" in content:
             self.pace.seen(content["shown"])
         elif "file" in content:

@@ -96,7 +96,7 @@ class Recording:
         return self.provenance.get("source") == "virtual"
 
     def frame(self) -> "pd.DataFrame":
-        """Return the points as a table, one row per point; see :func:`gpulab.workloads.sweeps.frame_of`."""
+        """Return the points as a table, one row per point, as ``sweeps.frame_of`` does."""
         return frame_of(self.points)
 
     def section(self, name: str) -> "pd.DataFrame":

@@ -272,8 +272,8 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
     return f"{type(error).__name__}: {line}"
 
 
-# Not gpulab.core.interrupts.contextmanager, which delays Ctrl-C: this may wait for another process, and
-# Ctrl-C must end that wait.
+# Not gpulab.core.interrupts.contextmanager, which delays Ctrl-C: this may wait for another
+# process, and Ctrl-C must end that wait.
 @contextlib.contextmanager
 def device_lock(task: Task) -> Iterator[None]:
     """Lock the task's hardware inside the block, after other sweeps of this user released it.

@@ -21,7 +21,7 @@ from gpulab.device.clocks import Lock, _lock, _nvml, lock, read
 from gpulab.virtual import VirtualGpu
 from tests.support.strikes import struck
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # Both fakes append each call to $LOG.
 SMI = """#!/bin/sh

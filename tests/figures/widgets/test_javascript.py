@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "javascript"
+FOLDER = Path(__file__).parents[2] / "javascript"
 
 
 # Node's own runner needs no npm package. If Node is missing, the browser tests still run the

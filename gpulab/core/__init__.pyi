@@ -1,0 +1,2 @@
+from . import errors as errors
+from . import units as units
