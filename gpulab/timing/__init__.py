@@ -1,4 +1,4 @@
-"""Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and a benchmark's card.
+"""Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and benchmark cards."""
 
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
 from gpulab.timing._compare import Comparison, compare, versus
