@@ -141,7 +141,7 @@ def test_ctc_loss_takes_lengths_of_the_host_or_the_gpu() -> None:
 
 
 def test_ctc_loss_refuses_lengths_on_the_host_that_cudnn_would_read() -> None:
-    """cuDNN takes int32 lengths, if the targets are int32 in one row, too, and needs no copy."""
+    """With int32 targets in one row cuDNN reads int32 lengths, in the memory of the GPU."""
     with gpulab.virtual_gpu("H200"):
         scores = torch.zeros(6, 2, 5, device="cuda").log_softmax(2)
         targets = torch.tensor([1, 2, 2], device="cuda", dtype=torch.int32)

@@ -358,13 +358,15 @@ def _reading_lengths(original: Any) -> Any:
 def _is_for_cudnn(
     log_probs: torch.Tensor, targets: torch.Tensor, lengths: tuple[Any, Any]
 ) -> bool:
-    """Return whether cuDNN computes ``ctc_loss``, if also the lengths are short and the blank 0."""
+    """Return whether cuDNN computes a ``ctc_loss`` with the usual blank and short targets."""
     in_int32 = all(
         isinstance(item, torch.Tensor) and item.dtype is torch.int32
         for item in (targets, *lengths)
     )
-    is_single = log_probs.dtype is torch.float32 and log_probs.dim() == 3
-    return in_int32 and is_single and targets.dim() == 1 and torch.backends.cudnn.enabled
+    is_row = targets.dim() == 1 and targets.is_contiguous()
+    return (
+        in_int32 and is_row and log_probs.dtype is torch.float32 and torch.backends.cudnn.enabled
+    )
 
 
 def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:
