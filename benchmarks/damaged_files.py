@@ -31,17 +31,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.command_line import parser_of
-from gpulab import clocks, course, exercises, lessons, recordings, roofline, survey, sweeps
-from gpulab.disk import growing
-from gpulab.errors import GpulabError
+from gpulab import clocks, course, exercises, lessons, recordings, roofline
+from gpulab.core.disk import growing
+from gpulab.core.errors import GpulabError
+from gpulab.core.serialization import Saved
+from gpulab.device.measurement import Finding, Measurement
 from gpulab.exercises import journal
 from gpulab.exercises.journal import Answer, Guess, HintRead, Reset, Reveal, Stroke
-from gpulab.live import Trace
-from gpulab.measurement import Finding, Measurement
-from gpulab.serialization import Saved
-from gpulab.sweeps import Point, Sweep, Task
+from gpulab.roofline import survey
 from gpulab.timing import Comparison, Ladder, Rung
 from gpulab.tracing import CounterSeries, Span, Timeline
+from gpulab.views.live import Trace
+from gpulab.workloads import sweeps
+from gpulab.workloads.sweeps import Point, Sweep, Task
 from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1

@@ -12,9 +12,9 @@ import torch
 
 import gpulab
 from benchmarks.common.command_line import parser_of
+from gpulab.core.units import format_estimate
+from gpulab.device.work import Work
 from gpulab.timing import METHODS
-from gpulab.units import format_estimate
-from gpulab.work import Work
 
 SIZES = (64, 256, 1024, 4096)
 DTYPES = (torch.float32, torch.float16)

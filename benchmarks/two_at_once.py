@@ -29,7 +29,7 @@ from benchmarks.common.forked_sweeps import (
     tasks,
     warm_up,
 )
-from gpulab.sweeps import Task
+from gpulab.workloads.sweeps import Task
 
 _N_POINTS, _N_STARTS = 24, 20
 KINDS = ("staged", "paused", "pairs")

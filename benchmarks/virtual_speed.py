@@ -22,7 +22,7 @@ import gpulab
 from benchmarks.common import real_clocks
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.first_timers import FIRST_TIMERS, first_use
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 # Many short rounds, of which the fastest counts: on a shared machine longer ones are interrupted.
 N_CALLS, N_ROUNDS = 500, 60

@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 from gpulab import __version__
-from gpulab.errors import GpulabError, NotebookError
-from gpulab.foreign_text import visible
-from gpulab.units import counted
+from gpulab.core.errors import GpulabError, NotebookError
+from gpulab.core.foreign_text import visible
+from gpulab.core.units import counted
 
 
 def _echo(text: object) -> None:
@@ -60,7 +60,8 @@ def record(  # noqa: PLR0913 # one for each option
     >>> done.output.partition("?")[0]
     "Error: unknown GPU 'H2000'; did you mean 'H200'"
     """
-    from gpulab import device, survey
+    from gpulab import device
+    from gpulab.roofline import survey
 
     device.use(gpu)
     names = None if sections is None else [name.strip() for name in sections.split(",")]
@@ -252,7 +253,7 @@ def _show_or_write(shown: object, page: Callable[[], str], html: Path | None) ->
     if html is None:
         _echo(shown)
         return
-    from gpulab.disk import write_whole
+    from gpulab.core.disk import write_whole
 
     write_whole(html, page().encode())
     _echo(f"written: {html}")

@@ -23,9 +23,9 @@ from typing import IO, Any
 import torch
 
 from gpulab import device
+from gpulab.core.errors import InvalidOptionError, MissingPackageError, NoGpuError, shown
+from gpulab.core.requirements import COUNT
 from gpulab.device import cuda_obstacle, outside
-from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError, shown
-from gpulab.requirements import COUNT
 
 __all__ = ["local"]
 
@@ -57,7 +57,7 @@ def local(
     Each worker sees one GPU only and runs one task at a time. The processes end with the block. If
     you have chosen a virtual GPU by its name, each worker has a virtual GPU of its own. For a
     cluster of several machines, start Dask as its documentation says, with one worker of one
-    thread per GPU, and pass ``client.get_executor()`` to :func:`gpulab.sweeps.sweep`.
+    thread per GPU, and pass ``client.get_executor()`` to :func:`gpulab.workloads.sweeps.sweep`.
 
     Other machines cannot reach the cluster. If the package ``cryptography`` is installed, its
     processes talk over TLS, and other users of this machine cannot reach it either. Without that
@@ -97,7 +97,7 @@ def local(
     ...     pass
     Traceback (most recent call last):
         ...
-    gpulab.errors.InvalidOptionError: dashboard_port=70000; it must be from 1 to 65535, e.g. 8787
+    gpulab.core.errors.InvalidOptionError: dashboard_port=70000; it must be from 1 to 65535, e.g. 8787
     """
     COUNT.or_none.check(n_workers=n_workers)
     if dashboard_port is not None and (
@@ -241,7 +241,7 @@ def _start_worker(
         "--host": _HERE,
         "--dashboard-address": _ANY_PORT,
         # Before the first task: in a short sweep a worker that still imports would get none.
-        "--preload": "gpulab.sweeps",
+        "--preload": "gpulab.workloads.sweeps",
     }
     arguments = [word for pair in options.items() for word in pair]
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]

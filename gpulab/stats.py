@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpulab.errors import EmptyMeasurementError
-from gpulab.requirements import NOT_NEGATIVE, SHARE, numbers_of
+from gpulab.core.errors import EmptyMeasurementError
+from gpulab.core.requirements import NOT_NEGATIVE, SHARE, numbers_of
 
 _Array: TypeAlias = NDArray[np.float64]
 Samples: TypeAlias = Sequence[float] | _Array

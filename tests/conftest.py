@@ -45,16 +45,16 @@ WARM_COMMANDS = pytest.StashKey[dict[str, list[str]]]()
 collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
 SLOW_EXAMPLES = {
-    "gpulab.animations._shipped.make",
-    "gpulab.cards._card.Card",
-    "gpulab.cards._run.card",
-    "gpulab.plots._roofline.roofline",
+    "gpulab.views.animations._shipped.make",
+    "gpulab.timing.cards._card.Card",
+    "gpulab.timing.cards._run.card",
+    "gpulab.views.plots._roofline.roofline",
     "gpulab.roofline._chart.chart",
     "gpulab.roofline._table.table",
     "gpulab.timing._samplers.NaiveSampler",
     # These two import PyTorch's compiler.
-    "gpulab.torch_private.current_stance",
-    "gpulab.torch_private.restore_stance",
+    "gpulab.core.torch_private.current_stance",
+    "gpulab.core.torch_private.restore_stance",
 }
 
 

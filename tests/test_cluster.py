@@ -22,9 +22,9 @@ import torch
 
 import gpulab
 from gpulab import cluster
+from gpulab.core.errors import InvalidOptionError, MissingPackageError, NoGpuError
 from gpulab.device import _probe
-from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
-from gpulab.sweeps import sweep, tasks_of
+from gpulab.workloads.sweeps import sweep, tasks_of
 from tests.support.listening import ports_of
 from tests.support.ports import PORTS
 

@@ -31,9 +31,9 @@ EVERYTHING = """
 import concurrent.futures, multiprocessing, subprocess, sys
 import gpulab, psutil, torch
 from IPython.core.interactiveshell import InteractiveShell
-from gpulab.clocks import _lock
-from gpulab.survey import _first_use
-from gpulab.sweeps import sweep, tasks_of
+from gpulab.device.clocks import _lock
+from gpulab.roofline.survey import _first_use
+from gpulab.workloads.sweeps import sweep, tasks_of
 from tests.support.listening import ports_of
 
 def ports():

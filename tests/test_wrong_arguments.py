@@ -49,7 +49,7 @@ def test_the_rooms_that_lessons_use_are_public() -> None:
 def work(*, n_samples: int = 1, flops: float = 1.0) -> None:
     """Make the mistakes that a public function may make, to test the judge."""
     if n_samples == 0:
-        raise gpulab.errors.InvalidOptionError("it must be at least 1")
+        raise gpulab.core.errors.InvalidOptionError("it must be at least 1")
     if flops != flops:  # noqa: PLR0124  # nan
         raise ZeroDivisionError
 
@@ -77,7 +77,9 @@ def test_work_that_ran_before_a_refusal_is_seen(monkeypatch: pytest.MonkeyPatch)
 
     def late(work: wrong_arguments.Spy, *, n_samples: int = 1) -> None:
         work()
-        raise gpulab.errors.InvalidOptionError(f"n_samples={n_samples}; it must be at least 1")
+        raise gpulab.core.errors.InvalidOptionError(
+            f"n_samples={n_samples}; it must be at least 1"
+        )
 
     late.__annotations__["work"] = gpulab.measure.__annotations__["setup"].__args__[0]
     callee = wrong_arguments.callees()["measure"]

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 import torch
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 from gpulab.workloads import workload
 
 Part = tuple[str, int, str]

@@ -11,7 +11,7 @@ from benchmarks.accuracy.summary import Record, Row, own_row, range_us, rows
 from benchmarks.common.folders import IMAGES
 from benchmarks.common.markdown import put_between_markers, source, table
 from benchmarks.common.tool import DEFAULT
-from gpulab.palette import FAINT, INK, ROLES, SERIES
+from gpulab.core.palette import FAINT, INK, ROLES, SERIES
 
 _IMAGE = IMAGES / "accuracy-h200.png"
 

@@ -15,7 +15,7 @@ from benchmarks.accuracy.cases import Case
 from benchmarks.accuracy.worker import Worker
 from benchmarks.common.referee import HOT, READ, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _N_SLOW = 12  # number of cases for the tools that take a second for an answer
 

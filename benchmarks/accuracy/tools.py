@@ -8,8 +8,8 @@ import torch
 
 from benchmarks.common.referee import HOT, READ
 from benchmarks.common.tool import OWN, OWN_INTERVAL, Answer, Tool, default_tool, measured
+from gpulab.device.work import Work
 from gpulab.timing import METHODS
-from gpulab.work import Work
 
 _RUNG_S = 0.1  # single methods need not reach the precision: their errors are systematic
 _N_CUPY = 100

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 import torch
 from torch.nn import functional
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 Example = Callable[[], AbstractContextManager[Work]]
 

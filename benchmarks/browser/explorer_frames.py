@@ -29,8 +29,8 @@ GOAL_MS = (60, 100)
 EXPLORER, INTERACT = ".gpulab-picture", ".widget-interact"
 SETUP = """\
 import gpulab
-from gpulab.explorers import crossover_explorer, roofline_explorer
-from gpulab.sweeps import Point, Task
+from gpulab.views.explorers import crossover_explorer, roofline_explorer
+from gpulab.workloads.sweeps import Point, Task
 from gpulab.workloads import WORKLOADS, workload
 
 def point(task, name):
@@ -74,7 +74,7 @@ CELLS = {
         """\
 import matplotlib.pyplot as plt
 from ipywidgets import interact
-from gpulab.plots import crossover as plot_crossover
+from gpulab.views.plots import crossover as plot_crossover
 record = gpulab.crossover("matmul", source=points, n_threads=1)
 @interact(size=(64, 8192, 64))
 def draw(size=512):

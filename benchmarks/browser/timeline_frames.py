@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import sync_playwright
 
 from benchmarks.browser.times import line
-from gpulab import widgets
+from gpulab.figures import widgets
 from gpulab.tracing import Span, Timeline, _widget
 
 if TYPE_CHECKING:

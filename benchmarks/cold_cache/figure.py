@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from gpulab.palette import MUTED, ROLES, SERIES
+from gpulab.core.palette import MUTED, ROLES, SERIES
 
 _READ, _FIRST, _SECOND = (SERIES[place].light for place in (0, 2, 3))
 _HOT, _MUTED = ROLES["hot"].colour.light, MUTED.light

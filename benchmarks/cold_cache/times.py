@@ -12,7 +12,7 @@ import torch
 from benchmarks.cold_cache.flushes import MIB, Prepare, Way, clones_of, needed_bytes, prepared
 from benchmarks.cold_cache.works import Case, Work
 from benchmarks.common.device_records import busy_us, is_spin, profiled, short_name
-from gpulab.profiling import ActivityRecord
+from gpulab.tracing.profiling import ActivityRecord
 
 SHARES = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of the L2, beside the small sizes
 SMALL_MIB = (1, 4)

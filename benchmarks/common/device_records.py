@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import torch
 
-from gpulab.profiling import ActivityRecord, capture
-from gpulab.work import Work
+from gpulab.device.work import Work
+from gpulab.tracing.profiling import ActivityRecord, capture
 
 KINDS = ("kernel", "memcpy", "memset")
 _NAME_LENGTH = 60
@@ -22,7 +22,7 @@ def profiled(work: Work) -> list[ActivityRecord]:
 def short_name(name: str) -> str:
     """Return a kernel's name without C++ namespaces, as the recordings spell it.
 
-    The existing recordings contain these names, so :func:`gpulab.profiling.short_name`, which
+    The existing recordings contain these names, so :func:`gpulab.tracing.profiling.short_name`, which
     shortens them in another way, cannot replace this.
     """
     for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):

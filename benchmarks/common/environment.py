@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 import gpulab
-from gpulab import clocks, sweeps
+from gpulab import clocks
+from gpulab.workloads import sweeps
 
 _PACKAGES = (
     *("torch", "triton", "cupy-cuda13x", "cuda-bench", "cupti-python", "kernelmeter"),

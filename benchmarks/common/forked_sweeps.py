@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import gpulab
-from gpulab.errors import GpulabError
-from gpulab.sweeps import Task, _journal, _sweep, sweep, tasks_of
+from gpulab.core.errors import GpulabError
+from gpulab.workloads.sweeps import Task, _journal, _sweep, sweep, tasks_of
 
 # A spread of costs; all of them take less than a millisecond on an H200.
 WORKLOADS = ("add", "exp", "copy", "sum", "softmax", "matmul")

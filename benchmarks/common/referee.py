@@ -13,10 +13,10 @@ import torch
 
 from benchmarks.common.environment import l2_bytes
 from benchmarks.common.wall_time import wall_s
+from gpulab.device.work import Work
 from gpulab.timing import SaturatedSampler, flusher
 from gpulab.timing._profiler import read_calls
 from gpulab.timing.calibration._work_floor import SESSION_S
-from gpulab.work import Work
 
 HOT, READ = "hot", "read"
 _MIB = 1 << 20

@@ -8,7 +8,7 @@ from typing import Any
 
 import gpulab
 from benchmarks.common.referee import READ, Reading
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 OWN, DEFAULT = "gpulab", "measure"
 OWN_INTERVAL = "95 % interval of the median"

@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 
 def wall_s(work: Work) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _NOT_SCALED = False  # by the frequency of an index
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from benchmarks.common.device_records import KINDS, duration_us, is_spin, profiled, short_name
-from gpulab.profiling import ActivityRecord
+from gpulab.device.work import Work
 from gpulab.timing import elapsed_s, new_event
-from gpulab.work import Work
+from gpulab.tracing.profiling import ActivityRecord
 
 # The host blocks once 1,021 launches are pending on an H200 (see `queue_depth`); stay well below.
 MOST_PENDING = 900

@@ -15,8 +15,8 @@ from benchmarks.fidelity.bench import (
     spin,
     tiny,
 )
+from gpulab.device.work import Work
 from gpulab.timing import new_event
-from gpulab.work import Work
 
 Readings = Iterator[tuple[str, float | None]]
 

@@ -20,7 +20,7 @@ from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
 from benchmarks.fidelity.unseen import LARGEST_BYTES, SMALLEST_BYTES, Draw, drawn, draws, sizes_of
 from benchmarks.fidelity.workload import Workload
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 # Other seeds than those of `unseen`: the model must not be fitted to what examines it.
 SEED, FOCUSED_SEED = 7_031, 7_032

@@ -23,9 +23,9 @@ from benchmarks.fidelity.bench import (
 )
 from benchmarks.fidelity.calls import Readings, allocation, backward, host_calls
 from benchmarks.fidelity.graphs import graphs, graphs_on_device
-from gpulab.profiling import ActivityRecord
+from gpulab.device.work import Work
 from gpulab.timing import new_event
-from gpulab.work import Work
+from gpulab.tracing.profiling import ActivityRecord
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _COPY_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB, _MIB, 4 * _MIB, 16 * _MIB, 256 * _MIB)

@@ -39,7 +39,7 @@ from benchmarks.fidelity.kriging import (
 )
 from benchmarks.fidelity.sampler import samples
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
-from gpulab.errors import NoValuesError
+from gpulab.core.errors import NoValuesError
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic
 from gpulab.virtual.simulator import _device

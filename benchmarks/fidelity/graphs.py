@@ -15,7 +15,7 @@ from benchmarks.fidelity.bench import (
     tiny,
 )
 from benchmarks.fidelity.calls import Readings
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 # Powers of ten, so that the fixed cost of a replay and the cost of a node can be told apart.
 _NODE_COUNTS = (1, 10, 100, 1000)

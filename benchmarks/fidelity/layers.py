@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _VOCABULARY = 32_000
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.fidelity import layers as layer
 from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.workload import FIT, HELD_OUT, Workload
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _KI, _MI = 1 << 10, 1 << 20
 

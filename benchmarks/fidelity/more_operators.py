@@ -8,7 +8,7 @@ from torch.nn import functional
 from benchmarks.fidelity import dense
 from benchmarks.fidelity.layers import forward_and_backward
 from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 aten = torch.ops.aten
 _FORWARD = False  # the gradient gets the input of the forward pass, and not its result

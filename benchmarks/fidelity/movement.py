@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.fidelity.operators import Tensor, normal
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _MATRICES: dict[str, Callable[[Tensor, Tensor], object]] = {
     "roll rows": lambda a, _: a.roll(3, 0),

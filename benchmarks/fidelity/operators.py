@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 Tensor = torch.Tensor
 

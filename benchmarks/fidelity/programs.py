@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.fidelity.bench import new_stream
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _N_BATCHES = 20
 _N_LAYERS = 20

@@ -19,8 +19,8 @@ from benchmarks.fidelity.bench import (
 from benchmarks.fidelity.programs import Program
 from benchmarks.fidelity.workload import Workload
 from gpulab import clocks
-from gpulab.profiling import ActivityRecord
-from gpulab.work import Work
+from gpulab.device.work import Work
+from gpulab.tracing.profiling import ActivityRecord
 
 Recording = dict[str, Any]
 

@@ -26,7 +26,7 @@ from benchmarks.fidelity.readings import (
 )
 from benchmarks.fidelity.unseen import SEEDS
 from benchmarks.fidelity.workload import Workload
-from gpulab.errors import NoValuesError
+from gpulab.core.errors import NoValuesError
 
 SCHEMA = 1
 _ITEM_LIMIT_S = 30.0

@@ -20,8 +20,8 @@ from benchmarks.fidelity.dense import dense, focused
 from benchmarks.fidelity.readings import provenance
 from benchmarks.fidelity.wide import wide
 from benchmarks.fidelity.workload import Workload
-from gpulab.profiling import ActivityRecord
-from gpulab.work import Work
+from gpulab.device.work import Work
+from gpulab.tracing.profiling import ActivityRecord
 
 _BATCH = 80
 _MOST_BYTES = 24 << 30  # of one batch

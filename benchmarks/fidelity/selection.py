@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.fidelity.operators import Tensor, normal
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _BY_VALUE: dict[str, Callable[[Tensor, Tensor], object]] = {
     "masked_select": torch.masked_select,

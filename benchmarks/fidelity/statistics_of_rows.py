@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.fidelity.operators import REDUCTIONS, Tensor, normal
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 STATISTICS: dict[str, Callable[..., object]] = {
     "std": torch.std,

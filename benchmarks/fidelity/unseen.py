@@ -16,7 +16,7 @@ import torch
 from benchmarks.fidelity import layers as layer
 from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.workload import UNSEEN, Workload
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 # In the order of the tests. The errors of all but the last have been seen, and the model changed.
 SEEDS = (20_261_121, 67_732_589, 88_740_094, 78_474_977)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 FIT, HELD_OUT, UNSEEN, EARLIER = "fit", "held out", "unseen", "earlier draw"
 

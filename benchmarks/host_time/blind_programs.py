@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint_sequential
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.host_time.networks import Block, images, labels, perceptron, resnet, training
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 
 def clipped_wgan() -> Work:

@@ -18,7 +18,7 @@ from benchmarks.host_time.networks import (
     scaled_training,
     training,
 )
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _WORDS = 512
 

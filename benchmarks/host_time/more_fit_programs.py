@@ -19,7 +19,7 @@ from benchmarks.host_time.networks import (
     scaled_training,
     training,
 )
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 
 def logistic() -> Work:

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim import Optimizer
 
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 Loss = Callable[[], torch.Tensor]
 

@@ -20,7 +20,7 @@ from benchmarks.common.device_records import busy_us, duration_us, profiled, sho
 from benchmarks.fidelity.bench import at_most
 from benchmarks.host_time import blind_programs, fit_programs, more_fit_programs
 from benchmarks.host_time.single_calls import read, single_calls
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 SETS = {
     "fit": {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS},

@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.fidelity.bench import new_stream
-from gpulab.work import Work
+from gpulab.device.work import Work
 
 _N_TINY = 64
 _MIB = 1 << 20

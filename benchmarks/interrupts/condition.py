@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gpulab import interrupts
-from gpulab.clocks import _lock
+from gpulab.core import interrupts
+from gpulab.device.clocks import _lock
 from gpulab.virtual import VirtualGpu, entered
 from tests.support.replaced_names import Names, names
 from tests.support.replaced_names import put_back as put_names_back

@@ -10,10 +10,10 @@ import torch
 import gpulab
 from gpulab import live, timing
 from gpulab.device import active, outside
-from gpulab.profiling import open_source
-from gpulab.scaling import crossover
-from gpulab.sweeps import tasks_of
+from gpulab.roofline.scaling import crossover
+from gpulab.tracing.profiling import open_source
 from gpulab.virtual import VirtualGpu
+from gpulab.workloads.sweeps import tasks_of
 
 Program = Callable[[], Any]
 

@@ -64,7 +64,7 @@ def _try(options: argparse.Namespace) -> None:
     from benchmarks.laws.campaign import Count, try_laws
     from benchmarks.laws.laws import LAWS
     from benchmarks.laws.readings import CUDA, VIRTUAL
-    from gpulab.progress import Bar
+    from gpulab.core.progress import Bar
 
     is_virtual = options.device == "virtual"
     laws = [

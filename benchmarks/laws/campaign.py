@@ -8,7 +8,7 @@ import torch
 from benchmarks.laws.laws import Check, Law
 from benchmarks.laws.programs import Program, program_of, shrunk
 from benchmarks.laws.readings import Gpu, ProgramError
-from gpulab.errors import GpulabError
+from gpulab.core.errors import GpulabError
 
 
 @dataclass(frozen=True, slots=True)

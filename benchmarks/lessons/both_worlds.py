@@ -12,7 +12,7 @@ import gpulab
 from benchmarks.common.environment import provenance
 from benchmarks.common.markdown import put_between_markers, source, table
 from benchmarks.lessons.figures import Figure, of_all
-from gpulab.units import format_time
+from gpulab.core.units import format_time
 
 SCHEMA = "gpulab.both-worlds/1"
 WORLDS = {"measured": "cuda", "virtual": "H200"}

@@ -14,10 +14,10 @@ import gpulab
 from benchmarks.common.environment import l2_bytes
 from benchmarks.common.wall_time import wall_s
 from gpulab import clocks, stats
+from gpulab.device.work import Work
 from gpulab.exercises.lesson_04 import in_a_new_process
 from gpulab.exercises.lesson_08 import pipelines
 from gpulab.timing import elapsed_s, new_event
-from gpulab.work import Work
 
 _N_TRIALS = 20
 # Two events and a kernel for each sample are 120 launches, far below the 1,021 at which the queue

@@ -41,9 +41,9 @@ ROOMS = {
          "tests/timing/test_compare.py"),
     ),
     "stats": Room(
-        ("gpulab/stats.py", "gpulab/measurement/_measurement.py",
-         "gpulab/measurement/_conditions.py"),
-        ("tests/test_stats.py", "tests/measurement", "gpulab/stats.py", "gpulab/measurement"),
+        ("gpulab/stats.py", "gpulab/device/measurement/_measurement.py",
+         "gpulab/device/measurement/_conditions.py"),
+        ("tests/test_stats.py", "tests/device/measurement", "gpulab/stats.py", "gpulab/device/measurement"),
     ),
     "findings": Room(
         ("gpulab/timing/_findings.py",),
@@ -53,13 +53,13 @@ ROOMS = {
     "races": Room(
         ("gpulab/happens_before",),
         ("tests/happens_before", "gpulab/happens_before", "tests/virtual/test_order.py",
-         "tests/sanitizer/test_hazards.py"),
+         "tests/tracing/sanitizer/test_hazards.py"),
     ),
     "engine": Room(
         tuple(f"{_SIMULATOR}/_{name}.py" for name in (
             "device", "event_queue", "graphs", "host", "machine", "scheduler", "task")),
         ("tests/virtual/simulator", "gpulab/virtual/simulator", "tests/virtual/test_order.py",
-         "tests/sanitizer/test_hazards.py", "tests/virtual/patches", "tests/virtual"),
+         "tests/tracing/sanitizer/test_hazards.py", "tests/virtual/patches", "tests/virtual"),
     ),
 }  # fmt: skip
 

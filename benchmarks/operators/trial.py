@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 import gpulab
 from benchmarks.operators.outcomes import Outcome, worst
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo, SampleInput

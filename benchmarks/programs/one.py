@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 import gpulab
 from benchmarks.programs.catalogue import BY_NAME, N_COMPARED, Program
 from benchmarks.programs.stand_ins import install, prepare
-from gpulab.errors import GpulabError
+from gpulab.core.errors import GpulabError
 
 # Any number will do, but both worlds need the same one, or their losses could not be compared.
 _SEED = 1234

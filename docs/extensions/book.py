@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from docs.extensions import executed, modules
-from gpulab import terms
-from gpulab.lessons import _build
+from gpulab.lessons import _build, terms
 
 if TYPE_CHECKING:
     from docutils import nodes

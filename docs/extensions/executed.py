@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import nbformat
 
 from benchmarks.common.notebooks import run_solved
-from gpulab.disk import write_whole
+from gpulab.core.disk import write_whole
 from gpulab.lessons import _build
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from typing import Any
 import nbformat
 
 from docs.extensions import book, executed
-from gpulab.disk import write_whole
-from gpulab.errors import GpulabError, UnknownNameError
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import GpulabError, UnknownNameError
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "notebooks" / "source"

@@ -25,10 +25,10 @@ from typing import Any, TextIO
 
 import psutil  # type: ignore[import-untyped]  # psutil ships no types
 
-from gpulab import trials
 from gpulab.course import _confine, _trials
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._seeded_random import SeededDraw
+from gpulab.tracing import trials
 
 _NO_FORK = "Windows has no fork; grade on Linux or macOS"
 
@@ -215,7 +215,7 @@ def _parts() -> dict[str, object]:
         "torch.cuda.Event": torch.cuda.Event,
         "torch.cuda.Stream": torch.cuda.Stream,
         "the checker": _trials,
-        "gpulab.trials": trials,
+        "gpulab.tracing.trials": trials,
         "json": json,
         "os": os,
     }

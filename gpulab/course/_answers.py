@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gpulab.core.errors import shown
 from gpulab.course._question import normal_id
-from gpulab.errors import shown
 
 # nbformat's notebooks are dictionaries with attributes, and untyped
 Notebook = Any

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import GpulabError
 from gpulab.course._answers import Notebook, forget_copies, grade_id, marks_cell, problems_of
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._folder import MARKS, CourseFolder, require_nbgrader
@@ -14,8 +16,6 @@ from gpulab.course._labs import lab_named
 from gpulab.course._notebook import STUB, cell_ids, output
 from gpulab.course._question import Lab
 from gpulab.course._sandbox import Sandbox
-from gpulab.disk import write_whole
-from gpulab.errors import GpulabError
 
 _NOTE = "gpulab"
 # The steps of nbgrader that stay: some clean a submission, the others save the marks. Its step

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
+from gpulab.core.disk import not_saved, write_whole
+from gpulab.core.errors import CourseFolderError, NotebookError
 from gpulab.course._folder import (
     DESCRIPTION,
     GRADER,
@@ -19,8 +21,6 @@ from gpulab.course._labs import LABS, lab_named
 from gpulab.course._notebook import source_notebook, to_bytes
 from gpulab.course._question import Lab
 from gpulab.course._sandbox import SECRET_VARIABLE
-from gpulab.disk import not_saved, write_whole
-from gpulab.errors import CourseFolderError, NotebookError
 
 # SystemExit and not ImportError: nbgrader would go on without its configuration, and execute the
 # learners' code in its usual way.

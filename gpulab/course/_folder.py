@@ -12,12 +12,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from gpulab.core.errors import CourseFolderError, DamagedDataError, GradingError
+from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.course._keys import Key, solution_of
 from gpulab.course._labs import lab_named
 from gpulab.course._question import Lab
 from gpulab.course._sandbox import SECRET_VARIABLE
-from gpulab.errors import CourseFolderError, DamagedDataError, GradingError
-from gpulab.serialization import parse_json, read_bytes
 
 DESCRIPTION = "course.json"
 GRADER, SECRET, MARKS = "grader", "secret", "marks"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpulab.core.errors import GradingError
 from gpulab.course._answers import (
     Notebook,
     Unread,
@@ -15,7 +16,6 @@ from gpulab.course._folder import CourseFolder
 from gpulab.course._keys import FunctionKey, Key, Share
 from gpulab.course._question import Lab, LabQuestion
 from gpulab.course._sandbox import Outcome, Sandbox
-from gpulab.errors import GradingError
 
 
 @dataclass(frozen=True, slots=True)

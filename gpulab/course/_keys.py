@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose, isfinite
 
+from gpulab.core.foreign_text import visible
 from gpulab.course._question import LabQuestion, Variant
-from gpulab.foreign_text import visible
 
 _LARGE = 1e15  # no quantity of a lab comes near it, and floats up to it hold whole numbers exactly
 

@@ -1,10 +1,10 @@
 """The table of all labs, by name."""
 
+from gpulab.core.errors import UnknownNameError
 from gpulab.course._cache import CACHE
 from gpulab.course._question import Lab
 from gpulab.course._streams import STREAMS
 from gpulab.course._timing import TIMING
-from gpulab.errors import UnknownNameError
 
 LABS = {each.name: each for each in (TIMING, CACHE, STREAMS)}
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.course._labs import lab_named
 from gpulab.course._question import Lab
-from gpulab.errors import InvalidOptionError, shown
 from gpulab.exercises import Question
 
 

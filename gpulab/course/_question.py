@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from gpulab.core.errors import UnknownNameError
 from gpulab.course._seeded_random import SeededDraw
-from gpulab.errors import UnknownNameError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpulab.core.errors import DamagedDataError
+from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.course._confine import walls
 from gpulab.course._folder import MARKS, CourseFolder
 from gpulab.course._notebook import read_notebook
-from gpulab.errors import DamagedDataError
-from gpulab.serialization import parse_json, read_bytes
 
 
 def report(folder: Path) -> str:

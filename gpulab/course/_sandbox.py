@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+from gpulab.core.errors import GradingError
+from gpulab.core.foreign_text import visible
 from gpulab.course._confine import AnswerLimits
-from gpulab.errors import GradingError
-from gpulab.foreign_text import visible
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
 _CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.course._seeded_random import SeededDraw
-from gpulab.trials import Trial, called, number_in
+from gpulab.tracing.trials import Trial, called, number_in
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ def _gpu(name: str = "H200") -> Iterator[None]:
 
 
 def _spin(duration_us: float) -> Work:
-    from gpulab.torch_private import spin
+    from gpulab.core.torch_private import spin
 
     n_cycles = round(duration_us * _CYCLES_PER_US)
     return lambda: spin(n_cycles)
@@ -225,7 +225,7 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
     """Try ``pipeline(side, copies, computes)``; record data races, right results and the time."""
     import torch
 
-    from gpulab.sanitizer import hazards
+    from gpulab.tracing.sanitizer import hazards
 
     facts: Facts = {}
     cycles = draw.number(400, 600) * 1000
@@ -279,7 +279,7 @@ class _PipelineBench:
         self._buffers[i].copy_(self._batches[i], non_blocking=True)
 
     def _compute(self, i: int) -> None:
-        from gpulab.torch_private import spin
+        from gpulab.core.torch_private import spin
 
         self._results[i].copy_(self._buffers[i][:_N_HEAD])
         spin(self._cycles)
@@ -298,7 +298,7 @@ def warm_up() -> None:
     """Use a virtual GPU once, so that no answer pays for imports and first use."""
     import torch
 
-    from gpulab.sanitizer import hazards
+    from gpulab.tracing.sanitizer import hazards
 
     with _gpu(), hazards():
         _spin(1.0)()

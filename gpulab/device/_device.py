@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab import gpus
+from gpulab.core.errors import NoGpuError, UnknownNameError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.markup import clean
+from gpulab.core.requirements import COUNT_OR_ZERO
 from gpulab.device import _probe
-from gpulab.errors import NoGpuError, UnknownNameError
-from gpulab.foreign_text import one_line
-from gpulab.interrupts import contextmanager
-from gpulab.markup import clean
-from gpulab.requirements import COUNT_OR_ZERO
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import __version__, gpus
+from gpulab.core.interrupts import ExitStack, contextmanager
 from gpulab.device import _diagnostics, _probe
 from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session
 from gpulab.device._report import Report
-from gpulab.interrupts import ExitStack, contextmanager
-from gpulab.measurement import Conditions
+from gpulab.device.measurement import Conditions
 from gpulab.virtual import entered
 
 

@@ -4,10 +4,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from gpulab.core.errors import VirtualGpuError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.interrupts import hold, let_go, step
 from gpulab.device._device import Device, find
-from gpulab.errors import VirtualGpuError
-from gpulab.foreign_text import one_line
-from gpulab.interrupts import hold, let_go, step
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.errors import UnsupportedVersionError
+from gpulab.core.errors import UnsupportedVersionError
 
 # The first version that is supported, and the first one that is not.
 PYTHON_RANGE = ((3, 11), (3, 15))

@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
-from gpulab.foreign_text import one_line
-from gpulab.markup import table
+from gpulab.core.foreign_text import one_line
+from gpulab.core.markup import table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.core.requirements import PATH
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
@@ -23,7 +24,6 @@ from gpulab.exercises.journal import (
     predictions_of,
     read,
 )
-from gpulab.requirements import PATH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,7 +236,7 @@ def progress_in(folder: Path) -> Progress:
     >>> with tempfile.TemporaryDirectory() as name:
     ...     exercises.progress_in(Path(name))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gpulab.errors.InvalidOptionError: ... name the folder of your lessons: gpulab progress FOLDER
+    gpulab.core.errors.InvalidOptionError: ... name the folder of your lessons: gpulab progress FOLDER
     """
     PATH.check(folder=folder)
     own = _journal_in(folder)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpulab.core.foreign_text import one_line
+from gpulab.core.markup import clean
+from gpulab.core.units import counted
 from gpulab.exercises._lesson_index import LessonCell, cell_of, ideas, lessons
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
-from gpulab.foreign_text import one_line
-from gpulab.markup import clean
-from gpulab.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,8 +175,8 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     ax
         The axes to plot on.
     """
+    from gpulab.core.palette import SERIES
     from gpulab.figures import finish, need
-    from gpulab.palette import SERIES
 
     need(record, _Row._fields)
     rows = range(len(record))
@@ -200,7 +200,9 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
 def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
     """Return the figure of the calibration; its text alternative contains every number."""
-    from gpulab import plots  # imported here: it imports torch, and showing a question should not
+    from gpulab.views import (
+        plots,  # imported here: it imports torch, and showing a question should not
+    )
 
     scored = tuple(scored)
     frame = calibration_of(scored)

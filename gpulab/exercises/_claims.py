@@ -8,18 +8,18 @@ from importlib.util import find_spec
 from typing import Any
 
 from gpulab import device
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
+from gpulab.core.requirements import NAME
+from gpulab.core.serialization import parse_json
+from gpulab.core.units import format_time
+from gpulab.device.measurement import Measurement
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._lesson_index import package_of
 from gpulab.exercises.answers import read_number
-from gpulab.foreign_text import visible
-from gpulab.markup import clean
-from gpulab.measurement import Measurement
-from gpulab.provenance import device_label
-from gpulab.requirements import NAME
-from gpulab.serialization import parse_json
-from gpulab.units import format_time
+from gpulab.gpus.provenance import device_label
 
 ClaimValue = float | str
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from gpulab import palette
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import Html, clean, table
+from gpulab.core.requirements import FLAG, PATH, TEXT
+from gpulab.core.units import counted, format_time
 from gpulab.exercises._lesson_index import cell_of, lessons
 from gpulab.exercises.journal import (
     Contents,
@@ -19,10 +23,6 @@ from gpulab.exercises.journal import (
     predictions_of,
     read,
 )
-from gpulab.foreign_text import visible
-from gpulab.markup import Html, clean, table
-from gpulab.requirements import FLAG, PATH, TEXT
-from gpulab.units import counted, format_time
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
 # 1, 3, 10, 30: about equally wide on a logarithmic scale, and round numbers to read aloud.

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpulab import device, palette, widgets
-from gpulab.errors import InvalidOptionError, shown
+from gpulab import device
+from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
+from gpulab.core.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
+from gpulab.core.units import format_time, time_unit
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance, write_number
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
-from gpulab.foreign_text import visible
-from gpulab.markup import clean
-from gpulab.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
-from gpulab.units import format_time, time_unit
+from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -328,8 +330,8 @@ class DrawnPrediction:
         return min(self.axes.high, max(self.axes.low, number))
 
     def _figure(self, was: Curves | None = None, origin: object = None) -> "Figure":
-        from gpulab import plots
         from gpulab.figures import provenance, source_of
+        from gpulab.views import plots
 
         sources = [] if self.is_empty and was is not None else ["your drawing"]
         if was is not None:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from gpulab.core.foreign_text import visible
+from gpulab.core.units import format_time
 from gpulab.exercises import _html
-from gpulab.foreign_text import visible
-from gpulab.units import format_time
 
 if TYPE_CHECKING:
     import pandas as pd

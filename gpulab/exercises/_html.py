@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.markup import clean
+from gpulab.core.markup import clean
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from gpulab.errors import NotebookError, UnknownNameError
+from gpulab.core.errors import NotebookError, UnknownNameError
+from gpulab.core.requirements import TEXT
+from gpulab.core.serialization import parse_json
 from gpulab.lessons import notebooks_folder, shipped
-from gpulab.requirements import TEXT
-from gpulab.serialization import parse_json
 
 DATA = "lesson_predictions.json"
 # The lessons whose exercises or predictions this kernel has used: `progress()` shows these.

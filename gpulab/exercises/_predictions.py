@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from gpulab.core.foreign_text import visible
+from gpulab.core.requirements import POSITIVE, TEXT, NameOf, items_of
+from gpulab.core.units import format_estimate, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import RULES, distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
-from gpulab.foreign_text import visible
-from gpulab.provenance import device_label
-from gpulab.requirements import POSITIVE, TEXT, NameOf, items_of
-from gpulab.units import format_estimate, format_time
+from gpulab.gpus.provenance import device_label
 
 if TYPE_CHECKING:
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
 
 # Two characters look like µ: the micro sign U+00B5 and the Greek letter mu U+03BC.
@@ -338,7 +338,7 @@ def _form(unit: str, choices: tuple[str, ...]) -> str:
 
 def _value(actual: object, unit: str) -> float | None:
     """Return an outcome as a number: for a time, a Measurement gives its median."""
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
     if isinstance(actual, Measurement) and unit in _TIMES:
         return actual.median_s
@@ -347,7 +347,7 @@ def _value(actual: object, unit: str) -> float | None:
 
 def _outcome(actual: object) -> str:
     """Return the text of a Measurement, with interval and GPU; empty for anything else."""
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
     if not isinstance(actual, Measurement):
         return ""

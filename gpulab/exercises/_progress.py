@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean, table
+from gpulab.core.requirements import instance_of
+from gpulab.core.units import counted
 from gpulab.exercises import _calibration
 from gpulab.exercises.journal import Answer, KeptPrediction, Record, exercises_of, journal
-from gpulab.foreign_text import visible
-from gpulab.markup import clean, table
-from gpulab.requirements import instance_of
-from gpulab.units import counted
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 
 from gpulab import device, virtual
+from gpulab.core.interrupts import contextmanager
 from gpulab.device import Device
-from gpulab.interrupts import contextmanager
 
 
 @contextmanager

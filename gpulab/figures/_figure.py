@@ -10,10 +10,10 @@ from weakref import ref
 
 import numpy as np
 
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
 from gpulab.figures._labels import place_labels
 from gpulab.figures._svg import picture_address, shortened, themed
-from gpulab.foreign_text import visible
-from gpulab.markup import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpulab.errors import InvalidOptionError, shown
-from gpulab.foreign_text import one_line
-from gpulab.provenance import virtual_label
-from gpulab.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
+from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
+from gpulab.gpus.provenance import virtual_label
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpulab.core.foreign_text import one_line
 from gpulab.figures._line_names import LINE_LABEL, is_beside, spread_names
 from gpulab.figures._style import INK, MUTED, PAPER
-from gpulab.foreign_text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab import palette
-from gpulab.foreign_text import visible
+from gpulab.core import palette
+from gpulab.core.foreign_text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpulab import palette
-from gpulab.errors import InvalidOptionError, shown
+from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.foreign_text import one_line, shortened, visible
+from gpulab.core.requirements import FLAG, instance_of, items_of
+from gpulab.core.units import time_unit
+from gpulab.device.measurement import Measurement
 from gpulab.figures._inputs import check_frame
 from gpulab.figures._line_names import name_line, spread_names
-from gpulab.foreign_text import one_line, shortened, visible
-from gpulab.measurement import Measurement
-from gpulab.requirements import FLAG, instance_of, items_of
-from gpulab.units import time_unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Look(NamedTuple):
 
 
 def look_of(role: str) -> Look:
-    """Return the look of a role, one of :data:`gpulab.palette.ROLES`.
+    """Return the look of a role, one of :data:`gpulab.core.palette.ROLES`.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
     --------
     >>> as_list([])
     Traceback (most recent call last):
-    gpulab.errors.InvalidOptionError: record=[] has no measurements; give at least one
+    gpulab.core.errors.InvalidOptionError: record=[] has no measurements; give at least one
     """
     given = [record] if isinstance(record, Measurement) else record
     measurements = list(items_of("record", given, _MEASUREMENT))

@@ -6,7 +6,7 @@ A notebook contains the picture of each figure, and its kernel keeps all that it
 import re
 from urllib.parse import quote
 
-from gpulab import palette
+from gpulab.core import palette
 
 # These characters stay as they are in the address of a picture, inside an attribute of a page.
 _PLAIN = " <>=/:;,.()'{}@+*!-_"

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 
 # People write "RTX 4090", "rtx-4090" and "RTX4090".
 _IGNORED = str.maketrans("", "", " -_")

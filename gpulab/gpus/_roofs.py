@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.gpus._datasheets import GpuSpec
-from gpulab.requirements import (
+from gpulab.core.requirements import (
     NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
@@ -13,6 +12,7 @@ from gpulab.requirements import (
     instance_of,
     mapping_to,
 )
+from gpulab.gpus._datasheets import GpuSpec
 
 __all__ = ["BASES", "DATA_SHEET", "LIVE", "MEASURED", "Roof", "at_clocks", "data_sheet"]
 

@@ -1,7 +1,7 @@
 """Find data races between streams and host by happens-before: vector clocks over byte ranges.
 
 The package does not import torch. ``gpulab.virtual`` reports the program's calls to its
-:class:`Checker` on the virtual GPU, and ``gpulab.sanitizer`` does so on a CUDA GPU.
+:class:`Checker` on the virtual GPU, and ``gpulab.tracing.sanitizer`` does so on a CUDA GPU.
 """
 
 from gpulab.happens_before._accesses import Allocation, MemoryAccess

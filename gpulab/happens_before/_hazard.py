@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.foreign_text import one_line, visible
+from gpulab.core.foreign_text import one_line, visible
 from gpulab.happens_before._accesses import RecordedAccess
 from gpulab.happens_before._call_sites import Site, site_text
 from gpulab.happens_before._vector_clocks import StreamKey

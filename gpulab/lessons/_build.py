@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gpulab.disk import write_whole
-from gpulab.errors import NotebookError
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import NotebookError
 from gpulab.lessons._folder import shipped
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses

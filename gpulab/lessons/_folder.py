@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from gpulab.disk import write_whole
-from gpulab.errors import DamagedDataError, LessonFolderError, NotebookError
-from gpulab.serialization import parse_json
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import DamagedDataError, LessonFolderError, NotebookError
+from gpulab.core.serialization import parse_json
 
 MANIFEST = ".gpulab.json"
 FIRST_LESSON = "00_start_here.ipynb"

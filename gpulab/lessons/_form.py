@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from gpulab.errors import NotebookError
+from gpulab.core.errors import NotebookError
 
 BEGIN_SOLUTION = "### BEGIN SOLUTION"
 END_SOLUTION = "### END SOLUTION"

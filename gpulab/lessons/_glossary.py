@@ -4,7 +4,7 @@ The page is Markdown and not a notebook: JupyterLab opens Markdown at the entry 
 but opens a notebook at its top.
 """
 
-from gpulab import terms
+from gpulab.lessons import terms
 from gpulab.lessons._form import Notebook
 
 GLOSSARY = "glossary.md"

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-from gpulab.errors import NoJupyterLabError, PortInUseError
+from gpulab.core.errors import NoJupyterLabError, PortInUseError
 from gpulab.lessons._folder import FIRST_LESSON
 
 LOOPBACK = "127.0.0.1"

@@ -4,8 +4,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gpulab.errors import GpulabError
-from gpulab.interrupts import Undo, contextmanager
+from gpulab.core.errors import GpulabError
+from gpulab.core.interrupts import Undo, contextmanager
 from gpulab.magic._cell import Shell
 
 
@@ -18,8 +18,8 @@ def settings_kept(shell: Shell) -> Iterator[None]:
     """
     import torch
 
+    from gpulab.core.torch_private import default_device_context
     from gpulab.timing import restore_settings_at_exit
-    from gpulab.torch_private import default_device_context
 
     cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
     undo = Undo()

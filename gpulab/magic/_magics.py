@@ -16,14 +16,14 @@ from IPython.core.magic import (
 from IPython.display import display
 from IPython.testing.skipdoctest import skip_doctest
 
-from gpulab.errors import NoGpuError
-from gpulab.foreign_text import visible
-from gpulab.interrupts import ExitStack, contextmanager
+from gpulab.core.errors import NoGpuError
+from gpulab.core.foreign_text import visible
+from gpulab.core.interrupts import ExitStack, contextmanager
+from gpulab.core.units import ascii_units
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._isolation import explain
 from gpulab.magic._options import CellOptions, parse_options
 from gpulab.magic._run import figures, seed, timed_result
-from gpulab.units import ascii_units
 
 if TYPE_CHECKING:
     from gpulab.device import Device

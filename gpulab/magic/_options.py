@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from gpulab.timing import MeasurementOptions

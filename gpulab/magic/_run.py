@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
+from gpulab.core.units import counted
+from gpulab.device.work import Work
 from gpulab.magic._cell import Shell, TimedCode, build_work
 from gpulab.magic._isolation import settings_kept, wait_for_earlier_work
 from gpulab.magic._options import CellOptions
-from gpulab.units import counted
-from gpulab.work import Work
 
 if TYPE_CHECKING:
     import torch
 
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
 
 def timed_result(
@@ -55,9 +55,9 @@ def timed_result(
 
 def figures(result: object) -> Iterator[object]:
     """Yield what to show below the text: the figure of a ladder, or a timeline."""
-    from gpulab.plots import draw_ladder
     from gpulab.timing import Ladder
     from gpulab.tracing import Timeline
+    from gpulab.views.plots import draw_ladder
 
     if isinstance(result, Ladder):
         yield draw_ladder(result)
@@ -76,7 +76,7 @@ def seed(seed: int | None) -> None:
 def _run(
     work: Work, options: CellOptions, other: "Measurement | Work | None"
 ) -> tuple[object, str]:
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
     from gpulab.timing import compare, measure, versus
 
     if options.shows_ladder:
@@ -130,7 +130,7 @@ def _find_stream(name: str | None, variables: Mapping[str, object]) -> "torch.cu
 
 def _find_other(name: str | None, variables: Mapping[str, object]) -> "Measurement | Work | None":
     """Return the measurement or the function to compare with; None without a name."""
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
     if name is None:
         return None

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpulab import clocks, device, gpus
-from gpulab.errors import InvalidOptionError, RecordingError
-from gpulab.foreign_text import one_line, visible, visible_row
+from gpulab import device, gpus
+from gpulab.core.errors import InvalidOptionError, RecordingError
+from gpulab.core.foreign_text import one_line, visible, visible_row
+from gpulab.core.requirements import check_fields, instance_of
+from gpulab.core.units import format_rate, format_time
+from gpulab.device import clocks
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
-from gpulab.provenance import check_source, device_label
-from gpulab.recordings import Recording, Row
-from gpulab.requirements import check_fields, instance_of
-from gpulab.units import format_rate, format_time
+from gpulab.gpus.provenance import check_source, device_label
 from gpulab.workloads import workload
+from gpulab.workloads.recordings import Recording, Row
 
 if TYPE_CHECKING:
     import pandas as pd

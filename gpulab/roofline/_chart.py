@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import visible
+from gpulab.core.requirements import NAME
 from gpulab.figures import check_frame
-from gpulab.foreign_text import visible
 from gpulab.gpus import MEASURED
-from gpulab.requirements import NAME
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._table import table
-from gpulab.sweeps import HasPoints, Point
+from gpulab.workloads.sweeps import HasPoints, Point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Chart:
     Examples
     --------
     >>> import gpulab
-    >>> from gpulab.sweeps import Point, Task
+    >>> from gpulab.workloads.sweeps import Point, Task
     >>> point = Point(Task("add", 2**20, dtype="float16"), median_s=2e-6, low_s=2e-6,
     ...     high_s=2e-6, n_samples=9, device_name="NVIDIA H200")
     >>> roofs = gpulab.roofline.ceilings("H200")

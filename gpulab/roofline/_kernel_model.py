@@ -12,10 +12,10 @@ from threading import RLock
 
 import torch
 
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.torch_private import allows_tf32
 from gpulab.device import outside
-from gpulab.errors import InvalidOptionError
 from gpulab.gpus import GpuSpec
-from gpulab.torch_private import allows_tf32
 from gpulab.virtual import (
     Gaps,
     KernelWork,

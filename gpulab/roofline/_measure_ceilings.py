@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import torch
 
 from gpulab import device
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.requirements import FLAG, SECONDS
 from gpulab.gpus import MEASURED, Roof
-from gpulab.interrupts import contextmanager
-from gpulab.requirements import FLAG, SECONDS
 from gpulab.roofline._ceilings import Ceilings, ceilings
 from gpulab.timing import measure
 from gpulab.workloads import workload
@@ -61,7 +61,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     >>> gpulab.roofline.measure_ceilings(max_time_s=0)
     Traceback (most recent call last):
         ...
-    gpulab.errors.InvalidOptionError: max_time_s=0; it must be a number of seconds above 0
+    gpulab.core.errors.InvalidOptionError: max_time_s=0; it must be a number of seconds above 0
     """
     SECONDS.check(max_time_s=max_time_s)
     FLAG.check(progress=progress)

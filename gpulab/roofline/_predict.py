@@ -3,15 +3,15 @@
 from dataclasses import asdict, dataclass
 
 from gpulab import device, gpus
-from gpulab.errors import InvalidOptionError
-from gpulab.foreign_text import one_line
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import COUNT, NameOf, instance_of
+from gpulab.core.torch_private import allows_tf32
+from gpulab.core.units import format_time
 from gpulab.gpus import GpuSpec, Roof, data_sheet
-from gpulab.requirements import COUNT, NameOf, instance_of
 from gpulab.roofline._kernel_model import TimeBreakdown, predict_by_kernels
-from gpulab.sweeps import CACHES
-from gpulab.torch_private import allows_tf32
-from gpulab.units import format_time
 from gpulab.workloads import Workload, workload
+from gpulab.workloads.sweeps import CACHES
 
 MODELS = ("refined", "plain")
 

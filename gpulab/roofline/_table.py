@@ -8,15 +8,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import visible_row
+from gpulab.core.requirements import TEXT
 from gpulab.figures import check_frame
-from gpulab.foreign_text import visible_row
 from gpulab.gpus import GpuSpec, Roof, data_sheet
-from gpulab.requirements import TEXT
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._kernel_model import private_gpu_entered
 from gpulab.roofline._predict import PredictedTime, predict
-from gpulab.sweeps import HasPoints, Point, points_of
+from gpulab.workloads.sweeps import HasPoints, Point, points_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     Examples
     --------
     >>> import gpulab
-    >>> from gpulab.sweeps import Point, Task
+    >>> from gpulab.workloads.sweeps import Point, Task
     >>> point = Point(Task("add", 2**20), median_s=5e-6, low_s=5e-6, high_s=5e-6, n_samples=9,
     ...     device_name="NVIDIA H200")
     >>> gpulab.roofline.errors(gpulab.roofline.table([point]))["model"].tolist()

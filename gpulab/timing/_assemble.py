@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from gpulab import clocks, device
-from gpulab.measurement import Conditions, Measurement
+from gpulab import device
+from gpulab.device import clocks
+from gpulab.device.measurement import Conditions, Measurement
 from gpulab.timing._findings import examine, host_pace_s
 from gpulab.timing._observations import RunObservations
 

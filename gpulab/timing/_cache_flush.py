@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpulab import virtual
-from gpulab.errors import FlushMemoryError
-from gpulab.requirements import NameOf
-from gpulab.units import format_bytes
+from gpulab.core.errors import FlushMemoryError
+from gpulab.core.requirements import NameOf
+from gpulab.core.units import format_bytes
 
 __all__ = ["FLUSHES", "flusher", "forget_flushes"]
 

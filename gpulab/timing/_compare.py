@@ -8,19 +8,19 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device, stats
-from gpulab.errors import InvalidOptionError
-from gpulab.foreign_text import one_line
-from gpulab.markup import clean
-from gpulab.measurement import Measurement
-from gpulab.requirements import Requirement
-from gpulab.serialization import Saved
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.markup import clean
+from gpulab.core.requirements import Requirement
+from gpulab.core.serialization import Saved
+from gpulab.core.units import counted
+from gpulab.device.measurement import Measurement
+from gpulab.device.work import Work
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
-from gpulab.units import counted
-from gpulab.work import Work
 
 if TYPE_CHECKING:
     import pandas as pd

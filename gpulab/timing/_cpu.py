@@ -9,9 +9,9 @@ from statistics import median
 import torch
 
 from gpulab import stats
-from gpulab.interrupts import contextmanager
+from gpulab.core.interrupts import contextmanager
+from gpulab.device.work import Work, collector_paused
 from gpulab.timing._stopping import StoppingRule, take_in_turns
-from gpulab.work import Work, collector_paused
 
 # Shortest timed interval. Reading the clock takes a few hundredths of a microsecond, which is
 # little beside it.

@@ -5,11 +5,11 @@ from contextlib import suppress
 import torch
 
 from gpulab import device
-from gpulab.errors import NotCapturableError
-from gpulab.interrupts import step
+from gpulab.core.errors import NotCapturableError
+from gpulab.core.interrupts import step
+from gpulab.device.work import Work, collector_paused
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_event
 from gpulab.timing._samplers import Receiver, Sampler
-from gpulab.work import Work, collector_paused
 
 __all__ = ["GraphSampler"]
 

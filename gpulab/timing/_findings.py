@@ -2,17 +2,17 @@
 
 Some checks need only the samples; the others take
 :class:`~gpulab.timing._observations.RunObservations`. Each returns a
-:class:`~gpulab.measurement.Finding` or None, and uses neither a device nor a clock. To add a
+:class:`~gpulab.device.measurement.Finding` or None, and uses neither a device nor a clock. To add a
 finding, write one function, one line in ``CHECKS`` and one test that provokes it.
 """
 
 from collections.abc import Callable, Sequence
 
 from gpulab import stats
-from gpulab.measurement import Finding
+from gpulab.core.units import counted, format_time
+from gpulab.device.measurement import Finding
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._observations import RunObservations
-from gpulab.units import counted, format_time
 
 __all__ = ["CHECKS", "examine", "examine_samples"]
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import torch
 
-from gpulab.errors import StreamLeftOpenError
-from gpulab.interrupts import Undo, contextmanager
-from gpulab.work import collector_paused
+from gpulab.core.errors import StreamLeftOpenError
+from gpulab.core.interrupts import Undo, contextmanager
+from gpulab.device.work import collector_paused
 
 __all__ = ["calling_work", "left_as_found", "restore_settings_at_exit"]
 
@@ -45,7 +45,7 @@ def restore_settings_at_exit(undo: Undo) -> None:
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.interrupts import Undo
+    >>> from gpulab.core.interrupts import Undo
     >>> from gpulab.timing import restore_settings_at_exit
     >>> with gpulab.virtual_gpu("H200"):
     ...     undo = Undo()

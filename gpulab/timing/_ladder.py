@@ -6,23 +6,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
-from gpulab.errors import (
+from gpulab.core.errors import (
     InvalidOptionError,
     NotCapturableError,
     ProfilerBusyError,
     ProfilerUnavailableError,
 )
-from gpulab.foreign_text import one_line, visible, visible_row
-from gpulab.markup import clean, table
-from gpulab.measurement import Finding, Measurement
-from gpulab.progress import Bar
-from gpulab.provenance import check_source, device_label
-from gpulab.requirements import FLAG, TEXT
-from gpulab.serialization import Saved
+from gpulab.core.foreign_text import one_line, visible, visible_row
+from gpulab.core.markup import clean, table
+from gpulab.core.progress import Bar
+from gpulab.core.requirements import FLAG, TEXT
+from gpulab.core.serialization import Saved
+from gpulab.core.units import format_interval, format_time
+from gpulab.device.measurement import Finding, Measurement
+from gpulab.device.work import Work
+from gpulab.gpus.provenance import check_source, device_label
 from gpulab.timing._measure import measure
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
-from gpulab.units import format_interval, format_time
-from gpulab.work import Work
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ class Ladder(Saved):
     rungs
         Each avoids an error that the rung before it makes.
     source, device_name
-        Where the times come from, as in a :class:`~gpulab.measurement.Measurement`.
+        Where the times come from, as in a :class:`~gpulab.device.measurement.Measurement`.
     label
         Name of the work.
 

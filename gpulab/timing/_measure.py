@@ -9,18 +9,18 @@ from contextlib import contextmanager, suppress
 from typing import Never
 
 from gpulab import device, gpus
+from gpulab.core.progress import Bar
+from gpulab.core.requirements import FLAG, NOT_NEGATIVE, TEXT
+from gpulab.core.units import format_bytes
+from gpulab.device.measurement import Measurement
+from gpulab.device.work import Work
 from gpulab.gpus import data_sheet
-from gpulab.measurement import Measurement
-from gpulab.progress import Bar
-from gpulab.requirements import FLAG, NOT_NEGATIVE, TEXT
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
-from gpulab.units import format_bytes
-from gpulab.work import Work
 
 __all__ = ["measure"]
 

@@ -10,12 +10,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from gpulab.requirements import COUNT, FUNCTION, NameOf
+from gpulab.core.requirements import COUNT, FUNCTION, NameOf
+from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
-from gpulab.work import Work, check_callable, refuse_endless
 
 __all__ = ["METHODS", "Method", "find_method", "take_samples"]
 

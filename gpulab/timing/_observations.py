@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from statistics import median
 
-from gpulab import clocks
+from gpulab.device import clocks
 from gpulab.timing._methods import Method
 from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._warmup import WarmUp

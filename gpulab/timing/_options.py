@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Never
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.requirements import (
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.requirements import (
     COUNT,
     COUNT_OR_ZERO,
     SECONDS,
@@ -19,9 +19,9 @@ from gpulab.requirements import (
     Requirement,
     each,
 )
+from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.timing._cache_flush import FLUSHES, flusher
 from gpulab.timing._methods import METHODS, Method, find_method
-from gpulab.work import Work, check_callable, refuse_endless
 
 __all__ = ["FLOORS", "MeasurementOptions"]
 

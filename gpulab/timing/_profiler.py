@@ -4,10 +4,10 @@ from collections.abc import Callable
 from itertools import compress
 
 from gpulab import device
-from gpulab.profiling import Records, open_source, split_by_window
+from gpulab.device.work import Work
 from gpulab.timing._samplers import Receiver, Sampler
 from gpulab.timing._saturated import SaturatedSampler
-from gpulab.work import Work
+from gpulab.tracing.profiling import Records, open_source, split_by_window
 
 __all__ = ["ProfilerSampler", "per_call", "read_calls"]
 

@@ -11,10 +11,12 @@ from statistics import median
 
 import torch
 
-from gpulab import clocks, device
-from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
-from gpulab.measurement import Measurement
-from gpulab.progress import Bar
+from gpulab import device
+from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.core.progress import Bar
+from gpulab.device import clocks
+from gpulab.device.measurement import Measurement
+from gpulab.device.work import Work, refuse_endless
 from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
 from gpulab.timing._isolation import calling_work
@@ -30,7 +32,6 @@ from gpulab.timing._real_time import RealTime, now_s
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
 from gpulab.timing.calibration import Floor
-from gpulab.work import Work, refuse_endless
 
 _N_COLD = 5  # samples that show how much longer a call takes on a cold cache
 _LONG_S = 1.0  # so long a person notices that the samples took real time

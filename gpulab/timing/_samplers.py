@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import torch
 
+from gpulab.device.work import Work, collector_paused
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
-from gpulab.work import Work, collector_paused
 
 __all__ = ["EventSampler", "NaiveSampler", "Sampler", "SynchronizedSampler"]
 

@@ -17,10 +17,10 @@ import time
 
 import torch
 
+from gpulab.core.torch_private import spin
+from gpulab.device.work import Work, collector_paused
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
 from gpulab.timing._samplers import N_QUEUED, Receiver, Sampler
-from gpulab.torch_private import spin
-from gpulab.work import Work, collector_paused
 
 __all__ = ["SaturatedSampler"]
 

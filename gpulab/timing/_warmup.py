@@ -9,13 +9,13 @@ from statistics import median
 import torch
 
 from gpulab import stats
-from gpulab.errors import GpulabError
-from gpulab.progress import Bar
+from gpulab.core.errors import GpulabError
+from gpulab.core.progress import Bar
+from gpulab.core.torch_private import spin
+from gpulab.device.work import Work, refuse_endless
 from gpulab.timing._event_pairs import elapsed_s, new_event
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._real_time import RealTime, now_s
-from gpulab.torch_private import spin
-from gpulab.work import Work, refuse_endless
 
 __all__ = ["WarmUp", "warm_up"]
 

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from gpulab import device, profiling
-from gpulab.errors import ProfilerBusyError
-from gpulab.interrupts import contextmanager
-from gpulab.profiling import Records
-from gpulab.requirements import COUNT_OR_ZERO
+from gpulab import device
+from gpulab.core.errors import ProfilerBusyError
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.requirements import COUNT_OR_ZERO
+from gpulab.device.work import Work, check_callable, refuse_endless
+from gpulab.tracing import profiling
 from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
 from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._memory import Readings, memory_series, watch_memory
 from gpulab.tracing._timeline import Timeline
 from gpulab.tracing._virtual_events import MachineWatch
-from gpulab.work import Work, check_callable, refuse_endless
+from gpulab.tracing.profiling import Records
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine

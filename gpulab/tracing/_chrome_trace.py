@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpulab.foreign_text import visible
+from gpulab.core.foreign_text import visible
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import flows
 from gpulab.tracing._lanes import LaneLayout, layout

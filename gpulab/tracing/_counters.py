@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.tracing._flows import callers_of
 from gpulab.tracing._spans import ENGINES, MOST_S, Span
 

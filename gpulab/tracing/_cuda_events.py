@@ -12,11 +12,11 @@ from typing import Literal
 
 import torch
 
-from gpulab import profiling
-from gpulab.interrupts import contextmanager
-from gpulab.profiling import HostCall
-from gpulab.sanitizer import waits_reported_to
-from gpulab.torch_private import spin
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.torch_private import spin
+from gpulab.tracing import profiling
+from gpulab.tracing.profiling import HostCall
+from gpulab.tracing.sanitizer import waits_reported_to
 
 StreamHandle = tuple[int, int]  # device and address, as PyTorch has them
 EventKind = Literal["event", "wait", "synchronize event", "synchronize stream"]

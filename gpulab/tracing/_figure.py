@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import one_line, shortened, visible
+from gpulab.core.requirements import TEXT, Requirement, instance_of
+from gpulab.core.units import format_bytes
 from gpulab.figures import (
     MUTED,
     PAPER,
@@ -19,14 +22,11 @@ from gpulab.figures import (
     render,
     style,
 )
-from gpulab.foreign_text import one_line, shortened, visible
-from gpulab.requirements import TEXT, Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Bars, Drawing, drawing
 from gpulab.tracing._spans import SPAN_KINDS
 from gpulab.tracing._summary import Summary
-from gpulab.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

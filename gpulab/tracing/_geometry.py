@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpulab.core.units import format_time
 from gpulab.tracing._counters import CounterSeries, counter_series
 from gpulab.tracing._flows import Flow, flows
 from gpulab.tracing._lanes import Lane, layout
 from gpulab.tracing._spans import SPAN_KINDS, Span
-from gpulab.units import format_time
 
 if TYPE_CHECKING:
     from gpulab.tracing._timeline import Timeline

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpulab.interrupts import contextmanager
-from gpulab.torch_private import (
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.torch_private import (
     is_memory_history_kept,
     memory_snapshot,
     record_memory_history,

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpulab import profiling
-from gpulab.activity import ActivityRecord, HostCall
-from gpulab.errors import DamagedDataError, NotReadError
-from gpulab.foreign_text import one_line
-from gpulab.profiling import Records
-from gpulab.requirements import PATH, TEXT
-from gpulab.serialization import parse_json, read_text
+from gpulab.core.errors import DamagedDataError, NotReadError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import PATH, TEXT
+from gpulab.core.serialization import parse_json, read_text
+from gpulab.happens_before.activity import ActivityRecord, HostCall
+from gpulab.tracing import profiling
 from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._timeline import Timeline
+from gpulab.tracing.profiling import Records
 
 _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _CALLS = frozenset({"cuda_runtime", "cuda_driver"})

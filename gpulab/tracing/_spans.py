@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 
 SPAN_KINDS = ("host", "launch", "kernel", "copy", "event", "wait")
 ENGINES = ("compute", "copy in", "copy out", "copy between GPUs")

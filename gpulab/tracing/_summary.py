@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpulab.foreign_text import visible
-from gpulab.markup import clean
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
+from gpulab.core.units import format_time
 from gpulab.tracing._counters import at_once
 from gpulab.tracing._idle_causes import Gap, Interval, gaps, merged
 from gpulab.tracing._spans import Span
-from gpulab.units import format_time
 
 _N_GAPS_SHOWN = 5
 _LEAST_SHARE = 0.005  # of the window; causes with a smaller share are left out of the text

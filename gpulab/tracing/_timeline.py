@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpulab.disk import write_whole
-from gpulab.foreign_text import visible
-from gpulab.provenance import check_source, device_label
-from gpulab.requirements import COUNT_OR_ZERO, PATH, check_fields
-from gpulab.serialization import Saved
+from gpulab.core.disk import write_whole
+from gpulab.core.foreign_text import visible
+from gpulab.core.requirements import COUNT_OR_ZERO, PATH, check_fields
+from gpulab.core.serialization import Saved
+from gpulab.gpus.provenance import check_source, device_label
 from gpulab.tracing._chrome_trace import trace
 from gpulab.tracing._counters import CounterSeries, queue_depth
 from gpulab.tracing._spans import Span

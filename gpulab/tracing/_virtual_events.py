@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpulab.interrupts import contextmanager
-from gpulab.profiling import HostCall
+from gpulab.core.interrupts import contextmanager
 from gpulab.tracing._cuda_events import EventKind, EventNote
+from gpulab.tracing.profiling import HostCall
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine, SimulatedStream, StreamTask

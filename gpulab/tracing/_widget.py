@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab import palette, widgets
-from gpulab.foreign_text import visible
-from gpulab.markup import clean
+from gpulab.core import palette
+from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
+from gpulab.figures import widgets
 from gpulab.tracing._figure import draw_timeline, most_of, title_of
 from gpulab.tracing._geometry import Drawing, drawing
 from gpulab.tracing._spans import SPAN_KINDS

@@ -4,7 +4,7 @@
 //
 // This is one file, because a widget's script reaches the browser as one module, which cannot
 // import files beside it. If Python joined several files, a reader could not see where a name comes
-// from. The exceptions are themeOf and Presentation, which all widgets share: gpulab/widgets puts
+// from. The exceptions are themeOf and Presentation, which all widgets share: gpulab/figures/widgets puts
 // them before this file. Each class has one task and depends only on the classes above it:
 //
 //   Spans      the data: columns, rows and lanes, arrows, and the description of a span

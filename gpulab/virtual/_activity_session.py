@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from gpulab.activity import ActivityRecord, HostCall
-from gpulab.interrupts import ending, hold, let_go, step
+from gpulab.core.interrupts import ending, hold, let_go, step
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.virtual._replaced import put_back
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpulab.interrupts import Undo
+from gpulab.core.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
-from gpulab.torch_private import address_of, arguments_of
+from gpulab.core.torch_private import address_of, arguments_of
 from gpulab.virtual.simulator import Machine, active
 
 # The state of a generator on CUDA: the seed and the offset, each in 8 bytes, low byte first.

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch as untyped_torch
 
-from gpulab.torch_private import spin
+from gpulab.core.torch_private import spin
 
 torch: Any = untyped_torch  # much of torch.cuda has no types
 Check = Callable[[], bool]

@@ -9,10 +9,10 @@ from typing import Self
 import torch
 
 from gpulab import gpus
-from gpulab.errors import VirtualGpuError
-from gpulab.interrupts import Undo, all_are_steps, hold, let_go
-from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
-from gpulab.torch_private import disable_dispatch, leave_mode, mode_flags
+from gpulab.core.errors import VirtualGpuError
+from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go
+from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
+from gpulab.core.torch_private import disable_dispatch, leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._environment import Environment

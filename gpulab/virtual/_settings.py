@@ -16,8 +16,8 @@ import gc
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import default_device_context
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import default_device_context
 
 _GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
 _N_THREADS = 1

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, VirtualGpuError
+from gpulab.core.torch_private import next_sequence_number
 from gpulab.happens_before import Snapshot, is_answer_used
-from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
 from gpulab.virtual.tensors import cuda_device

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
-from gpulab.interrupts import opening
+from gpulab.core.interrupts import opening
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.torch_private import autograd_node, next_sequence_number, sequence_number
+from gpulab.core.torch_private import autograd_node, next_sequence_number, sequence_number
 from gpulab.virtual.simulator import Machine, Unrolled
 from gpulab.virtual.simulator.costs import KernelWork
 

@@ -1,6 +1,5 @@
 """A catalogue of PyTorch operations to time, each with its inputs, FLOPs, bytes and a check."""
 
-from gpulab.workloads._catalogue import WORKLOADS, Agreement, Workload, names, workload
-from gpulab.workloads._problem import Whole
+import lazy_loader
 
-__all__ = ["WORKLOADS", "Agreement", "Whole", "Workload", "names", "workload"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import InvalidOptionError, shown
-from gpulab.requirements import (
+from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.requirements import (
     COUNT,
     FUNCTION,
     NAME,
@@ -24,7 +24,7 @@ from gpulab.requirements import (
     instance_of,
     items_of,
 )
-from gpulab.torch_private import allows_tf32
+from gpulab.core.torch_private import allows_tf32
 from gpulab.workloads import _compute_bound as products
 from gpulab.workloads import _memory_bound as elementwise
 from gpulab.workloads import _memory_bound as indexed

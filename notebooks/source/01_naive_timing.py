@@ -35,7 +35,7 @@ import torch
 
 import gpulab
 from gpulab import animations, exercises, plots
-from gpulab.units import format_time
+from gpulab.core.units import format_time
 
 # %load_ext gpulab
 gpulab.use("auto")

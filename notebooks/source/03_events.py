@@ -35,7 +35,7 @@ from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.units import format_time
+from gpulab.core.units import format_time
 
 # %load_ext gpulab
 gpulab.use("auto")

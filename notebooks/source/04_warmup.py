@@ -27,8 +27,8 @@ from IPython.display import display
 
 import gpulab
 from gpulab import exercises, stats
+from gpulab.core.units import format_time
 from gpulab.exercises import lesson_04 as lab
-from gpulab.units import format_time
 
 GPU = "auto"  # "A100" chooses a virtual A100
 gpulab.use(GPU, max_value_bytes=16 << 20)  # of large tensors only the times matter

@@ -23,9 +23,9 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
+from gpulab.core.units import format_time
 from gpulab.exercises import lesson_09 as lab
-from gpulab.explorers import crossover_explorer
-from gpulab.units import format_time
+from gpulab.views.explorers import crossover_explorer
 
 H200 = "h200-sxm-2026-11"  # a recording of one H200 and the 16 Xeon cores beside it
 gpulab.use("auto")

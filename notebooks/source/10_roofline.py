@@ -23,7 +23,7 @@ import torch
 import gpulab
 from gpulab import exercises, plots, roofline
 from gpulab.exercises import lesson_10 as lab
-from gpulab.explorers import roofline_explorer
+from gpulab.views.explorers import roofline_explorer
 from gpulab.workloads import WORKLOADS
 
 gpulab.use("auto", max_value_bytes=8 << 20)  # of large tensors only the times matter
@@ -425,7 +425,9 @@ roofline_explorer(view="roofline", dtype="float16", operations=("matmul",))
 
 # %%
 mine = gpulab.sweep(
-    gpulab.sweeps.tasks_of(["matmul"], dtypes=["float16"]), max_time_s=0.05, progress=False
+    gpulab.workloads.sweeps.tasks_of(["matmul"], dtypes=["float16"]),
+    max_time_s=0.05,
+    progress=False,
 )
 plots.roofline(roofline.chart(mine, roofs, dtype="float16"), names=False)
 
@@ -558,7 +560,7 @@ table.groupby("bound")["plain_ratio"].describe(percentiles=[0.5])[["count", "50%
 tasks = [
     task
     for work in WORKLOADS.values()
-    for task in gpulab.sweeps.tasks_of([work.name], [work.sizes[0], work.sizes[-2]])
+    for task in gpulab.workloads.sweeps.tasks_of([work.name], [work.sizes[0], work.sizes[-2]])
 ]
 everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))

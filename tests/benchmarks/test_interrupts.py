@@ -15,7 +15,7 @@ from benchmarks.interrupts import injection
 from benchmarks.interrupts.campaign import Campaign
 from benchmarks.interrupts.injection import KINDS
 from benchmarks.interrupts.processes import Plan, strike_in_processes
-from gpulab import interrupts
+from gpulab.core import interrupts
 
 pytestmark = pytest.mark.slow
 

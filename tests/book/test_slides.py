@@ -10,7 +10,7 @@ pytest.importorskip("nbformat")
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from docs.extensions import slides
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 
 FIGURE = [new_output("display_data", {"text/html": '<img src="x.png">', "text/plain": "a"})]
 TEXT = [new_output("display_data", {"text/html": "<p>Close.</p>"})]

@@ -23,7 +23,7 @@ pytestmark = needs_browser
 CELLS = [
     """\
 import gpulab
-from gpulab.explorers import crossover_explorer, roofline_explorer
+from gpulab.views.explorers import crossover_explorer, roofline_explorer
 from gpulab.workloads import workload
 gpulab.use("H200")
 # So many sizes that Stop comes long before the last one.

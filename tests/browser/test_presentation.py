@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpulab import palette
+from gpulab.core import palette
 from tests.support.jupyterlab import (
     Lab,
     axe_findings,

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from gpulab import course
 from gpulab.cli import main
+from gpulab.core.errors import CourseFolderError, GradingError, NotebookError, UnknownNameError
 from gpulab.course import _export, _folder
-from gpulab.errors import CourseFolderError, GradingError, NotebookError, UnknownNameError
 
 
 @pytest.fixture

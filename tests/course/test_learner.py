@@ -8,12 +8,12 @@ import torch
 
 import gpulab
 from gpulab import course
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.torch_private import spin
 from gpulab.course import _timing
 from gpulab.course._folder import read_keys
 from gpulab.course._labs import LABS
 from gpulab.course._notebook import source_notebook
-from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.torch_private import spin
 
 KEYS = Path(__file__).parents[2] / "course"
 LEARNERS = [f"learner-{number}" for number in range(12)]

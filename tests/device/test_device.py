@@ -12,9 +12,14 @@ import torch
 
 import gpulab
 from gpulab import device
+from gpulab.core.errors import (
+    InvalidOptionError,
+    NoGpuError,
+    UnknownNameError,
+    UnsupportedVersionError,
+)
 from gpulab.device import Device, _in_use, _notebook_session, _probe
 from gpulab.device._probe import Obstacle
-from gpulab.errors import InvalidOptionError, NoGpuError, UnknownNameError, UnsupportedVersionError
 from gpulab.virtual import entered
 
 NO_GPU = Obstacle("torch 2.13.0 is a CPU build", "install a build for CUDA")

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gpulab.core.errors import UnsupportedVersionError
 from gpulab.device import _diagnostics, _probe
 from gpulab.device._probe import Obstacle
 from gpulab.device._report import DiagnosisRow, Report
-from gpulab.errors import UnsupportedVersionError
 
 ROWS = Report(
     (

@@ -7,10 +7,10 @@ import pytest
 
 import gpulab
 from benchmarks import lesson_claims
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
+from gpulab.device.measurement import Measurement
 from gpulab.exercises import _claims
 from gpulab.exercises._claims import Claim, World, claim
-from gpulab.measurement import Measurement
 from tests.support.conditions import HERE
 
 PAIR = Claim(

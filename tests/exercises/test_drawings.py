@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from gpulab import exercises, palette, scaling, virtual_gpu, widgets
-from gpulab.errors import InvalidOptionError
+from gpulab import exercises, virtual_gpu
+from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
 from gpulab.exercises.journal import LearnerJournal, predictions_of
+from gpulab.figures import widgets
+from gpulab.roofline import scaling
 from tests.support.journals import forget_all
 from tests.support.notebook_display import shown_in
 

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from gpulab import exercises
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.markup import table
+from gpulab.device.measurement import Conditions, Measurement
 from gpulab.exercises import _html, _progress
 from gpulab.exercises._api import exercise as keyed
 from gpulab.exercises._api import exercise_ids
 from gpulab.exercises.journal import lesson_of
 from gpulab.exercises.lesson_01._queue_length import first_blocked
-from gpulab.markup import table
-from gpulab.measurement import Conditions, Measurement
 from tests.support.journals import forget_all
 
 IDS = exercise_ids()

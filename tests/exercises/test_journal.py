@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulab import disk, exercises
-from gpulab.errors import GpulabError, InvalidOptionError, NotSavedError
+from gpulab import exercises
+from gpulab.core import disk
+from gpulab.core.errors import GpulabError, InvalidOptionError, NotSavedError
 from gpulab.exercises import _api, _saved_guesses
 from gpulab.exercises._predictions import predict
 from gpulab.exercises.journal import (

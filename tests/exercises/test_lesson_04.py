@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab import device, exercises, stats
+from gpulab.core.errors import InvalidOptionError
 from gpulab.device import _notebook_session
-from gpulab.errors import InvalidOptionError
 from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
 from tests.support.journals import forget_all
 

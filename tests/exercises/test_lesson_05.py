@@ -9,8 +9,8 @@ import pytest
 
 import gpulab
 from gpulab import clocks
-from gpulab.clocks import Reading
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.device.clocks import Reading
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_05 import _exercises as lesson
 from gpulab.exercises.lesson_05 import (

@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 import gpulab
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises._api import exercise
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_06 import (

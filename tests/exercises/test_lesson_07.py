@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotCapturableError, UnknownNameError
+from gpulab.core.errors import NotCapturableError, UnknownNameError
 from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.lesson_07 import _exercises as lesson

@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 import gpulab
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises import lesson_08, machines
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_08 import (
@@ -26,7 +26,7 @@ from gpulab.exercises.lesson_08 import (
     share_of_serial,
 )
 from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
-from gpulab.trials import Trial
+from gpulab.tracing.trials import Trial
 from tests.support.judging import right_of
 
 mpl.use("agg")

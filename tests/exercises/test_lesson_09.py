@@ -21,9 +21,9 @@ from gpulab.exercises.lesson_09 import (
 )
 from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
 from gpulab.exercises.lesson_09._claims import CLAIMS
-from gpulab.scaling import Crossover, crossover
-from gpulab.sweeps import Point, Task
+from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.workloads import workload
+from gpulab.workloads.sweeps import Point, Task
 from tests.support.judging import check_function, judged, right_of
 
 HOW_MANY = exercise("09.how-many")
@@ -32,8 +32,8 @@ LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
 
 def test_the_key_is_what_the_explorer_shows() -> None:
     """The explorer shows the sizes of the key, and the links have the explanation's rates."""
-    from gpulab.explorers import crossover_explorer
-    from gpulab.scaling import LINKS as KNOWN
+    from gpulab.roofline.scaling import LINKS as KNOWN
+    from gpulab.views.explorers import crossover_explorer
 
     assert exercises.check("09.read-off", LINKS)
     explorer = crossover_explorer("matmul", transfers="both")

@@ -11,7 +11,7 @@ import pytest
 
 import gpulab
 from gpulab import roofline
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.exercises._api import exercise
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import CaseFunction
@@ -31,7 +31,7 @@ REASONS = right_of("10.three-gaps")
 @pytest.mark.slow
 def test_the_key_is_what_the_explorer_shows() -> None:
     """The explorer names the key's farthest operations and predicts the diagnoses' times."""
-    from gpulab.explorers import roofline_explorer
+    from gpulab.views.explorers import roofline_explorer
 
     explorer = roofline_explorer(model="plain")
     assert "Farthest: argmax n = 1,024, predicted 0.855 ns" in str(explorer)

@@ -8,7 +8,7 @@ from torch.profiler import profile
 
 import gpulab
 from gpulab import exercises
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.exercises import lesson_11 as lab
 from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds

@@ -10,7 +10,7 @@ import torch
 
 import gpulab
 from gpulab import exercises
-from gpulab.errors import CutOffError
+from gpulab.core.errors import CutOffError
 from gpulab.exercises import lesson_13 as lab
 from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_13._cut_off import few_polls

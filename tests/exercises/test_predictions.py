@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.device.measurement import Measurement
 from gpulab.exercises._predictions import predict
-from gpulab.measurement import Measurement
 from tests.support.conditions import HERE
 
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)

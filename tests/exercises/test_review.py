@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gpulab import exercises
 from gpulab.cli import main
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _lesson_index
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (

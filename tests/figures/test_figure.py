@@ -10,9 +10,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from gpulab import figures, palette, plots
+from gpulab import figures, plots
+from gpulab.core import palette
+from gpulab.device.measurement import Measurement
 from gpulab.figures import _line_names
-from gpulab.measurement import Measurement
 from tests.support.conditions import HERE
 
 

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 from PIL import Image
 
 from gpulab import plots, recordings, roofline
-from gpulab.explorers import crossover_explorer, roofline_explorer
 from gpulab.figures import Figure, name_line, name_point, place_labels
+from gpulab.views.explorers import crossover_explorer, roofline_explorer
 from tests.support.overprints import far_names, overprints
 
 RECORDED = "h200-sxm-2026-11"

@@ -3,7 +3,7 @@
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from gpulab import palette
+from gpulab.core import palette
 from gpulab.figures import INK, finish, log_axis, name_line, on_dark, style
 from gpulab.figures._style import short_number, short_sizes
 

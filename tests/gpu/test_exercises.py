@@ -9,8 +9,8 @@ import torch
 
 import gpulab
 from gpulab import exercises
-from gpulab.torch_private import spin
-from gpulab.trials import WatchedWork, tried
+from gpulab.core.torch_private import spin
+from gpulab.tracing.trials import WatchedWork, tried
 from tests.exercises.test_answers_code import no_wait, no_wait_before, pair, pair_before, timed
 from tests.exercises.test_lesson_07_code import captured, graphed
 from tests.exercises.test_lesson_08 import buffered

@@ -10,7 +10,7 @@ import torch
 
 import gpulab
 from gpulab import live
-from gpulab.live._display import THREAD
+from gpulab.views.live._display import THREAD
 from tests.support.notebook_display import shown_in
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("no_pixels")]

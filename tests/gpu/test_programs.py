@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotCapturableError
+from gpulab.core.errors import NotCapturableError
 from gpulab.timing import take_samples
 
 pytestmark = pytest.mark.gpu

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.gpus import by_driver_name, gpu, is_extrapolated, is_known, names, why_unknown
-from gpulab.profiling import capture
+from gpulab.tracing.profiling import capture
 
 UNRECORDED = [name for name in names() if not gpu(name).recorded]
 TYPES = {"float16", "bfloat16", "tf32", "float32", "float64"}

@@ -3,7 +3,7 @@
 import pytest
 
 from gpulab import gpus
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.gpus import Roof, at_clocks, data_sheet
 
 A100 = Roof("data sheet", {"float16": 312e12, "float32": 19.5e12}, 2e12)

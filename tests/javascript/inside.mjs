@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 const ROOT = new URL("../../", import.meta.url);
-const SHARED = "gpulab/widgets/shared.js";
+const SHARED = "gpulab/figures/widgets/shared.js";
 // Styles and colours come from Python; no pure function reads them.
 const STUBS = "const LOOK = '', COLOURS = {};";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inside } from "./inside.mjs";
 
-const { Scale, nearest, tickText } = await inside("gpulab/widgets/machine.js", "Scale", "nearest", "tickText");
+const { Scale, nearest, tickText } = await inside("gpulab/figures/widgets/machine.js", "Scale", "nearest", "tickText");
 
 test("a tick has no zeros at its end, and 0 has no unit", () => {
   const written = { 0: "0", 0.25: "250 ns", 50: "50 µs", 1500: "1.5 ms" };

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bare, inside } from "./inside.mjs";
 
-const { Picture } = await inside("gpulab/widgets/picture.js", "Picture");
-const { Chips } = await inside("gpulab/widgets/chips.js", "Chips");
+const { Picture } = await inside("gpulab/figures/widgets/picture.js", "Picture");
+const { Chips } = await inside("gpulab/figures/widgets/chips.js", "Chips");
 
 function picture(selected = -1) {
   const chosen = [];

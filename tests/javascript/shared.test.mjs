@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inside } from "./inside.mjs";
 
-const { time } = await inside("gpulab/widgets/machine.js", "time");
+const { time } = await inside("gpulab/figures/widgets/machine.js", "time");
 
-test("a time is written as gpulab.units.format_time writes it", () => {
+test("a time is written as gpulab.core.units.format_time writes it", () => {
   const times = JSON.parse(readFileSync(new URL("times.json", import.meta.url), "utf-8"));
   for (const [time_s, text] of times) assert.equal(time(time_s * 1e6), text);
 });

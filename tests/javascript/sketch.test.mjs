@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bare, inside } from "./inside.mjs";
 
-const { Sketch } = await inside("gpulab/widgets/sketch.js", "Sketch");
+const { Sketch } = await inside("gpulab/figures/widgets/sketch.js", "Sketch");
 
 const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
 const axes = { x: [1, 10, 100], is_log: true, low: 1e-6, high: 1e-2, units };

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpulab.errors import NotebookError
+from gpulab.core.errors import NotebookError
 from gpulab.lessons import _build as build
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pytest
 from benchmarks import lesson_claims
 from benchmarks.common.notebooks import client_of, without_gpu
 from docs.extensions import executed
-from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
+from gpulab.core.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 from gpulab.lessons import _build as build
 from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpulab import terms
-from gpulab.lessons import _glossary
+from gpulab.lessons import _glossary, terms
 from tests.support.lessons import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"

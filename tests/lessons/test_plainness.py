@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.errors import NotebookError
+from gpulab.core.errors import NotebookError
 from gpulab.lessons._form import EXTRAS, check_form
 from tests.support.lesson_text import LessonText, literal_outcomes, words_to_mend
 from tests.support.lessons import CASES, SOURCES

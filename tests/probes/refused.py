@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils import cpp_extension
 
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from tests.probes.table import Gives, Probe, Raises
 
 _KERNEL = r"template <typename T> T square(T x) { return x * x; }"

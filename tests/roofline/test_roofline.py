@@ -9,12 +9,12 @@ import torch
 
 import gpulab
 from gpulab import gpus, recordings, roofline
-from gpulab.errors import InvalidOptionError, RecordingError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
 from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
-from gpulab.sweeps import Point, Task
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
+from gpulab.workloads.sweeps import Point, Task
 
 H200 = "NVIDIA H200"
 MATMUL = Task("matmul", 4096, "float16")

@@ -1,6 +1,6 @@
 """Conditions (GPU, versions, date) for the made-up measurements of the tests."""
 
-from gpulab.measurement import Conditions
+from gpulab.device.measurement import Conditions
 
 HERE = Conditions(
     "NVIDIA H200",

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from gpulab.gpus import Roof
-from gpulab.recordings import Recording, save
 from gpulab.roofline import Ceilings
-from gpulab.sweeps import Point, Task
 from gpulab.workloads import workload
+from gpulab.workloads.recordings import Recording, save
+from gpulab.workloads.sweeps import Point, Task
 
 CPU, GPU = "a CPU", "NVIDIA H200"
 _FIXED_S = {"cpu": 2e-6, "gpu": 1e-5}

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import DeviceType
 
 from gpulab.device import Device, _notebook_session
-from gpulab.profiling import _kineto
+from gpulab.tracing.profiling import _kineto
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulab import widgets
+from gpulab.figures import widgets
 
 
 @dataclass

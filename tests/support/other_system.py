@@ -117,7 +117,7 @@ def time_on_the_virtual_gpu() -> None:
 def sweep_on_both(folder: Path) -> None:
     """Sweep on the CPU and on the GPU into a file, and resume it."""
     import gpulab
-    from gpulab.sweeps import tasks_of
+    from gpulab.workloads.sweeps import tasks_of
 
     with gpulab.virtual_gpu("H200"):
         todo = tasks_of(["add"], [64], on=["cpu", "gpu"])

@@ -2,7 +2,7 @@
 
 from filelock import FileLock
 
-from gpulab.disk import state_folder
+from gpulab.core.disk import state_folder
 
 # Hold it from finding a free port until the server listens: another test might take the port.
 PORTS = FileLock(state_folder() / "tests-ports.lock")

@@ -148,7 +148,7 @@ def _is_ours(found: object) -> bool:
 
 def _is_made_by_users(found: type) -> bool:
     """Return whether users create objects of a class: a public function takes them."""
-    at_the_door = _module_of(found).startswith("gpulab.measurement")
+    at_the_door = _module_of(found).startswith("gpulab.device.measurement")
     return at_the_door or (is_dataclass(found) and found in _taken_back())
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import gpulab
-from gpulab import cards, clocks, exercises, gpus, plots, recordings, roofline, sweeps, workloads
+from gpulab import clocks, exercises, gpus, plots, recordings, roofline, workloads
 from gpulab.exercises import draw, predict
 from gpulab.exercises.lesson_04 import TEN_CALLS
+from gpulab.timing import cards
+from gpulab.workloads import sweeps
 from tests.support.conditions import HERE
 
 

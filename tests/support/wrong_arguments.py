@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpulab import interrupts
-from gpulab.errors import GpulabError
+from gpulab.core import interrupts
+from gpulab.core.errors import GpulabError
 from tests.support.public_callables import callees
 from tests.support.right_values import Spy, right_value, value_of
 

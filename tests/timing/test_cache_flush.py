@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import FlushMemoryError, UnknownNameError
+from gpulab.core.errors import FlushMemoryError, UnknownNameError
 from gpulab.timing import FLUSHES, _cache_flush, flusher, forget_flushes
 from gpulab.virtual import Kind, VirtualGpu
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.measurement import Measurement
 from gpulab.timing import Comparison, compare, versus
 from tests.support.conditions import HERE
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotCapturableError
+from gpulab.core.errors import NotCapturableError
 from gpulab.gpus import gpu
 from gpulab.timing import _cuda_graph, flusher, take_samples
 from gpulab.virtual import VirtualGpu

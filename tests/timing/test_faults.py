@@ -10,10 +10,10 @@ import torch
 
 import gpulab
 from gpulab import clocks
-from gpulab.errors import ClocksUnavailableError
+from gpulab.core.errors import ClocksUnavailableError
+from gpulab.device.work import Work
 from gpulab.timing import take_cpu_samples
 from gpulab.timing._stopping import StoppingRule, take_in_turns
-from gpulab.work import Work
 
 MESSAGE = "CUDA error: device-side assert triggered"
 

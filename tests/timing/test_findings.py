@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpulab import clocks
-from gpulab.measurement import Finding
+from gpulab.device.measurement import Finding
 from gpulab.timing import METHODS, Floor, MeasurementOptions, WarmUp, examine_samples
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._findings import CHECKS, examine, host_pace_s

@@ -10,10 +10,10 @@ import torch
 
 import gpulab
 from gpulab import workloads
+from gpulab.device.measurement import Finding, Measurement
+from gpulab.device.work import Work
 from gpulab.gpus import gpu
-from gpulab.measurement import Finding, Measurement
 from gpulab.timing import METHODS, _profiler, measure
-from gpulab.work import Work
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 

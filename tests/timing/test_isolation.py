@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import StreamLeftOpenError
+from gpulab.core.errors import StreamLeftOpenError
 from gpulab.timing import calling_work, left_as_found
 from gpulab.virtual import VirtualGpu
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
-from gpulab.plots import draw_ladder
+from gpulab.core.errors import InvalidOptionError, NotCallableError, UnknownNameError
 from gpulab.timing import N_RUNGS, Ladder, Rung, ladder, run_ladder
+from gpulab.views.plots import draw_ladder
 
 pytestmark = pytest.mark.usefixtures("no_pixels")
 

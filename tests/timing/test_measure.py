@@ -16,17 +16,17 @@ import torch
 
 import gpulab
 import gpulab.device
-from gpulab import progress as progress_module
-from gpulab.errors import (
+from gpulab.core import progress as progress_module
+from gpulab.core.errors import (
     GpulabError,
     InvalidOptionError,
     NotCallableError,
     StreamLeftOpenError,
     UnknownNameError,
 )
+from gpulab.core.progress import Bar
+from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.measurement import Measurement
-from gpulab.progress import Bar
 from gpulab.timing import METHODS, Floor, MeasurementOptions, _measure, _run, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.virtual import Gaps, VirtualGpu

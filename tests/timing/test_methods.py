@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
+from gpulab.device.work import collector_paused
 from gpulab.gpus import gpu
 from gpulab.timing import (
     METHODS,
@@ -18,7 +19,6 @@ from gpulab.timing import (
 )
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
-from gpulab.work import collector_paused
 
 HOST = HostCosts()
 GAPS = Gaps()

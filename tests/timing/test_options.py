@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, NotCallableError, UnknownNameError
 from gpulab.timing import MeasurementOptions, compare, ladder, measure
 
 

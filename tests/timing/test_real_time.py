@@ -11,13 +11,13 @@ import pytest
 import torch
 
 import gpulab
-from gpulab import progress
+from gpulab.core import progress
+from gpulab.device.measurement import Measurement
+from gpulab.device.work import Work
 from gpulab.gpus import gpu
-from gpulab.measurement import Measurement
 from gpulab.timing import METHODS, GraphSampler, _real_time, compare
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._samplers import EventSampler
-from gpulab.work import Work
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 # A warm-up call, one that looks for waits, and a sample; the default method repeats the first

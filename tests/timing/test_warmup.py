@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.gpus import gpu
 from gpulab.timing import WarmUp, warm_up
 from gpulab.timing._warmup import waits

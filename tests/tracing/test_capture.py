@@ -6,11 +6,10 @@ import pytest
 import torch
 
 import gpulab
-from gpulab import profiling
-from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
-from gpulab.profiling import ActivityRecord, HostCall, Records
-from gpulab.tracing import Span, Timeline, _capture, timeline
+from gpulab.core.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
+from gpulab.tracing import Span, Timeline, _capture, profiling, timeline
 from gpulab.tracing._cuda_events import EventCall
+from gpulab.tracing.profiling import ActivityRecord, HostCall, Records
 from gpulab.virtual import VirtualGpu
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpulab.errors import NotSavedError
+from gpulab.core.errors import NotSavedError
 from gpulab.tracing import CounterSeries, Timeline
 from tests.support.refusing import refusal
 from tests.support.spans import host, mark, work

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.tracing import CounterSeries, Span, counter_series
 from gpulab.tracing._counters import at_once, engine_use, queue_depth
 from tests.support.spans import US, host, work

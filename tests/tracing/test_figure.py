@@ -8,10 +8,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
-from gpulab.errors import InvalidOptionError
-from gpulab.plots import draw_timeline, timeline
+from gpulab.core.errors import InvalidOptionError
 from gpulab.tracing import SPAN_KINDS, CounterSeries, Timeline
 from gpulab.tracing._figure import MAX_ARROWS, looks_of_kinds
+from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
 
 SHOWN = Timeline(

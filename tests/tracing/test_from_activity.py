@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpulab.profiling import ActivityRecord, HostCall, Records
 from gpulab.tracing import Span
 from gpulab.tracing._cuda_events import EventNote
 from gpulab.tracing._from_activity import spans_of
+from gpulab.tracing.profiling import ActivityRecord, HostCall, Records
 
 ZERO = 5_000_000
 

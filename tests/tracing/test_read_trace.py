@@ -10,7 +10,7 @@ import torch
 from torch.profiler import profile
 
 import gpulab
-from gpulab.errors import DamagedDataError, GpulabError, NotReadError
+from gpulab.core.errors import DamagedDataError, GpulabError, NotReadError
 from gpulab.tracing import read_trace
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.plots import draw_timeline
 from gpulab.tracing import Timeline, flows
 from gpulab.tracing._widget import content
+from gpulab.views.plots import draw_timeline
 
 COPIES, KERNELS = 6, 12
 

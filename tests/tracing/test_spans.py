@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.tracing import CounterSeries, Span, Timeline
 from tests.support.spans import host, work
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab import profiling
-from gpulab.profiling import Records
+from gpulab.tracing import profiling
 from gpulab.tracing._cuda_events import stream_numbers
+from gpulab.tracing.profiling import Records
 
 
 def test_numbers_of_streams() -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.profiling import Records, _capture
 from gpulab.tracing._cuda_events import EventNote
 from gpulab.tracing._virtual_events import MachineWatch
+from gpulab.tracing.profiling import Records, _capture
 from gpulab.virtual import VirtualGpu
 
 

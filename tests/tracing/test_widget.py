@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpulab import widgets
+from gpulab.figures import widgets
 from gpulab.tracing import CounterSeries, Timeline, _widget
 from gpulab.tracing._widget import bundle, view
 from tests.support.spans import US, host, mark, work

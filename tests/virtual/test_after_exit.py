@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual._streams import EventBase, StreamBase, class_with_base
 
 _NAMED = "Named"  # the name of a subclass that a program defines

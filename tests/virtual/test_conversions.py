@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NoValuesError
+from gpulab.core.errors import NoValuesError
 from gpulab.virtual import Kind
 
 HALF = torch.float16

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpulab
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator import active
 
 Step = Callable[[list[torch.Tensor], list[torch.cuda.Stream]], None]

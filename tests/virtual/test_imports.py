@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.torch_private import functions_never_compiled
+from gpulab.core.torch_private import functions_never_compiled
 
 OPERATIONS = """
 import sys
 import gpulab, torch
-from gpulab.scaling import LINKS
-from gpulab.scaling._links import copies_s
+from gpulab.roofline.scaling import LINKS
+from gpulab.roofline.scaling._links import copies_s
 before = set(sys.modules)
 with gpulab.virtual_gpu("H200"):
     x = torch.randn(4, 4, device="cuda", requires_grad=True)

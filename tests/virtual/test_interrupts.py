@@ -139,7 +139,7 @@ def test_an_error_at_any_line_of_leaving_restores_everything() -> None:
     assert n_struck > 20
 
 
-ENDS = ("gpulab.interrupts", "gpulab.virtual._session")
+ENDS = ("gpulab.core.interrupts", "gpulab.virtual._session")
 
 
 def handlers() -> list[object]:

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual import entered
 from tests.support.replaced_names import names
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotModelledError, UnknownNameError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, UnknownNameError, VirtualGpuError
 from gpulab.virtual import entered
 from gpulab.virtual.simulator._host import HostCosts
 from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES

@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import WORKLOADS, Agreement, Whole, Workload, names, workload
 

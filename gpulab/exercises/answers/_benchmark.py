@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
+from gpulab.core.units import counted, format_time
+from gpulab.device.work import Work
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
     Diagnosis,
@@ -14,9 +16,7 @@ from gpulab.exercises.answers._judging import (
     without_reading,
     wrong_units,
 )
-from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, number_in, tried
-from gpulab.units import counted, format_time
-from gpulab.work import Work
+from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, number_in, tried
 
 Benchmark = Callable[[Work], object]
 
@@ -278,7 +278,7 @@ _WARM_UP: tuple[BenchmarkRule, ...] = (
 def _read_settled(benchmark: Benchmark) -> BenchmarkReading:
     import torch
 
-    from gpulab import clocks
+    from gpulab.device import clocks
 
     work = _hot_matmul()
     for _ in range(200):  # about 0.3 s, after which the clock has fallen to the power limit
@@ -389,7 +389,7 @@ def _true_s(work: Work, *, cache: str = "hot") -> float:
 
 
 def _spin(length_ms: float) -> Work:
-    from gpulab.torch_private import spin
+    from gpulab.core.torch_private import spin
 
     n_cycles = round(length_ms * 1_980_000)  # the boost clock of the virtual H200: 1,980 MHz
     return lambda: spin(n_cycles)

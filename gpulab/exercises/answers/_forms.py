@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isclose, isfinite
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.units import parse_time
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._judging import MALFORMED, AnswerJudge, Diagnosis
-from gpulab.units import parse_time
 
 
 @dataclass(frozen=True, slots=True)

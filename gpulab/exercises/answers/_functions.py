@@ -8,7 +8,7 @@ from typing import Any
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
 from gpulab.exercises.answers._judging import UNANSWERED, Diagnosis, FunctionJudge, raised
-from gpulab.trials import called
+from gpulab.tracing.trials import called
 
 __all__ = ["CaseFunction", "run_on_cases"]
 

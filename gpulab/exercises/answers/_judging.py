@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.trials import Rule, Trial, called
+from gpulab.tracing.trials import Rule, Trial, called
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def raising(known: KnownErrors = ()) -> TrialRule:
     Examples
     --------
     >>> from gpulab.exercises.answers import raising
-    >>> from gpulab.trials import called, first_fitting
+    >>> from gpulab.tracing.trials import called, first_fitting
     >>> first_fitting([raising()], called(int, "x")).code
     'raised'
     """
@@ -191,7 +191,7 @@ def returning_nothing(work: str) -> TrialRule:
     Examples
     --------
     >>> from gpulab.exercises.answers import returning_nothing
-    >>> from gpulab.trials import called, first_fitting
+    >>> from gpulab.tracing.trials import called, first_fitting
     >>> first_fitting([returning_nothing("fn()")], called(lambda: None)).message
     'Your function called fn() but returned nothing; end it with return.'
     """
@@ -205,7 +205,7 @@ def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> Tria
     Examples
     --------
     >>> from gpulab.exercises.answers import returning_no_number
-    >>> from gpulab.trials import called, first_fitting
+    >>> from gpulab.tracing.trials import called, first_fitting
     >>> rule = returning_no_number("seconds", lambda trial: trial.number is not None)
     >>> first_fitting([rule], called(lambda: "2 ms")).message
     "Your function returned '2 ms'; it must return seconds."
@@ -278,7 +278,7 @@ def wrong_units(
 
     Examples
     --------
-    >>> from gpulab.trials import first_fitting
+    >>> from gpulab.tracing.trials import first_fitting
     >>> first_fitting(wrong_units(lambda ms, factor: ms == 2 * factor), 2000).code
     'milliseconds'
     """

@@ -18,7 +18,7 @@ from gpulab.exercises.answers._judging import (
     raised,
     wrong_units,
 )
-from gpulab.trials import Rule, Trial, called, first_fitting, tried
+from gpulab.tracing.trials import Rule, Trial, called, first_fitting, tried
 
 MendedProgram = Callable[..., object]
 
@@ -61,7 +61,7 @@ class MendedTrial:
     Examples
     --------
     >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial
-    >>> from gpulab.trials import Trial
+    >>> from gpulab.tracing.trials import Trial
     >>> works = (HiddenWork("three", lambda: (3,)), HiddenWork("four", lambda: (4,)))
     >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
     >>> MendedTrial(judge, (Trial(6), Trial(4))).n_right
@@ -143,7 +143,7 @@ def reads(low: float, high: float) -> Recognise:
     Examples
     --------
     >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial, reads
-    >>> from gpulab.trials import Trial
+    >>> from gpulab.tracing.trials import Trial
     >>> works = (HiddenWork("three", lambda: (3,)),)
     >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
     >>> [reads(0, 0.5)(MendedTrial(judge, (Trial(value),))) for value in (2.0, 4.0)]

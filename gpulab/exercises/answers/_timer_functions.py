@@ -6,6 +6,8 @@ from functools import partial
 from math import isclose
 
 from gpulab import device
+from gpulab.core.torch_private import spin
+from gpulab.core.units import counted
 from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.exercises.answers._judging import (
     Diagnosis,
@@ -14,9 +16,7 @@ from gpulab.exercises.answers._judging import (
     without_reading,
     wrong_units,
 )
-from gpulab.torch_private import spin
-from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
-from gpulab.units import counted
+from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
 # A million cycles take about half a millisecond at 2 GHz. Only ratios of times are judged, so the
 # clock of the GPU does not matter.
@@ -44,7 +44,7 @@ class TimerReading:
     Examples
     --------
     >>> from gpulab.exercises.answers import TimerReading
-    >>> from gpulab.trials import Trial
+    >>> from gpulab.tracing.trials import Trial
     >>> TimerReading(Trial(2e-3), work_s=4e-3).ratio
     0.5
     """

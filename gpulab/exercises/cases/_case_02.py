@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.work import Work
 
 # 256 MiB, as in the post: more than four times the L2 of an H200.
 _FLUSH_BYTES = 2**28

@@ -2,10 +2,10 @@
 
 import time
 
+from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
-from gpulab.work import Work
 
 _N_POSTED = 50
 

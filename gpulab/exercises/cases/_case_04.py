@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from gpulab.core.torch_private import spin
+from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, HiddenWork, Letters, Mended, MendedTrial
-from gpulab.torch_private import spin
-from gpulab.units import format_time
 
 # A batch has 8 MiB, so that its copy takes time; the step reads only its head, so that the time of
 # the step is that of the spinning kernel.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from gpulab.core.torch_private import spin
+from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.torch_private import spin
-from gpulab.units import format_time
 
 _FLOOR_S = 15e-6  # on an idle stream, the time between two events also contains a launch
 

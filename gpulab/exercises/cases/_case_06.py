@@ -5,12 +5,12 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
+from gpulab.core.torch_private import spin
+from gpulab.core.units import format_time
+from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.torch_private import spin
-from gpulab.units import format_time
-from gpulab.work import Work
 
 _CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200
 _FLOOR_S = 8e-6  # by so much a pair of events may read more than the step

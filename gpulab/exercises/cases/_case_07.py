@@ -5,10 +5,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.work import Work
 
 _N_CALLS = 40
 

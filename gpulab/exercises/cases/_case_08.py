@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.units import format_time
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
-from gpulab.units import format_time
 
 _N_LAYERS = 10
 _LEAST_GAIN = 2  # a loop without a graph takes several times as long as replays

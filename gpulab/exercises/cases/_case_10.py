@@ -5,13 +5,13 @@ from functools import partial
 from math import inf
 from statistics import fmean, median
 
+from gpulab.core.torch_private import spin
+from gpulab.core.units import format_time
+from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
 from gpulab.exercises.cases._device_time import device_s
-from gpulab.torch_private import spin
-from gpulab.units import format_time
-from gpulab.work import Work
 
 _N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 

@@ -1,7 +1,7 @@
 """Time work by events with the host ahead, as the right programs of the cases do."""
 
-from gpulab.torch_private import spin
-from gpulab.work import Work
+from gpulab.core.torch_private import spin
+from gpulab.device.work import Work
 
 _AHEAD_CYCLES = 20_000_000  # about 10 ms of sleep, in which the host launches all calls
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpulab.disk import GrowingFile, growing
-from gpulab.errors import DamagedDataError, FileInUseError, GpulabError
+from gpulab.core.disk import GrowingFile, growing
+from gpulab.core.errors import DamagedDataError, FileInUseError, GpulabError
+from gpulab.core.foreign_text import visible
+from gpulab.core.serialization import parse_json, read_bytes
+from gpulab.core.units import counted
 from gpulab.exercises.journal._records import Guess, Record, from_line, to_line
-from gpulab.foreign_text import visible
+from gpulab.figures.widgets import jupyter_kernel
 from gpulab.lessons import FIRST_LESSON
-from gpulab.serialization import parse_json, read_bytes
-from gpulab.units import counted
-from gpulab.widgets import jupyter_kernel
 
 SCHEMA = "gpulab.progress/1"
 FILE_NAME = "gpulab-progress.jsonl"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from gpulab.errors import DamagedDataError, SchemaVersionError
-from gpulab.serialization import Saved, parse_json
+from gpulab.core.errors import DamagedDataError, SchemaVersionError
+from gpulab.core.serialization import Saved, parse_json
 
 # The three degrees of confidence, and how often predictions with each of them should be right.
 CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}

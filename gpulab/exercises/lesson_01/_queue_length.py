@@ -69,7 +69,7 @@ def first_blocked(durations_s: Sequence[float]) -> int | None:
 
 def _seconds(readings: object) -> list[float]:
     """Return the durations in a sequence, a Measurement or a data frame."""
-    from gpulab.measurement import Measurement
+    from gpulab.device.measurement import Measurement
 
     if isinstance(readings, Measurement):
         return list(readings.samples_s)

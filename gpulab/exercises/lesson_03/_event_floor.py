@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from gpulab.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.units import format_time
 from gpulab.exercises.answers import MALFORMED, Diagnosis, ReadingsJudge, read_number
-from gpulab.units import format_time
 
 if TYPE_CHECKING:
     import pandas as pd

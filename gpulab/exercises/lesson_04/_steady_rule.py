@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from gpulab.core.units import counted
 from gpulab.exercises.answers import Diagnosis, FunctionJudge, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
-from gpulab.units import counted
 
 
 @dataclass(frozen=True, slots=True)

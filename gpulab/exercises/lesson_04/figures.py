@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpulab.core.units import counted, format_time
 from gpulab.figures import (
     INK,
     MUTED,
@@ -22,7 +23,6 @@ from gpulab.figures import (
     source_of,
     unit_of,
 )
-from gpulab.units import counted, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from gpulab.live import Series
+    from gpulab.views.live import Series
 
 
 _MANY = 60  # more markers than this would overlap
@@ -193,7 +193,7 @@ def draw_iterations(
     'matmul: 3 calls from 20.0 µs to 9.00 ms; the first took 9.00 ms, the last 20.0 µs.'
     """
     from gpulab import device
-    from gpulab.plots import draw
+    from gpulab.views.plots import draw
 
     record = _as_frame(loops)
     return draw(
@@ -225,7 +225,7 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
     'run a: 60 calls'
     """
     from gpulab import device
-    from gpulab.plots import draw
+    from gpulab.views.plots import draw
 
     return draw(
         histograms,
@@ -251,8 +251,9 @@ def draw_first_uses() -> "Series":
     ...     lab.draw_first_uses()
     7 of 7 results
     """
-    from gpulab import device, live
+    from gpulab import device
     from gpulab.exercises.lesson_04 import first_use
+    from gpulab.views import live
 
     return live.series(
         first_use.measured(),

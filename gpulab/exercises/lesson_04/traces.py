@@ -89,7 +89,7 @@ def calls() -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from gpulab.units import format_time
+    from gpulab.core.units import format_time
 
     names = ("first call", "second call", "third call", "fourth call")
     rows = [

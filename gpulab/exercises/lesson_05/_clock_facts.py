@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab import clocks, device, virtual
-from gpulab.errors import ClockLockError
+from gpulab import device, virtual
+from gpulab.core.errors import ClockLockError
+from gpulab.device import clocks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import device, virtual
+from gpulab.core.units import format_time
 from gpulab.figures import Figure, finish, looks, marks, need, source_of, unit_of
 from gpulab.gpus import gpu
-from gpulab.live import shade_reasons
-from gpulab.plots import draw
-from gpulab.units import format_time
+from gpulab.views.live import shade_reasons
+from gpulab.views.plots import draw
 
 if TYPE_CHECKING:
     import pandas as pd

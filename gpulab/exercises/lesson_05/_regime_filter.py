@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gpulab.clocks import Reading
+from gpulab.device.clocks import Reading
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import Diagnosis, FunctionJudge, raising, read_number
-from gpulab.trials import Rule, Trial, called, first_fitting
+from gpulab.tracing.trials import Rule, Trial, called, first_fitting
 
 
 def _at(*clocks_mhz: int | None) -> list[Reading | None]:

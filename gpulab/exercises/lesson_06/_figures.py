@@ -15,10 +15,10 @@ from gpulab.figures import (
     size_ticks,
     source_of,
 )
-from gpulab.live import Series
-from gpulab.live import series as live_series
-from gpulab.plots import draw
 from gpulab.timing import measure
+from gpulab.views.live import Series
+from gpulab.views.live import series as live_series
+from gpulab.views.plots import draw
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpulab.core.units import format_time
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import MALFORMED, UNANSWERED, AnswerJudge, Choice, Diagnosis, raised
-from gpulab.units import format_time
 
 if TYPE_CHECKING:
     from gpulab.exercises.lesson_06._flush_trial import FlushTrial

@@ -11,9 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gpulab import device
-from gpulab.measurement import Measurement
+from gpulab.device.measurement import Measurement
 from gpulab.timing import measure
-from gpulab.trials import called
+from gpulab.tracing.trials import called
 
 _WIDTH = 4096
 # The weights fill a quarter of the L2. That stays in the cache of any GPU, although a repeated

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from gpulab import device, plots
-from gpulab.errors import NotCapturableError
+from gpulab import device
+from gpulab.core.errors import NotCapturableError
+from gpulab.device.measurement import Measurement
+from gpulab.device.work import Work
 from gpulab.figures import Figure
-from gpulab.measurement import Measurement
 from gpulab.timing import measure
-from gpulab.work import Work
+from gpulab.views import plots
 
 _MAX_TIME_S = 0.05  # the capture is what counts, and one replay shows it
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import torch
 
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 
 _N_STEPS = 6
 

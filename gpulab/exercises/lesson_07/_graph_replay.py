@@ -13,7 +13,7 @@ from gpulab.exercises.answers import (
     raising,
     returning_nothing,
 )
-from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
+from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
 _N_ROUNDS = 4
 # First number of the input at the capture, and of two later inputs. The results are small whole

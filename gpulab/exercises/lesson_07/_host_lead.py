@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from gpulab import device
+from gpulab.core.torch_private import spin
 from gpulab.exercises.answers import (
     STUB,
     Diagnosis,
@@ -17,8 +18,7 @@ from gpulab.exercises.answers import (
     returning_nothing,
 )
 from gpulab.timing import elapsed_s, new_pairs
-from gpulab.torch_private import spin
-from gpulab.trials import Rule, Trial, WatchedWork, first_fitting, tried
+from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
 N_SAMPLES = 40
 _N_TRIES = 3  # the best counts: other programs may delay the host in one of them

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpulab.core.units import counted
 from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raising
-from gpulab.trials import Rule, first_fitting
-from gpulab.units import counted
+from gpulab.tracing.trials import Rule, first_fitting
 
 if TYPE_CHECKING:
     from gpulab.exercises.lesson_08.pipelines import PipelineRun

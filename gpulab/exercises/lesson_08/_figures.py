@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpulab import plots
 from gpulab.figures import INK, PAPER, WIDTH_IN, Figure, finish, legend_below, looks, need, unit_of
+from gpulab.views import plots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

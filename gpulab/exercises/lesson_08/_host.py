@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpulab import device
-from gpulab.torch_private import spin
+from gpulab.core.torch_private import spin
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpulab.core.foreign_text import visible
 from gpulab.exercises.machines import throwaway_gpu
-from gpulab.foreign_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import torch
 
 from gpulab import device
+from gpulab.core.torch_private import spin
+from gpulab.core.units import counted, format_time
 from gpulab.exercises._gpu_work import stopwatch_s
+from gpulab.gpus.provenance import device_label
 from gpulab.happens_before import Hazard
-from gpulab.provenance import device_label
-from gpulab.torch_private import spin
-from gpulab.trials import Trial, WatchedWork, tried
-from gpulab.units import counted, format_time
+from gpulab.tracing.trials import Trial, WatchedWork, tried
 
 N_STEPS = 40
 # A batch has 8 MiB, which take 0.15 ms over a link of 55 GB/s. The host writes only the head of a
@@ -75,7 +75,7 @@ class PipelineRun:
 
     Examples
     --------
-    >>> from gpulab.trials import Trial
+    >>> from gpulab.tracing.trials import Trial
     >>> times_s = (8e-4, 6e-4, 6e-4)
     >>> finished = PipelineRun(4, 0, 4, 4, *times_s, Trial(None), "virtual NVIDIA H200")
     >>> f"{finished.overlap:.2f}"

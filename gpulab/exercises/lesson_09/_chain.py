@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises.lesson_09._break_even import n_needed
-from gpulab.scaling import Crossover
+from gpulab.roofline.scaling import Crossover
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ def operations_needed(record: Crossover) -> "pd.DataFrame":
 
     Examples
     --------
-    >>> from gpulab import scaling
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> record = scaling.crossover("exp", transfers="both", source="h200-sxm-2026-11")
     >>> list(lab.operations_needed(record).columns)

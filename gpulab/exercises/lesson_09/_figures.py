@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpulab import plots
 from gpulab.figures import (
     WIDTH_IN,
     Figure,
@@ -16,7 +15,8 @@ from gpulab.figures import (
     need,
     source_of,
 )
-from gpulab.scaling import Crossing, Crossover, Curve
+from gpulab.roofline.scaling import Crossing, Crossover, Curve
+from gpulab.views import plots
 from gpulab.workloads import workload
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
 
     Examples
     --------
-    >>> from gpulab import scaling
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
     >>> lab.crossings_of([record])["operation"].tolist()
@@ -83,7 +83,8 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
     Examples
     --------
-    >>> from gpulab import plots, scaling
+    >>> from gpulab import plots
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> rows = lab.crossings_of([scaling.crossover("exp", source="h200-sxm-2026-11")])
     >>> figure = plots.draw(lab.crossings, rows, title="Where", alt="exp.", source="recorded")
@@ -145,7 +146,7 @@ def draw_crossings(records: Sequence[Crossover]) -> Figure:
 
     Examples
     --------
-    >>> from gpulab import scaling
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
     >>> lab.draw_crossings([record]).caption.partition(":")[0]
@@ -180,7 +181,7 @@ def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
 
     Examples
     --------
-    >>> from gpulab import scaling
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
     >>> list(lab.causes([record]).columns)

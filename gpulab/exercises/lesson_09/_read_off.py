@@ -52,7 +52,7 @@ class ReadOff(AnswerJudge):
 @cache
 def key() -> Quantities:
     """Return the judge with its key, from the recording that the explorer shows."""
-    from gpulab.scaling import crossover
+    from gpulab.roofline.scaling import crossover
 
     found = {
         key: crossover("matmul", transfers="both", link=link, source=RECORDED)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpulab.exercises._drawings import Curves, Points, SketchAxes, Term
-from gpulab.scaling import Crossover
+from gpulab.roofline.scaling import Crossover
 
 # Over the nine powers of two of the axis, neighbouring sizes differ by 1.6 %.
 _N_STEPS = 400
@@ -16,7 +16,7 @@ def curves_of(record: Crossover) -> Curves:
 
     Examples
     --------
-    >>> from gpulab import scaling
+    >>> from gpulab.roofline import scaling
     >>> from gpulab.exercises import lesson_09 as lab
     >>> list(lab.curves_of(scaling.crossover("matmul", source="h200-sxm-2026-11")))
     ['CPU', 'GPU']

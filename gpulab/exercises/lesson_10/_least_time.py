@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gpulab.core.units import format_rate
 from gpulab.exercises.answers import CaseFunction, Diagnosis
-from gpulab.units import format_rate
 
 _ITEM_BYTES = 2  # half precision
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import torch
 
-from gpulab.errors import UnknownNameError
+from gpulab.core.errors import UnknownNameError
 
 _GROWN = 16  # factor by which `grown` multiplies the number of elements
 # Few enough that the shortest kernel time dominates, many enough that it does not, and a matrix

@@ -5,8 +5,8 @@ from functools import cache
 
 import torch
 
-from gpulab.errors import UnknownNameError
-from gpulab.work import Work
+from gpulab.core.errors import UnknownNameError
+from gpulab.device.work import Work
 
 _N_SMALL = 200
 _MIB = 2**20

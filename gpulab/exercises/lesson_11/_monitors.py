@@ -4,10 +4,10 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from gpulab.core.serialization import parse_json
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, Table
-from gpulab.provenance import device_label
-from gpulab.serialization import parse_json
+from gpulab.gpus.provenance import device_label
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from gpulab import tracing
-from gpulab.disk import write_whole
+from gpulab.core.disk import write_whole
 
 _TRACE = "data/traces/h200-training-step.json.gz"
 

@@ -1,7 +1,7 @@
 """Run a published listing, to see whether it raises an error."""
 
-from gpulab.trials import called
-from gpulab.work import Work
+from gpulab.device.work import Work
+from gpulab.tracing.trials import called
 
 
 def attempt(listing: Work) -> dict[str, str]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
 from gpulab import device
-from gpulab.errors import CutOffError
-from gpulab.interrupts import contextmanager
+from gpulab.core.errors import CutOffError
+from gpulab.core.interrupts import contextmanager
 
 # The right program of the exercise asks fewer than a hundred times.
 MOST_POLLS = 500

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpulab.errors import CutOffError
+from gpulab.core.errors import CutOffError
+from gpulab.core.torch_private import spin
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, MendedTrial
 from gpulab.exercises.lesson_13._cut_off import few_polls
 from gpulab.exercises.lesson_13._works import batches, filler, kernel, numbers, slow_double
-from gpulab.torch_private import spin
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gpulab import device
 from gpulab.happens_before import HAZARD_KINDS
-from gpulab.sanitizer import hazards
+from gpulab.tracing.sanitizer import hazards
 
 _NONE = "no race"
 RACES = (*HAZARD_KINDS, _NONE)

@@ -4,12 +4,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpulab.core.torch_private import spin
+from gpulab.core.units import format_time
+from gpulab.device.work import Work
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, reads
 from gpulab.exercises.lesson_13._works import kernel, layers
-from gpulab.torch_private import spin
-from gpulab.units import format_time
-from gpulab.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpulab.torch_private import spin
-from gpulab.work import Work
+from gpulab.core.torch_private import spin
+from gpulab.device.work import Work
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpulab import device
-from gpulab.errors import NotModelledError, ProfilerBusyError, ProfilerUnavailableError
-from gpulab.requirements import NameOf
+from gpulab.core.errors import NotModelledError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.core.requirements import NameOf
+from gpulab.device.work import Work
 from gpulab.stats import median_interval
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import per_call
@@ -20,7 +21,6 @@ from gpulab.timing.calibration._work_floor import (
     forget_refusals,
 )
 from gpulab.virtual import VirtualGpu
-from gpulab.work import Work
 
 __all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
 

@@ -10,11 +10,11 @@ from statistics import median
 import torch
 
 from gpulab import device
-from gpulab.errors import ProfilerUnavailableError
-from gpulab.profiling import Records, leaves_no_trace
+from gpulab.core.errors import ProfilerUnavailableError
+from gpulab.device.work import Work
 from gpulab.stats import median_interval
 from gpulab.timing._profiler import read_calls
-from gpulab.work import Work
+from gpulab.tracing.profiling import Records, leaves_no_trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of, overload_name
+from gpulab.core.torch_private import arguments_of, overload_name
 from gpulab.virtual.kernels import check_out_dtype, operator_name, place_of_out_dtype
 from gpulab.virtual.tensors import TensorLayout
 

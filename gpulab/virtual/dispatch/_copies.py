@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import torch
 
-from gpulab.errors import NoValuesError
+from gpulab.core.errors import NoValuesError
+from gpulab.core.torch_private import next_sequence_number
 from gpulab.happens_before import MemoryAccess, user_site
-from gpulab.tensor_accesses import forget_when_freed, host_access
-from gpulab.torch_private import next_sequence_number
+from gpulab.happens_before.tensor_accesses import forget_when_freed, host_access
 from gpulab.virtual.dispatch._moved_values import move, put, take, take_nothing
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
@@ -298,7 +298,7 @@ def require_values(tensor: VirtualTensor, where: str = "") -> None:
     Examples
     --------
     >>> import gpulab, torch
-    >>> from gpulab.errors import NoValuesError
+    >>> from gpulab.core.errors import NoValuesError
     >>> with gpulab.virtual_gpu("H200", max_value_elements=10):
     ...     try:
     ...         require_values(torch.ones(1_000_000, device="cuda"))

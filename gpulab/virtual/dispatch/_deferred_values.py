@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
+from gpulab.core.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._operators import DispatchedCall

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     allows_tf32,
     arguments_of,
     check_errors,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from gpulab.torch_private import next_sequence_number
+from gpulab.core.torch_private import next_sequence_number
 from gpulab.virtual._generators import (
     captured_seeds,
     generator_for,

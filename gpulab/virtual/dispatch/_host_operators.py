@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from gpulab.tensor_accesses import check_host_operation
-from gpulab.torch_private import results_of
+from gpulab.core.torch_private import results_of
+from gpulab.happens_before.tensor_accesses import check_host_operation
 from gpulab.virtual.dispatch._copies import pin
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
 from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of
+from gpulab.core.torch_private import arguments_of
 from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.tensors import VirtualTensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._rehearsal import is_about_arguments, wider_types

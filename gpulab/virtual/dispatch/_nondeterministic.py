@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from gpulab.core.torch_private import arguments_of, fills_new_memory, is_only_warned
 from gpulab.happens_before import user_site
-from gpulab.torch_private import arguments_of, fills_new_memory, is_only_warned
 from gpulab.virtual.dispatch._operators import without_alerts
 from gpulab.virtual.tensors import VirtualTensor
 

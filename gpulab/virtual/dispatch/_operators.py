@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     arguments_of,
     deterministic_mode,
     is_only_warned,

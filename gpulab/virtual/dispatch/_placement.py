@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch._argument_checks import mixed_devices
 from gpulab.virtual.simulator import SimulatedGpu, active

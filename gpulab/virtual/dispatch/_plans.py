@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of, overload_name, results_of, unsafe_view
+from gpulab.core.torch_private import arguments_of, overload_name, results_of, unsafe_view
 from gpulab.virtual.dispatch._argument_checks import check_written
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_dense
 from gpulab.virtual.dispatch._operators import OVERWRITING

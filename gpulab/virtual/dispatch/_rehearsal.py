@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of, disable_dispatch, has_shape_function
+from gpulab.core.torch_private import arguments_of, disable_dispatch, has_shape_function
 from gpulab.virtual.dispatch._host_reads import When, reads_in
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._shape_functions import ShapesAlone

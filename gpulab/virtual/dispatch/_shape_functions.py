@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
+from gpulab.core.torch_private import arguments_of, call_shape_function, has_shape_function
 
 
 class ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped

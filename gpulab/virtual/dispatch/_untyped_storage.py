@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch._copies import copy_in, copy_to_show, is_pinned
 from gpulab.virtual.dispatch._value_limits import missing_by_size

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import check_errors, linalg_eigh, linalg_svd
+from gpulab.core.torch_private import check_errors, linalg_eigh, linalg_svd
 
 aten = torch.ops.aten
 

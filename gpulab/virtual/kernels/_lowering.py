@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     allows_tf32,
     flash_attention_for_cpu,
     flop_formulas,

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import arguments_of
+from gpulab.core.torch_private import arguments_of
 from gpulab.virtual.kernels._linalg_drivers import DRIVERS
 
 _HALVES = (torch.float16, torch.bfloat16)

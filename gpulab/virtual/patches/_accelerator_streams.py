@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import C
+from gpulab.core.torch_private import C
 from gpulab.virtual._streams import EventBase, StreamBase, switch_to
 from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator import SimulatedStream as CoreStream

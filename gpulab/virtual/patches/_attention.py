@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     C_nn,
     flash_attention_for_cpu,
     nested_from_mask_left_aligned,

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import (
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import (
     arguments_of,
     autocast_key,
     autocast_keys,

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from gpulab.interrupts import opening
-from gpulab.torch_private import CheckpointHooks, engine_run_backward
+from gpulab.core.interrupts import opening
+from gpulab.core.torch_private import CheckpointHooks, engine_run_backward
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.simulator import Machine, is_owner
 

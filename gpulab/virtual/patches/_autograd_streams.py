@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gpulab.core.interrupts import Undo, contextmanager, opening
+from gpulab.core.torch_private import overrides_stale_streams, sequence_number
 from gpulab.happens_before import Snapshot
-from gpulab.interrupts import Undo, contextmanager, opening
-from gpulab.torch_private import overrides_stale_streams, sequence_number
 from gpulab.virtual._streams import has_changed, make_current, stream_at
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
 from gpulab.virtual.tensors import VirtualTensor

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gpulab.interrupts import Undo
+from gpulab.core.interrupts import Undo
 from gpulab.virtual.simulator import Machine
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError, VirtualGpuError
-from gpulab.torch_private import C
+from gpulab.core.errors import NotModelledError, VirtualGpuError
+from gpulab.core.torch_private import C
 from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual._generators import Philox, VirtualGenerator, begin_capture, end_capture
 from gpulab.virtual.simulator import Capture, Graph, Machine, active

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import C, deterministic_mode, set_deterministic_mode
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import C, deterministic_mode, set_deterministic_mode
 from gpulab.virtual.dispatch import require_deterministic
 from gpulab.virtual.simulator import Machine, is_owner
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import C_nn, parse_to
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import C_nn, parse_to
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine, active, is_entered
 from gpulab.virtual.tensors import cuda_device

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import DeviceContext, function_modes
+from gpulab.core.torch_private import DeviceContext, function_modes
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, cuda_device

@@ -10,7 +10,7 @@ import torch
 from torch.optim import optimizer
 from torch.utils import _foreach_utils as foreach_utils
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     C,
     disable_dispatch,
     fused_rms_norm,

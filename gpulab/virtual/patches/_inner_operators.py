@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     RecordedRange,
     call_inside,
     has_own_kernel,

@@ -6,7 +6,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from gpulab.interrupts import Undo
+from gpulab.core.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._stand_ins import is_imported, submodule_spec
 from gpulab.virtual.patches import _benchmark_timer, _torch_compile

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual.dispatch import VirtualStorage
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, wrap

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import C, device_index
+from gpulab.core.errors import NotModelledError
+from gpulab.core.torch_private import C, device_index
 from gpulab.virtual.patches._cuda_graphs import new_pool
 from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator.memory import (

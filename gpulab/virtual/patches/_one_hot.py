@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from gpulab.torch_private import C_nn
+from gpulab.core.torch_private import C_nn
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from gpulab.interrupts import Undo
+from gpulab.core.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import is_owner
 

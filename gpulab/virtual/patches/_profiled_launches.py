@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from gpulab.activity import ActivityRecord, HostCall
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.virtual.patches._profiled_ranges import ProfiledCall, ProfiledRange
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpulab.interrupts import contextmanager
-from gpulab.torch_private import (
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.torch_private import (
     RecordedRange,
     record_ranges,
     start_profiler_list,

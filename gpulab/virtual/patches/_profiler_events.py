@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.autograd import DeviceType  # type: ignore[attr-defined] # torch's gap
 
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 
 _DEVICE_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _ON_DEVICE = _DEVICE_WORK | {"gpu_user_annotation"}

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, Self
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import device_index
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import device_index
 from gpulab.virtual.simulator import SW_POWER_CAP, Machine, nvml
 
 _CONSTANTS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     C,
     LoaderIterator,
     call_module,

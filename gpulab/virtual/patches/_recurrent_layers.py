@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gpulab.torch_private import allows_tf32, variable_functions
+from gpulab.core.torch_private import allows_tf32, variable_functions
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.patches._whole_recurrence import recurrent_call
 from gpulab.virtual.simulator import fitted_costs, is_owner

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.utils.hooks import warn_if_has_hooks
 
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import (
+from gpulab.core.errors import NotModelledError
+from gpulab.core.torch_private import (
     rebuild_from_type,
     rebuild_parameter,
     rebuild_parameter_with_state,

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import C
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import C
 from gpulab.virtual._environment import warn
 from gpulab.virtual.simulator import Machine
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import torch
 
-from gpulab.happens_before import user_site
-from gpulab.tensor_accesses import host_access
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     ScriptModule,
     device_constructors,
     disable_dispatch,
@@ -16,6 +14,8 @@ from gpulab.torch_private import (
     parse_to,
     script_module,
 )
+from gpulab.happens_before import user_site
+from gpulab.happens_before.tensor_accesses import host_access
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import META, is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered

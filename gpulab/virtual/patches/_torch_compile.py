@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import current_stance, functions_never_compiled, restore_stance
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import current_stance, functions_never_compiled, restore_stance
 from gpulab.virtual._stand_ins import StandIn, is_imported
 from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
 from gpulab.virtual.simulator import Machine

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import C
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import C
 from gpulab.virtual._after_exit import borrow
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._streams import (

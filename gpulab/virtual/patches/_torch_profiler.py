@@ -18,9 +18,9 @@ import torch
 from torch.autograd import DeviceType, ProfilerActivity  # type: ignore[attr-defined] # torch's gap
 
 import gpulab
-from gpulab.activity import ActivityRecord, HostCall
-from gpulab.errors import NotModelledError
-from gpulab.interrupts import Undo
+from gpulab.core.errors import NotModelledError
+from gpulab.core.interrupts import Undo
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.virtual._activity_session import BUFFER_REQUEST, SimulatorSession
 from gpulab.virtual._replaced import Replaced, put_back
 from gpulab.virtual.dispatch import observing

@@ -7,8 +7,8 @@ functions with TorchScript, too: the first derivative in forward mode compiles a
 from functools import cache
 from typing import Any
 
-from gpulab.interrupts import Undo
-from gpulab.torch_private import script_operators
+from gpulab.core.interrupts import Undo
+from gpulab.core.torch_private import script_operators
 
 
 def register(owner: Any, replacements: dict[str, Any], undo: Undo) -> None:

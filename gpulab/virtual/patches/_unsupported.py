@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.cuda.comm  # importing torch does not import it
 
-from gpulab.errors import NotModelledError, NotModelledNameError
-from gpulab.torch_private import C, ScriptModule
+from gpulab.core.errors import NotModelledError, NotModelledNameError
+from gpulab.core.torch_private import C, ScriptModule
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from gpulab.torch_private import autograd_keys, exclude_key_from_here, is_key_excluded
-from gpulab.torch_private import variable_functions as layers_of_torch
+from gpulab.core.torch_private import autograd_keys, exclude_key_from_here, is_key_excluded
+from gpulab.core.torch_private import variable_functions as layers_of_torch
 from gpulab.virtual.patches._autocast import cast_for_recurrence
 from gpulab.virtual.tensors import VirtualTensor
 

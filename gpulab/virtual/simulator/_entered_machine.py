@@ -2,7 +2,7 @@
 
 from threading import get_ident
 
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual.simulator._machine import Machine
 
 # The entered machine, with the thread that entered it.

@@ -10,8 +10,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
-from gpulab.errors import VirtualGpuError
-from gpulab.interrupts import opening
+from gpulab.core.errors import VirtualGpuError
+from gpulab.core.interrupts import opening
 
 Action = Callable[[], None]
 Value = TypeVar("Value")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._task import SimulatedStream, StreamTask

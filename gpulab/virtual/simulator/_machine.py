@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.gpus import GpuSpec
 from gpulab.happens_before import NOWHERE, Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice

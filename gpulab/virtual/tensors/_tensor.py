@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gpulab.happens_before import MemoryAccess
-from gpulab.torch_private import (
+from gpulab.core.torch_private import (
     autocast_keys,
     disable_dispatch,
     disabled_torch_function,
@@ -21,6 +20,7 @@ from gpulab.torch_private import (
     make_wrapper_subclass,
     set_data,
 )
+from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors._storage import Storage, TensorLayout
 

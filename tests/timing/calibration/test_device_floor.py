@@ -7,16 +7,16 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.device import Device, _notebook_session
-from gpulab.errors import (
+from gpulab.core.errors import (
     NotModelledError,
     ProfilerBusyError,
     ProfilerUnavailableError,
     UnknownNameError,
 )
-from gpulab.profiling import ActivityRecord, Records
+from gpulab.device import Device, _notebook_session
 from gpulab.timing import Floor, take_samples
 from gpulab.timing.calibration import _device_floor, _timer_kernel
+from gpulab.tracing.profiling import ActivityRecord, Records
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
 

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.clocks import Reading
+from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device import Device, _notebook_session
-from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
-from gpulab.profiling import ActivityRecord, Records
+from gpulab.device.clocks import Reading
 from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing.calibration import _device_floor, _work_floor
+from gpulab.tracing.profiling import ActivityRecord, Records
 from gpulab.virtual import Gaps
 
 GAPS = Gaps()

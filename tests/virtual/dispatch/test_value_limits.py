@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import gpulab
-from gpulab.errors import NoValuesError
+from gpulab.core.errors import NoValuesError
 from gpulab.virtual import MissingValuesWarning
 
 F = nn.functional

@@ -9,7 +9,7 @@ from torch.nn import functional as F  # noqa: N812 # PyTorch's own name for it
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
-from gpulab.torch_private import autocast_key, exclude_key_from_here, has_kernel
+from gpulab.core.torch_private import autocast_key, exclude_key_from_here, has_kernel
 from gpulab.virtual.patches import _autocast as autocast
 
 HALVES = [torch.float16, torch.bfloat16]

@@ -8,7 +8,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gpulab
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual import VirtualGpu
 
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"

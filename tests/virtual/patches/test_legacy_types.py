@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 
 TYPES = {
     "BFloat16": torch.bfloat16,

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import C
+from gpulab.core.errors import NotModelledError
+from gpulab.core.torch_private import C
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.patches import _memory as memory
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import C
+from gpulab.core.errors import NotModelledError
+from gpulab.core.torch_private import C
 
 MODULES = (
     *("torch.accelerator", "torch.amp", "torch.backends.cuda", "torch.backends.cudnn"),

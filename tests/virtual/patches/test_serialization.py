@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NoValuesError, VirtualGpuError
+from gpulab.core.errors import NoValuesError, VirtualGpuError
 
 # An H200 wrote this data.pkl with torch 2.11, of {"v": torch.arange(12.0, device="cuda")[2:8:2]}.
 REAL_PICKLE = (

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 
 SECOND_THREAD = (
     "the virtual GPU has no model of device work from a second thread; do it on the thread that "

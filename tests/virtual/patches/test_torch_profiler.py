@@ -15,9 +15,9 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 import gpulab
-from gpulab import profiling
-from gpulab.errors import NotModelledError
-from gpulab.torch_private import C
+from gpulab.core.errors import NotModelledError
+from gpulab.core.torch_private import C
+from gpulab.tracing import profiling
 from gpulab.virtual.dispatch import VirtualMode
 
 inside = pytest.mark.usefixtures("virtual_h200")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.errors import NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual.patches._unsupported import UNSUPPORTED, require_dense
 
 

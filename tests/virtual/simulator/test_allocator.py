@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
 from gpulab.virtual.simulator.memory._out_of_memory import (

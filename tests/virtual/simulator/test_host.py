@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual import SimulatedStream

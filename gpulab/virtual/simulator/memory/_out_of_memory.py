@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 
 # Above each size PyTorch writes this unit, with two decimals.
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

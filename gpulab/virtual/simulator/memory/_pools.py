@@ -6,7 +6,7 @@ a request, the allocator takes a new segment, within the device's memory and the
 
 from collections.abc import Callable, Iterable
 
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._blocks import (
     SMALL_BYTES,
     Arena,

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from gpulab.errors import VirtualGpuError
-from gpulab.interrupts import opening
+from gpulab.core.errors import VirtualGpuError
+from gpulab.core.interrupts import opening
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator.values._contents import BufferContents, ByteSpan, Piece
 from gpulab.virtual.simulator.values._entries import LogEntry

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import gpulab
-from gpulab.errors import VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator.values import (
     BufferContents,

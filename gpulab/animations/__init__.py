@@ -1,6 +1,0 @@
-"""Short films of what the virtual GPU did, for the lessons: a queue, a cache and a race."""
-
-from gpulab.animations._page import Animation
-from gpulab.animations._shipped import make, show
-
-__all__ = ["Animation", "make", "show"]

@@ -1,6 +1,0 @@
-"""The benchmark card: how well your own benchmark times works that it has not seen."""
-
-from gpulab.cards._card import Card, CardCheck, CardEntry
-from gpulab.cards._run import card
-
-__all__ = ["Card", "CardCheck", "CardEntry", "card"]

@@ -1,0 +1,1 @@
+"""What every part of the package uses: errors, checks of arguments, units, files, text."""

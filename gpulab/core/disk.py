@@ -1,0 +1,434 @@
+"""Write files completely or not at all, or line by line under a lock, with errors that say why."""
+
+import errno
+import json
+import os
+import secrets
+import socket
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import platformdirs
+import psutil  # type: ignore[import-untyped]  # psutil ships no types
+
+from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["GrowingFile", "growing", "not_saved", "state_folder", "write_whole"]
+
+FilePath = str | os.PathLike[str]
+
+_ELSEWHERE = "give a file in a folder that you may write to"
+_CURES = {
+    errno.ENOSPC: "make room on the disk, or give a file on another one",
+    errno.EDQUOT: "make room in your quota, or give a file on another disk",
+    errno.EROFS: _ELSEWHERE,
+    errno.EACCES: _ELSEWHERE,
+    errno.EPERM: _ELSEWHERE,
+}
+# O_CLOEXEC exists everywhere but on Windows, O_BINARY on Windows only.
+_OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# On Windows a locked byte cannot be read by others, so the lock is on a byte after every file's
+# end.
+_LOCK_BYTE = 2**40
+# A process locks the file first and then writes its note; a killed process leaves its note behind.
+# So a note that is missing or out of date is read again, a few times.
+_N_READS, _READ_EVERY_S = 10, 0.02
+_TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+
+
+def not_saved(path: FilePath, error: OSError) -> NotSavedError:
+    """Return an error that says what the disk refused, and what to do.
+
+    >>> print(not_saved("a.json", OSError(errno.EROFS, "Read-only file system")))
+    a.json cannot be written: Read-only file system; give a file in a folder that you may write to
+    """
+    name = os.fspath(path) or "''"
+    cure = _CURES.get(error.errno or 0, "give another file")
+    return NotSavedError(f"{name} cannot be written: {error.strerror or error}; {cure}", error)
+
+
+def write_whole(path: FilePath, content: bytes) -> None:
+    """Write a file completely or not at all.
+
+    At any moment, even after a crash, the file has its old content or its new one, and never a
+    part. The new file gets the mode and the owner of the old one. If ``path`` is a symbolic link,
+    the link stays and the file that it points to is replaced. Hard links keep the old content.
+
+    Raises
+    ------
+    NotSavedError
+        If it cannot be written. The old file is unchanged, and no other file is left.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "a.txt", b"whole")
+    ...     (Path(folder) / "a.txt").read_bytes()
+    b'whole'
+    """
+    # A rename onto a link would replace the link, and not the file that it points to.
+    target = Path(os.path.realpath(path))
+    try:
+        _replace(target, content, _status_to_keep(target))
+    except OSError as error:
+        raise not_saved(path, error) from error
+
+
+def _status_to_keep(target: Path) -> os.stat_result | None:
+    """Return the status of the file that will be replaced; None if there is none."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not an ordinary file")
+    if not os.access(target, os.W_OK):  # a rename would replace even a read-only file
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return status
+
+
+def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
+    # In the same folder: a rename is atomic only within one file system.
+    part = target.with_name(f".gpulab-{secrets.token_hex(8)}.part")
+    mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
+    try:
+        # O_EXCL fails if somebody put a file or a link there, so we never write through it.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
+        with open(os.open(part, flags, mode), "wb") as stream:  # noqa: PTH123  # a descriptor has no path
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())  # some file systems report a full disk or quota only here
+        if old is not None:
+            # Before the rename, so that the file never has its name with the wrong owner or mode.
+            _keep_owner_and_mode(part, old)
+        part.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _keep_owner_and_mode(part: Path, old: os.stat_result) -> None:
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):  # only an administrator may give files away
+            os.chown(part, old.st_uid, old.st_gid)
+    part.chmod(stat.S_IMODE(old.st_mode))
+
+
+class GrowingFile:
+    """A file that only this process writes to, line by line; :func:`growing` opens one.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
+    ...     file.append("half a line")
+    ...     file.cut(4)
+    ...     isinstance(file, GrowingFile), file.read()
+    (True, b'half')
+    """
+
+    def __init__(self, path: FilePath, handle: int) -> None:
+        self.path = Path(path)
+        self._handle = handle
+        self._n_bytes = os.fstat(handle).st_size
+
+    def read(self) -> bytes:
+        """Return what the file contains."""
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        with open(self._handle, "rb", closefd=False) as stream:
+            return stream.read()
+
+    def cut(self, n_bytes: int) -> None:
+        """Keep the first ``n_bytes`` and drop the rest."""
+        if n_bytes < self._n_bytes:
+            with _refusals_of(self.path):
+                os.ftruncate(self._handle, n_bytes)
+            self._n_bytes = n_bytes
+
+    def append(self, text: str) -> None:
+        """Add a text at the end, completely or not at all.
+
+        When this returns, the text survives the end of this process.
+
+        Raises
+        ------
+        NotSavedError
+            If the disk refuses it.
+        """
+        content = text.encode()
+        try:
+            with _refusals_of(self.path):
+                rest = memoryview(content)
+                while rest:  # a full disk writes a part, and fails at the next call
+                    rest = rest[os.write(self._handle, rest) :]
+        finally:
+            # After an interrupt the sweep goes on: half a line would spoil the next one.
+            self._keep_whole(len(content))
+
+    def _keep_whole(self, n_bytes: int) -> None:
+        """Count the bytes of an append, or remove them if it was not finished."""
+        if os.fstat(self._handle).st_size == self._n_bytes + n_bytes:
+            self._n_bytes += n_bytes
+            return
+        with suppress(OSError):
+            os.ftruncate(self._handle, self._n_bytes)
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk; some disks report only now that they are full.
+
+        Raises
+        ------
+        NotSavedError
+            If the disk refuses.
+        """
+        with _refusals_of(self.path):
+            os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Close the file; call :meth:`sync` before, because errors are ignored here."""
+        handle, self._handle = self._handle, -1
+        with suppress(OSError):
+            os.close(handle)
+
+
+@contextmanager
+def _refusals_of(path: Path) -> Iterator[None]:
+    """Raise the system's errors as NotSavedError, with a message that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise not_saved(path, error) from error
+
+
+# A forked process has copies of all open files, and a lock lasts until the last copy is closed.
+# Without this, workers that outlive a killed process would still have its lock.
+_open_files: set[GrowingFile] = set()
+
+
+def _close_all() -> None:
+    while _open_files:
+        _open_files.pop().close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)
+
+
+@contextmanager
+def growing(out: FilePath) -> Iterator[GrowingFile]:
+    r"""Open a file to add lines to it, locked against every other process.
+
+    The lock is on the file itself. So it works whichever name or user a second process opens the
+    file by, it leaves no other file behind, and it ends with this process even if that is killed.
+    On a network file system the lock depends on the server. A warning says if the server has no
+    locks; a server whose locks hold on one machine only cannot be recognised.
+
+    Parameters
+    ----------
+    out
+        The file, which is created if it does not exist. A symbolic link is followed.
+
+    Raises
+    ------
+    FileInUseError
+        If another process, or another ``with`` block of this one, has it open. The message names
+        the process.
+    InvalidOptionError
+        If ``out`` is a folder or a device, or its folder does not exist.
+    NotSavedError
+        If the system refuses to open it.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
+    ...     file.append("{}\n")
+    ...     file.read()
+    b'{}\n'
+    """
+    path = Path(out)
+    try:
+        _check_out(out)
+        exists = path.exists()
+        # O_APPEND: read() moves the position of the handle, and each write must still go to the
+        # end.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _OPEN_FLAGS, 0o666)
+    except OSError as error:
+        raise not_saved(out, error) from error
+    try:
+        locked = _lock(path, handle)
+        file = GrowingFile(path, handle)
+    except BaseException:
+        os.close(handle)
+        raise
+    _open_files.add(file)
+    note = _note_of(handle)
+    _write_note(note)
+    try:
+        yield file
+    finally:
+        _open_files.discard(file)
+        _remove_note(note)
+        _remove_if_new_and_empty(file, exists=exists)
+        if locked:
+            _unlock(handle)
+        file.close()
+
+
+def _check_out(out: FilePath) -> None:
+    text, path = os.fspath(out), Path(out)
+    if not text:
+        raise InvalidOptionError("out=''; name a file, e.g. out='sweep.jsonl'")
+    if path.is_dir():
+        example = str(path / "sweep.jsonl")
+        raise InvalidOptionError(
+            f"out={text!r} is a folder; name a file in it, e.g. out={example!r}"
+        )
+    # Checked before opening: to open a named pipe would wait for its other end.
+    if path.exists() and not path.is_file():
+        raise InvalidOptionError(f"out={text!r} is not an ordinary file; name another one")
+    if not path.parent.is_dir():
+        wrong = "is not a folder" if path.parent.exists() else "does not exist; make it"
+        raise InvalidOptionError(f"out={text!r}, and the folder {str(path.parent)!r} {wrong}")
+
+
+def _lock(path: Path, handle: int) -> bool:
+    """Lock an open file for this process; return False if the file system has no locks.
+
+    Raises
+    ------
+    FileInUseError
+        If another process has locked it.
+    """
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _LOCK_BYTE, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            raise FileInUseError(
+                f"{path} is being written by {_holder(_note_of(handle))}; wait until it ends, "
+                "stop it, or give another file"
+            ) from error
+        warnings.warn(
+            f"{path} cannot be locked here ({error.strerror}): "
+            "do not write to it from a second process",
+            stacklevel=4,
+        )
+        return False
+    return True
+
+
+def _unlock(handle: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(handle, _LOCK_BYTE, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _note_of(handle: int) -> Path | None:
+    """Return where a note says who writes to an open file; None if there is no folder for it."""
+    status = os.fstat(handle)
+    with suppress(NotSavedError):
+        # By device and inode, because one file may have several names.
+        return state_folder() / f"writer-{status.st_dev:x}-{status.st_ino:x}.json"
+    return None
+
+
+def _write_note(note: Path | None) -> None:
+    # Only a message needs the note, not the lock, so that errors do not matter here.
+    if note is not None:
+        with suppress(OSError):
+            note.write_text(json.dumps([socket.gethostname(), os.getpid()]))
+
+
+def _remove_note(note: Path | None) -> None:
+    if note is not None:
+        with suppress(OSError):
+            note.unlink()
+
+
+def _holder(note: Path | None) -> str:
+    """Return a description of the process that has the file, for a message."""
+    for _ in range(_N_READS):
+        host, pid = _read_note(note)
+        if host == socket.gethostname() and psutil.pid_exists(pid):
+            return f"process {pid}" + (", which is this one" if pid == os.getpid() else "")
+        if host and host != socket.gethostname():
+            return f"a process of {host}"
+        time.sleep(_READ_EVERY_S)
+    # No valid note: another user or machine has the file, or its process wrote none in time.
+    return "another process"
+
+
+def _read_note(note: Path | None) -> tuple[str, int]:
+    try:
+        host, pid = json.loads(note.read_bytes()) if note else ("", 0)
+        return str(host), int(pid)
+    except (OSError, ValueError, TypeError):
+        return "", 0
+
+
+def _remove_if_new_and_empty(file: GrowingFile, *, exists: bool) -> None:
+    """Remove a file that this block created and wrote nothing to."""
+    if not exists and not file.read():
+        with suppress(OSError):
+            file.path.unlink()
+
+
+def state_folder() -> Path:
+    """Return the folder for locks and notes, which only this user can write to.
+
+    Raises
+    ------
+    NotSavedError
+        If no such folder can be created.
+
+    Examples
+    --------
+    >>> state_folder().is_dir()
+    True
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    usual = platformdirs.user_state_path("gpulab", appauthor=False)
+    # In a container the user may have no home, or one that is read-only.
+    for folder in (usual, Path(tempfile.gettempdir()) / f"gpulab-{user}"):
+        if folder.is_absolute() and _is_own(folder):
+            return folder
+    raise NotSavedError(
+        f"there is no folder for locks: neither {usual} nor one in {tempfile.gettempdir()} can "
+        "be made for this user alone; name a home that you may write to: HOME=..."
+    )
+
+
+def _is_own(folder: Path) -> bool:
+    """Create the folder if it is missing, and return whether only this user can write to it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()  # lstat: a link could point to a folder of somebody else
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):  # Windows gives each user a folder of his own
+        return True
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.getuid()
+        and not status.st_mode & others
+        and os.access(folder, os.W_OK)
+    )

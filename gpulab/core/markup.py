@@ -1,0 +1,106 @@
+"""HTML for a notebook's output: text made safe, and tables with a caption and headings.
+
+pandas' Styler cannot replace :func:`table`. It does not escape cells by default, it gives every
+cell an id or a class, and importing it takes 0.7 s with pandas, for which ``gpulab doctor`` and
+every measurement would wait.
+"""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Protocol
+
+from gpulab.core.foreign_text import visible
+
+__all__ = ["Html", "PrettyPrinter", "clean", "table"]
+
+
+_LEFT = ' style="text-align:left"'
+
+
+def clean(text: str) -> str:
+    """Return ``text`` escaped for HTML, with its control characters made visible.
+
+    It fits into an element and into a quoted attribute.
+
+    >>> clean('<b> & "c"')
+    '&lt;b&gt; &amp; &quot;c&quot;'
+    """
+    return escape(visible(text))
+
+
+class Html(str):
+    """Text that is HTML already; :func:`table` does not escape a cell of this class.
+
+    Use :func:`clean` for the parts of it that come from elsewhere.
+
+    Examples
+    --------
+    >>> table([[Html("<b>2</b>"), "<3"]])
+    '<table><tbody><tr><td><b>2</b></td><td>&lt;3</td></tr></tbody></table>'
+    """
+
+    __slots__ = ()
+
+
+class PrettyPrinter(Protocol):
+    """The method of IPython's pretty-printer that records call; IPython has no types for it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from IPython.lib.pretty import RepresentationPrinter
+    >>> written = io.StringIO()
+    >>> printer: PrettyPrinter = RepresentationPrinter(written)
+    >>> printer.text("2 ms")
+    >>> printer.flush()
+    >>> written.getvalue()
+    '2 ms'
+    """
+
+    def text(self, text: str) -> None:
+        """Print this text."""
+
+
+def table(
+    rows: Iterable[Iterable[object]],
+    *,
+    caption: str = "",
+    headings: Iterable[str] = (),
+    has_row_headings: bool = False,
+    is_text: bool = False,
+) -> str:
+    """Return an HTML table that a screen reader can read, with all text escaped but `Html`.
+
+    Parameters
+    ----------
+    rows
+        The cells of each row; ``str`` turns them into text.
+    caption
+        What the table shows; no caption if empty.
+    headings
+        One for each column; no row of headings if there are none.
+    has_row_headings
+        Whether the first cell of each row is the heading of that row.
+    is_text
+        Whether all cells are aligned left. Jupyter's own style aligns them right, which suits
+        numbers only.
+
+    Examples
+    --------
+    >>> table([["a", 1]], caption="<T>", headings=["name", "n"])[:52]
+    '<table><caption>&lt;T&gt;</caption><thead><tr><th sc'
+    >>> table([["a", 1]], has_row_headings=True)
+    '<table><tbody><tr><th scope="row">a</th><td>1</td></tr></tbody></table>'
+    """
+    style = _LEFT if is_text else ""
+    titled = f"<caption>{clean(caption)}</caption>" if caption else ""
+    head = "".join(f'<th scope="col"{style}>{clean(text)}</th>' for text in headings)
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    body = "".join(f"<tr>{_cells(row, style, has_heading=has_row_headings)}</tr>" for row in rows)
+    return f"<table>{titled}{head}<tbody>{body}</tbody></table>"
+
+
+def _cells(row: Iterable[object], style: str, *, has_heading: bool) -> str:
+    texts = [cell if isinstance(cell, Html) else clean(str(cell)) for cell in row]
+    first = f'<th scope="row"{style}>{texts.pop(0)}</th>' if has_heading else ""
+    return first + "".join(f"<td{style}>{text}</td>" for text in texts)

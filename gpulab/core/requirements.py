@@ -1,0 +1,371 @@
+"""Check arguments at the top of public functions, with the same wording everywhere.
+
+``COUNT.check(n_samples=n_samples)`` raises an error that says the argument's name, its value and
+what it must be. Libraries that check types from annotations (pydantic, beartype, typeguard) do
+not know units, seconds or the names of a catalogue, and they raise errors of their own. The
+checks and sentences of this module would be needed beside them.
+"""
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from numbers import Integral, Real
+from types import GenericAlias, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpulab.core.errors import InvalidOptionError, UnknownNameError, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "COUNT",
+    "COUNT_OR_ZERO",
+    "DIGITS",
+    "DURATION",
+    "FLAG",
+    "FUNCTION",
+    "NAME",
+    "NOT_NEGATIVE",
+    "NUMBER",
+    "PATH",
+    "POSITIVE",
+    "SECONDS",
+    "SHARE",
+    "TEXT",
+    "WHOLE",
+    "NameOf",
+    "Requirement",
+    "check_fields",
+    "check_not_negative",
+    "each",
+    "instance_of",
+    "items_of",
+    "mapping_to",
+    "numbers_of",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A condition that the value of an argument must meet, and its name in messages.
+
+    Attributes
+    ----------
+    wanted
+        Completes the sentence "it must be ...".
+    accepts
+        Returns whether a value meets it.
+
+    Examples
+    --------
+    >>> even = Requirement("an even number", lambda value: value % 2 == 0)
+    >>> even.check(n_threads=4)
+    """
+
+    wanted: str
+    accepts: Callable[[Any], bool]
+
+    def check(self, **arguments: object) -> None:
+        """Raise an error unless every value is accepted; pass each by the argument's name.
+
+        Raises
+        ------
+        InvalidOptionError
+            For the first value that is not accepted. The message has its name, its value and what
+            it must be.
+        """
+        for name, value in arguments.items():
+            if not self.accepts(value):
+                raise InvalidOptionError(f"{name}={shown(value)}; it must be {self.wanted}")
+
+    @property
+    def or_none(self) -> "Requirement":
+        """The same requirement, which accepts None, too."""
+        return Requirement(
+            f"{self.wanted}, or None", lambda value: value is None or self.accepts(value)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NameOf:
+    """The requirement that an argument is one of some names.
+
+    Attributes
+    ----------
+    kind
+        What the names are of, such as ``"timing method"``.
+    known
+        All valid names.
+
+    Examples
+    --------
+    >>> NameOf("source", ["measured", "virtual"]).accepts("virtual")
+    True
+    """
+
+    kind: str
+    known: Collection[str]
+
+    @property
+    def wanted(self) -> str:
+        """Completes the sentence "it must be ..."."""
+        return f"the name of a {self.kind}"
+
+    def accepts(self, value: object) -> bool:
+        """Return whether a value is one of the names."""
+        return isinstance(value, str) and value in self.known
+
+    def check(self, **arguments: object) -> None:
+        """Raise an error unless every value is one of the names.
+
+        Raises
+        ------
+        UnknownNameError
+            If one is unknown; the message suggests the nearest.
+        """
+        for value in arguments.values():
+            if not self.accepts(value):
+                raise UnknownNameError(self.kind, value, self.known)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    if type(value) is int:
+        return value >= least
+    # Python accepts True as 1, but n_samples=True is a mistake.
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_number(value: object) -> bool:
+    # The exact type first: isinstance with an abstract class takes several times as long.
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether a value is a number, and neither nan nor infinite."""
+    if type(value) is float:
+        return math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    # math.isfinite raises OverflowError for a whole number that is too large for a float.
+    return isinstance(value, Integral) or math.isfinite(value)
+
+
+_MOST_DIGITS = 17  # of a float64: more digits would be invented
+
+WHOLE = Requirement("a whole number", lambda value: _is_whole(value, value))
+COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
+COUNT_OR_ZERO = Requirement("a whole number, 0 or more", lambda value: _is_whole(value, 0))
+NUMBER = Requirement("a finite number", _is_finite)
+POSITIVE = Requirement("a finite number above 0", lambda value: _is_finite(value) and value > 0)
+NOT_NEGATIVE = Requirement(
+    "a finite number, 0 or more", lambda value: _is_finite(value) and value >= 0
+)
+SHARE = Requirement(
+    "between 0 and 1, such as 0.01 for 1 %", lambda value: _is_number(value) and 0 < value < 1
+)
+# Infinity is accepted: max_time_s=inf means "until the result is precise".
+SECONDS = Requirement("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
+DURATION = Requirement(
+    "a finite number of seconds above 0", lambda value: _is_finite(value) and value > 0
+)
+DIGITS = Requirement(
+    "a whole number from 1 to 17, as many digits as a float has",
+    lambda value: _is_whole(value, 1) and value <= _MOST_DIGITS,
+)
+FUNCTION = Requirement("a function", callable)
+FLAG = Requirement("True or False", lambda value: isinstance(value, bool))
+TEXT = Requirement("a text", lambda value: isinstance(value, str))
+NAME = Requirement(
+    "a text that is not empty", lambda value: isinstance(value, str) and bool(value.strip())
+)
+PATH = Requirement(
+    "the path of a file, as a text that is not empty or a Path",
+    lambda value: isinstance(value, os.PathLike) or (isinstance(value, str) and value != ""),
+)
+
+
+def instance_of(kind: type | tuple[type, ...], wanted: str) -> Requirement:
+    """Return the requirement to be an object of a class, or of one of several.
+
+    >>> instance_of(dict, "a dict").accepts({})
+    True
+    """
+    return Requirement(wanted, lambda value: isinstance(value, kind))
+
+
+def each(part: Requirement | NameOf, wanted: str) -> Requirement:
+    """Return the requirement that every item of a sequence meets ``part``; it may be empty.
+
+    >>> each(COUNT, "a list of counts").accepts([1, 2, 0])
+    False
+    """
+    return Requirement(
+        wanted,
+        lambda value: (
+            isinstance(value, Sequence)
+            and not isinstance(value, str | bytes)
+            and all(map(part.accepts, value))
+        ),
+    )
+
+
+def mapping_to(part: Requirement, wanted: str) -> Requirement:
+    """Return the requirement to be a mapping from texts to values that meet ``part``.
+
+    >>> mapping_to(POSITIVE, "a dict of peaks").accepts({"float32": 67e12})
+    True
+    """
+    return Requirement(
+        wanted,
+        lambda value: (
+            isinstance(value, Mapping)
+            and all(isinstance(key, str) and part.accepts(value[key]) for key in value)
+        ),
+    )
+
+
+def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
+    """Return the items of an argument as a tuple, each checked.
+
+    The argument may be a generator, which can be read only once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the argument is not a list of items, such as a text, or an item is not accepted.
+    UnknownNameError
+        If ``part`` is a :class:`NameOf` and an item is not among its names.
+
+    Examples
+    --------
+    >>> items_of("sizes", (2**k for k in range(3)), COUNT)
+    (1, 2, 4)
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidOptionError(
+            f"{name}={shown(values)}; it must be a list, each item {part.wanted}"
+        )
+    # Read once and returned: a generator would be empty for the caller after the check.
+    items = tuple(values)
+    for index, item in enumerate(items):
+        if not part.accepts(item):
+            part.check(**{f"{name}[{index}]" if isinstance(part, Requirement) else name: item})
+    return items
+
+
+def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
+    """Return an argument as an array of numbers.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is not a list of numbers, or one of them is nan.
+
+    Examples
+    --------
+    >>> numbers_of("samples_s", [1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    import numpy as np
+
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        # A value that the test below refuses, so that both mistakes have one message.
+        found = np.array(math.nan)
+    if found.ndim != 1 or np.isnan(found).any():
+        raise InvalidOptionError(f"{name}={shown(values)}; it must be a list of numbers, none nan")
+    return found
+
+
+def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
+    """Raise an error unless each field of a dataclass fits its annotation; numbers must be finite.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one is not; the message has its name, its value and what it must be.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     n_bytes: int
+    >>> check_fields(Point(4))
+    >>> check_fields(Point("four"))
+    Traceback (most recent call last):
+        ...
+    gpulab.core.errors.InvalidOptionError: n_bytes='four'; it must be a whole number
+    """
+    kind: Any = type(record)
+    for name, requirement in _requirements(kind):
+        value = getattr(record, name)
+        if not requirement.accepts(value):
+            requirement.check(**{name: value})
+
+
+def check_not_negative(record: object, *names: str) -> None:
+    """Raise an error if one of the named fields is below 0; None is accepted.
+
+    Call :func:`check_fields` first: it makes sure that the fields are numbers.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one is below 0.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_not_negative(SimpleNamespace(duration_s=0.0), "duration_s")
+    >>> check_not_negative(SimpleNamespace(duration_s=-1.0), "duration_s")
+    Traceback (most recent call last):
+        ...
+    gpulab.core.errors.InvalidOptionError: duration_s=-1.0; it must be a finite number, 0 or more
+    """
+    for name in names:
+        value = getattr(record, name)
+        if value is not None and value < 0:
+            NOT_NEGATIVE.check(**{name: value})
+
+
+@cache
+def _requirements(kind: Any) -> tuple[tuple[str, Requirement], ...]:  # noqa: ANN401  # a dataclass
+    found = ((field.name, _of_annotation(field.type)) for field in fields(kind))
+    return tuple((name, requirement) for name, requirement in found if requirement is not None)
+
+
+_SIMPLE = {int: WHOLE, float: NUMBER, bool: FLAG, str: TEXT}
+
+
+def _of_annotation(annotation: Any) -> Requirement | None:  # noqa: ANN401  # as typing has it
+    """Return the requirement that an annotation states; None for kinds that are not checked."""
+    if annotation in _SIMPLE:
+        return _SIMPLE[annotation]
+    if isinstance(annotation, UnionType):
+        parts = [part for part in annotation.__args__ if part is not NoneType]
+        # A union of several types has no single sentence, so it is not checked here.
+        inner = _of_annotation(parts[0]) if len(parts) == 1 else None
+        return None if inner is None else inner.or_none
+    if isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple:
+        return _of_tuple(annotation.__args__)
+    if isinstance(annotation, type) and not isinstance(annotation, GenericAlias):
+        return instance_of(annotation, f"a {annotation.__name__}")
+    return None
+
+
+def _of_tuple(parts: tuple[Any, ...]) -> Requirement | None:
+    inner = _of_annotation(parts[0])
+    if inner is None or parts[1:] != (...,):
+        return None
+    return Requirement(
+        f"a tuple, each item {inner.wanted}",
+        lambda value: isinstance(value, tuple) and all(map(inner.accepts, value)),
+    )

@@ -1,0 +1,14 @@
+from . import clocks as clocks
+from . import measurement as measurement
+from . import work as work
+from ._device import STAND_IN as STAND_IN
+from ._device import Device as Device
+from ._device import find as find
+from ._device import outside as outside
+from ._in_use import NotEnteredWarning as NotEnteredWarning
+from ._in_use import active as active
+from ._in_use import conditions as conditions
+from ._in_use import current as current
+from ._in_use import doctor as doctor
+from ._in_use import use as use
+from ._probe import cuda_obstacle as cuda_obstacle

@@ -1,0 +1,22 @@
+"""The GPU's clock, power and temperature: read them, judge them, and lock the clock."""
+
+from gpulab.device.clocks._lock import Lock, lock
+from gpulab.device.clocks._read import PARTS, QUICK, read, try_read, watch, watch_by
+from gpulab.device.clocks._reading import Reading, to_frame
+from gpulab.device.clocks._regime import Regime, flag, summarize
+
+__all__ = [
+    "PARTS",
+    "QUICK",
+    "Lock",
+    "Reading",
+    "Regime",
+    "flag",
+    "lock",
+    "read",
+    "summarize",
+    "to_frame",
+    "try_read",
+    "watch",
+    "watch_by",
+]

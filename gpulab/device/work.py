@@ -1,0 +1,114 @@
+"""A piece of work: a function without arguments that enqueues work on the GPU."""
+
+import gc
+import inspect
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+from gpulab.core.errors import InvalidOptionError, NotCallableError, shown
+from gpulab.core.interrupts import contextmanager
+from gpulab.core.units import format_time
+
+Work = Callable[[], object]
+
+# Every launch from Python takes the host at least this long, so the estimate is never too high.
+_LEAST_CALL_S = 5e-6
+_LONGEST_S = 3600  # an hour; refuse_endless refuses more
+_NEVER_TOO_MANY = int(_LONGEST_S / _LEAST_CALL_S)
+_COUNTED_HOURS = 1_000_000  # a century; a larger number of hours would tell a reader nothing
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Turn Python's garbage collector off inside the block, and restore it at the end.
+
+    A collection inside a timed interval would add milliseconds to one sample.
+
+    Examples
+    --------
+    >>> with collector_paused():
+    ...     gc.isenabled()
+    False
+    """
+    # Asked first: a program that runs without the collector must not get it back from us.
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def check_callable(name: str, work: object, cure: str) -> None:
+    """Raise an error unless ``work`` is a function that runs when it is called.
+
+    Parameters
+    ----------
+    name
+        The argument's name, for the message.
+    work
+        What the caller was given.
+    cure
+        What to pass instead, for the end of the message.
+
+    Raises
+    ------
+    NotCallableError
+        If it cannot be called, or is a coroutine or a generator function.
+
+    Examples
+    --------
+    >>> check_callable("work", print, "pass a function")
+    """
+    # A message of its own: timeit accepts code as text, and gpulab does not.
+    if isinstance(work, str):
+        raise NotCallableError(f"{name} is the text {shown(work)}; {cure}")
+    if not callable(work):
+        raise NotCallableError(
+            f"{name} is of type {type(work).__name__} and cannot be called; {cure}"
+        )
+    # Both are callable, and would be timed as very fast work.
+    if inspect.iscoroutinefunction(work) or inspect.isgeneratorfunction(work):
+        raise NotCallableError(
+            f"{name} is a coroutine or a generator function, and calling it runs nothing; {cure}"
+        )
+
+
+def refuse_endless(n_calls: int, call_s: float | None = None, **counts: int | None) -> None:
+    """Raise an error if so many calls of the work would take longer than an hour.
+
+    Parameters
+    ----------
+    n_calls
+        How often the work would be called.
+    call_s
+        Seconds of one call on the real clock; None: 5 µs, the least that any launch takes.
+    counts
+        The arguments that ask for so many calls, by their names, for the message.
+
+    Raises
+    ------
+    InvalidOptionError
+        If they would take longer; the message says how long.
+
+    Examples
+    --------
+    >>> refuse_endless(1000, 0.001, n_samples=1000)
+    """
+    if n_calls <= _NEVER_TOO_MANY and call_s is None:  # the fast way: every measurement calls this
+        return
+    # Fractions, because n_calls comes from the user and may be too large for a float.
+    total_s = int(n_calls) * Fraction(call_s or _LEAST_CALL_S)
+    if total_s <= _LONGEST_S:
+        return
+    given = ", ".join(
+        f"{name}={shown(n)}" for name, n in counts.items() if n is not None and n > 1
+    )
+    how = "even at 5 µs each" if call_s is None else f"at {format_time(call_s)} each, as now,"
+    hours = total_s / 3600
+    about = f"{float(hours):,.1f} hours" if hours < _COUNTED_HOURS else "longer than anybody waits"
+    raise InvalidOptionError(
+        f"{given} calls the work {shown(n_calls)} times, which {how} takes {about}; more than an "
+        "hour is refused: ask for fewer, or leave n_samples out to stop when the answer is precise"
+    )

@@ -1,0 +1,49 @@
+"""Where a time comes from: measured here, recorded on another GPU, or computed by a model."""
+
+from gpulab import gpus
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import NameOf
+
+SOURCES = ("measured", "recorded", "virtual")
+
+
+def check_source(source: str) -> None:
+    """Raise an error unless ``source`` is one of :data:`SOURCES`.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is none of them; the message suggests the nearest.
+
+    Examples
+    --------
+    >>> check_source("recorded")
+    """
+    NameOf("source", SOURCES).check(source=source)
+
+
+def device_label(device_name: str, source: str) -> str:
+    """Return a label with the device and the source of its times.
+
+    >>> device_label("NVIDIA H200", "measured")
+    'NVIDIA H200, measured'
+    >>> device_label("NVIDIA H200", "virtual")
+    'virtual NVIDIA H200'
+    >>> device_label("Tesla T4", "virtual")
+    'virtual Tesla T4, extrapolated'
+    """
+    return (
+        virtual_label(device_name) if source == "virtual" else f"{one_line(device_name)}, {source}"
+    )
+
+
+def virtual_label(device_name: str) -> str:
+    """Return the label of a virtual GPU, with a note if its times are extrapolated.
+
+    They are extrapolated if gpulab knows the GPU's data sheet only, and has no recording of it.
+
+    >>> virtual_label("NVIDIA H200")
+    'virtual NVIDIA H200'
+    """
+    note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
+    return f"virtual {one_line(device_name)}{note}"

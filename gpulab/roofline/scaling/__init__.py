@@ -1,0 +1,9 @@
+"""Time over problem size: a curve for the CPU and one for the GPU, and where they cross."""
+
+from gpulab.roofline.scaling._crossover import Crossover, crossover
+from gpulab.roofline.scaling._curve import Curve
+from gpulab.roofline.scaling._intersection import Crossing
+from gpulab.roofline.scaling._latency_bandwidth_fit import Fit
+from gpulab.roofline.scaling._links import LINKS
+
+__all__ = ["LINKS", "Crossing", "Crossover", "Curve", "Fit", "crossover"]

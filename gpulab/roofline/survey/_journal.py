@@ -1,0 +1,145 @@
+"""The file of a survey: each result is added when it is measured; a checksum closes the file."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulab.core.disk import GrowingFile
+from gpulab.core.errors import NotSavedError, RecordingError
+from gpulab.core.units import counted
+from gpulab.workloads import recordings
+from gpulab.workloads.recordings import Recording, Row
+from gpulab.workloads.sweeps import Journal, Point
+
+LEFT_OUT = "left_out"  # the section that says what was not measured, and why
+
+
+@dataclass(slots=True)
+class OpenRecording:
+    """A recording that a survey adds to.
+
+    Attributes
+    ----------
+    points
+        The points by the key of their task, including those of an earlier run.
+    sections
+        The sections by name, including those of an earlier run.
+    left_out
+        The reason why something is missing, by the key of its task or the name of its section.
+    """
+
+    file: GrowingFile
+    journal: Journal
+    provenance: Mapping[str, object]
+    points: dict[str, Point]
+    sections: dict[str, tuple[Row, ...]]
+    left_out: dict[str, str]
+
+    def add(self, point: Point) -> None:
+        """Write a point."""
+        self.points[point.task.key] = point
+        self.left_out.pop(point.task.key, None)
+        self.journal.add(point)
+
+    def add_section(self, name: str, rows: list[Row]) -> None:
+        """Write a section."""
+        self.sections[name] = tuple(rows)
+        self.left_out.pop(name, None)
+        self.file.append(recordings.as_line(recordings.section_line(name, rows)))
+
+    def add_left_out(self) -> None:
+        """Write what is missing and why, also from earlier runs."""
+        rows = [{"what": what, "reason": reason} for what, reason in self.left_out.items()]
+        self.add_section(LEFT_OUT, rows)
+
+    def in_memory(self) -> Recording:
+        """Return everything that was measured, also what could not be written to the file."""
+        return Recording(
+            str(self.file.path), self.provenance, tuple(self.points.values()), self.sections
+        )
+
+
+def read_earlier(path: Path) -> recordings.RecordingContents:
+    """Return what an earlier run has written; nothing if there is no file.
+
+    Raises
+    ------
+    RecordingError
+        If the file is not a recording, or was changed after it was finished.
+    """
+    if path.suffix == ".gz":
+        raise RecordingError(
+            f"{path} would be a compressed file, and results cannot be added to one; record to a "
+            "name that ends in .jsonl, and compress it afterwards: gpulab.recordings.save(...)"
+        )
+    # tempfile creates empty files, and writing to one loses nothing.
+    if path.exists() and path.stat().st_size:
+        return recordings.read(path, unfinished=True)
+    return recordings.RecordingContents({})
+
+
+@contextmanager
+def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
+    """Continue the recording in a file, or begin one; close it with a checksum after the block.
+
+    The checksum is written however the block ends.
+
+    Raises
+    ------
+    RecordingError
+        As :func:`read_earlier`.
+    InvalidOptionError
+        If the file was begun on another machine.
+    """
+    before = read_earlier(file.path)
+    # Lines after the checksum would be refused, so it is removed while lines are added.
+    _unseal(file)
+    journal = Journal(file)
+    about = before.provenance or provenance
+    points, sections = dict(before.points), dict(before.sections)
+    log = OpenRecording(file, journal, about, points, sections, _left_out(before))
+    with _kept_in_memory(log):
+        try:
+            # Inside the try, so that a file of another machine, which is refused here, is sealed
+            # again.
+            journal.begin(provenance)
+            yield log
+        finally:
+            _seal(file)
+
+
+@contextmanager
+def _kept_in_memory(log: OpenRecording) -> Iterator[None]:
+    """Attach the whole recording to the error of a disk that refuses a line, as ``partial``."""
+    try:
+        yield
+    except NotSavedError as error:
+        raise NotSavedError(
+            f"{error}; what was measured ({counted(len(log.points), 'point')}) is in memory, as "
+            ".partial of this error; after a traceback it is sys.last_value.partial",
+            error,
+            log.in_memory(),
+        ) from error
+
+
+def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
+    # After "left out" was written, a later run may have measured the point and then been killed.
+    there = before.points.keys() | before.sections.keys()
+    rows = before.sections.get(LEFT_OUT, ())
+    told = {str(row.get("what")): str(row.get("reason")) for row in rows}
+    return {what: reason for what, reason in told.items() if what not in there}
+
+
+def _unseal(file: GrowingFile) -> str:
+    """Remove the checksum and an incomplete last line, and return the text that is left."""
+    body = recordings.unsealed(file.read().decode())
+    # Counted in bytes, as names may contain other characters than ASCII.
+    file.cut(len(body.encode()))
+    return body
+
+
+def _seal(file: GrowingFile) -> None:
+    if body := _unseal(file):
+        file.append(recordings.seal(body))
+        file.sync()

@@ -1,6 +1,0 @@
-"""Measure everything that gpulab can measure on a machine, into one file that resumes."""
-
-from gpulab.survey._plan import SECTIONS, SurveyPlan, SurveySection, plan
-from gpulab.survey._record import record
-
-__all__ = ["SECTIONS", "SurveyPlan", "SurveySection", "plan", "record"]

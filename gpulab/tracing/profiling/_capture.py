@@ -1,0 +1,259 @@
+"""Record what the device did for a piece of work: its kernels, copies and the host's calls.
+
+On a CUDA GPU the records come from CUPTI, through the profiler that is part of PyTorch; a virtual
+GPU writes its own. Both have the same types, with the host's calls on the same axis of time.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol, Self
+
+import torch
+
+from gpulab import device
+from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.device.work import Work
+from gpulab.happens_before.activity import ActivityRecord, HostCall
+from gpulab.tracing.profiling._cupti import is_detachable
+from gpulab.tracing.profiling._kineto import KinetoSession, is_prepared, obstacle
+from gpulab.tracing.profiling._records import Records
+
+__all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
+
+
+# Parts of a C++ name that nearly every kernel of PyTorch has.
+_NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
+_NAME_LENGTH = 60
+
+
+class _RecordSource(Protocol):
+    """A session that records activity: enter it, run the work, leave it, then read."""
+
+    source: str
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, _kind: object = None, error: BaseException | None = None, _trace: object = None
+    ) -> None: ...
+
+    def now_ns(self) -> int: ...
+
+    def read(self) -> tuple[list[ActivityRecord], list[HostCall]]: ...
+
+
+def capture(work: Work) -> Records:
+    """Run ``work`` once, wait for the device, and return what it did and what the host called.
+
+    Parameters
+    ----------
+    work
+        A function that enqueues work on any streams of the current device.
+
+    Returns
+    -------
+    Records
+        Everything launched since ``work`` was called. The calls include the wait for the device
+        at the end. The profiler makes each launch at least 1.5 times as slow on the host of an
+        H200.
+
+    Raises
+    ------
+    ProfilerBusyError
+        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
+    ProfilerUnavailableError
+        If the driver gives no records.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     records = gpulab.tracing.profiling.capture(lambda: a @ a)
+    >>> [(record.kind, record.name) for record in records.records]
+    [('kernel', 'mm')]
+    """
+    with device.active() as in_use:
+        with open_source(in_use) as source:
+            start_ns = source.now_ns()
+            work()
+            torch.cuda.synchronize()
+            window = (start_ns, source.now_ns())
+        return split_by_window(source, in_use.name, [window])[0]
+
+
+def why_unusable() -> str | None:
+    """Return why there are no activity records of the GPU in use, or None if there are.
+
+    It records one session to find out. Each call therefore takes as long as a session.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     print(why_unusable())
+    None
+    """
+    # PyTorch and the driver have no call that says so beforehand: a container without the right
+    # to read CUPTI's records starts a session without an error, and only the records are missing.
+    try:
+        capture(lambda: None)
+    except (ProfilerBusyError, ProfilerUnavailableError) as error:
+        return str(error)
+    return None
+
+
+def leaves_no_trace() -> bool:
+    """Return whether a session leaves launches as fast as before and disturbs no other session.
+
+    It says nothing about whether the session gives records; see :func:`why_unusable`.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     leaves_no_trace()
+    True
+    """
+    if device.current().virtual is not None:
+        return True
+    return obstacle() is None and is_detachable() and not is_prepared()
+
+
+def short_name(name: str) -> str:
+    """Return a kernel's name without namespaces and arguments, at most 60 characters long.
+
+    Parameters
+    ----------
+    name
+        The name in the record, e.g. ``"void at::native::reduce_kernel<512, 1>(at::native::Op)"``.
+
+    Examples
+    --------
+    >>> short_name("void at::native::reduce_kernel<512, 1>(at::native::Op)")
+    'reduce_kernel<512, 1>'
+    """
+    if name.startswith(("Memcpy", "Memset")):
+        return name
+    for noise in _NOISE:
+        name = name.replace(noise, "")
+    depth = 0
+    for index, letter in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        # A parenthesis inside <...> belongs to a template argument, not to the call.
+        if letter == "(" and not depth and index:
+            name = name[:index]
+            break
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
+
+
+def open_source(in_use: device.Device) -> _RecordSource:
+    """Return a new session that records this GPU; enter it with ``with``.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(8, device="cuda")
+    ...     with open_source(gpulab.device.current()) as session:
+    ...         y = x + x
+    ...         torch.cuda.synchronize()
+    ...     records, calls = session.read()
+    >>> [record.name for record in records]
+    ['add']
+    """
+    if in_use.virtual is None:
+        return KinetoSession()
+    from gpulab.virtual import SimulatorSession
+
+    return SimulatorSession(in_use.virtual.machine)
+
+
+def split_by_window(
+    source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
+) -> list[Records]:
+    """Return one :class:`Records` for each window of the host's time.
+
+    Parameters
+    ----------
+    source
+        A session that was left.
+    device_name
+        The GPU's name for the results.
+    windows
+        Start and end of each, in ns of ``source.now_ns()``, in ascending order.
+
+    Returns
+    -------
+    list of Records
+        The calls that began in each window, and what these launched, even if it ran later.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(8, device="cuda")
+    ...     with open_source(gpulab.device.current()) as session:
+    ...         times_ns = [session.now_ns()]
+    ...         for work in (x.exp, x.log):
+    ...             _ = work()
+    ...             times_ns.append(session.now_ns())
+    ...         torch.cuda.synchronize()
+    ...     windows = [(times_ns[0], times_ns[1]), (times_ns[1], times_ns[2])]
+    ...     found = split_by_window(session, "H200", windows)
+    >>> [[record.name for record in each.records] for each in found]
+    [['exp'], ['log']]
+    """
+    records, calls = source.read()
+    starts_ns = [start_ns for start_ns, _ in windows]
+    by_window: dict[int | None, list[HostCall]] = defaultdict(list)
+    window_of: dict[int, int | None] = {}
+    for call in calls:
+        # None is the key of calls between windows; their records belong to no window either.
+        window = bisect_right(starts_ns, call.start_ns) - 1
+        # The start of the call decides. Its kernel may run long after the window.
+        is_inside = window >= 0 and call.start_ns < windows[window][1]
+        window_of[call.correlation] = window if is_inside else None
+        by_window[window_of[call.correlation]].append(call)
+    numbers = sorted(window_of)
+    done: dict[int | None, list[ActivityRecord]] = defaultdict(list)
+    for record in sorted(records, key=lambda record: record.start_ns):
+        done[window_of[_caller(record, numbers)]].append(record)
+    groups = [(by_window[window], done[window]) for window in range(len(windows))]
+    n_missing = _n_missing(groups)
+    return [
+        Records(tuple(found), tuple(called), source.source, device_name, n_lost)
+        for (called, found), n_lost in zip(groups, n_missing, strict=True)
+    ]
+
+
+def _caller(record: ActivityRecord, numbers: list[int]) -> int:
+    """Return the correlation number of the call that launched a record.
+
+    If the profiler did not show that call, return the number of the last call shown before it:
+    numbers grow from call to call, whether a call is shown or not.
+    """
+    # CUPTI numbers the calls of a process in order, so the neighbours of a lost call are known.
+    index = bisect_right(numbers, record.correlation or 0) - 1
+    return numbers[max(0, index)]
+
+
+def _n_missing(groups: Iterable[tuple[list[HostCall], list[ActivityRecord]]]) -> list[int]:
+    """Return how many records are known to be missing for each call of the work."""
+    n_unanswered, kinds, n_found = [], [], []
+    for called, found in groups:
+        launches = [call for call in called if call.kind == "launch"]
+        answered = {record.correlation for record in found}
+        n_unanswered.append(sum(call.correlation not in answered for call in launches))
+        kinds.append(tuple(call.name for call in launches))
+        n_found.append(len(found))
+    # One launch of a CUDA graph has many records. How many is known only from another call of the
+    # same work, the one with the most records.
+    most = {
+        kind: max(n for k, n in zip(kinds, n_found, strict=True) if k == kind) for kind in kinds
+    }
+    return [
+        max(n_lost, most[kind] - n)
+        for n_lost, kind, n in zip(n_unanswered, kinds, n_found, strict=True)
+    ]

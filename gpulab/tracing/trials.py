@@ -1,0 +1,430 @@
+"""Try a function that somebody wrote: what it returned or raised, and what it did on the GPU.
+
+The exercises, the benchmark card and the graded labs all judge functions. :func:`called` calls one
+and catches its error. :func:`tried` records in addition the calls of the work, the waits, the
+launches and the data races. A judge is then a list of rules, of which :func:`first_fitting` picks
+one.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from numbers import Real
+from types import CodeType
+from typing import TYPE_CHECKING, Any, TypeVar
+from unittest.mock import patch
+
+from gpulab import device
+from gpulab.core.interrupts import ExitStack, contextmanager
+
+if TYPE_CHECKING:
+    from gpulab.happens_before import Hazard
+    from gpulab.happens_before.activity import ActivityRecord, HostCall
+    from gpulab.tracing.profiling import Records
+    from gpulab.tracing.sanitizer import Hazards
+    from gpulab.virtual import ClocksRead, SimulatorSession
+
+__all__ = [
+    "Rule",
+    "Trial",
+    "WatchedWork",
+    "WorkCall",
+    "called",
+    "counted_calls",
+    "first_fitting",
+    "number_in",
+    "tried",
+]
+
+_Subject = TypeVar("_Subject")
+_Outcome = TypeVar("_Outcome")
+# Whether a mistake was made, and what to say: a constant, or a function of what was tried.
+Rule = tuple[Callable[[_Subject], bool], _Outcome | Callable[[_Subject], _Outcome]]
+
+# Modules that contain finished timers, and the name by which learners know each.
+_READY_MADE = {
+    "gpulab.timing": "gpulab.measure",
+    "torch.utils.benchmark": "torch.utils.benchmark.Timer",
+    "triton.testing": "triton.testing.do_bench",
+    "timeit": "timeit",
+}
+
+_STOPWATCH = 2  # readings of a clock that a stopwatch needs
+
+
+@dataclass(frozen=True, slots=True)
+class WorkCall:
+    """One call of a work by the function that was tried.
+
+    Attributes
+    ----------
+    work
+        The work that was called.
+    timer
+        Name of the finished timer, such as ``timeit``, that called it; empty if none did.
+    is_captured
+        Whether the call was captured into a CUDA graph.
+    start_ns, end_ns
+        Times on the axis of the trial's records; 0 if there are no records.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     trial = tried(lambda fn: fn(), WatchedWork(lambda: None))
+    >>> trial.calls[0].timer, trial.calls[0].is_captured
+    ('', False)
+    """
+
+    work: "WatchedWork"
+    timer: str
+    is_captured: bool
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a function returned or raised, and what it did.
+
+    Attributes
+    ----------
+    value
+        What it returned; None if it raised an error.
+    error
+        The exception that it raised, or None.
+    calls
+        Its calls of a :class:`WatchedWork`, in order.
+    asked
+        How often it called each function that :func:`counted_calls` counts.
+    records
+        The kernels and copies that it launched and the host's calls of CUDA, from the call of the
+        function to its return. They are recorded on a virtual GPU; None on a CUDA GPU, because a
+        profiler would slow the launches.
+    hazards
+        The data races; None if nobody asked for them.
+    clocks
+        The clocks that it read on a virtual GPU; None if nobody asked for them, and on a CUDA
+        GPU, whose time is real.
+
+    Examples
+    --------
+    >>> Trial(2).number, Trial("2").number, Trial(True).number
+    (2.0, None, None)
+    """
+
+    value: object
+    error: Exception | None = None
+    calls: tuple[WorkCall, ...] = ()
+    asked: Counter[str] = field(default_factory=Counter)
+    records: "Records | None" = None
+    hazards: "tuple[Hazard, ...] | None" = None
+    clocks: "ClocksRead | None" = None
+
+    @property
+    def n_calls(self) -> int:
+        """Number of calls of the work."""
+        return len(self.calls)
+
+    @property
+    def timer(self) -> str:
+        """Name of a finished timer that called the work; empty if none did."""
+        return next((call.timer for call in self.calls if call.timer), "")
+
+    @property
+    def real_clock(self) -> str:
+        """Name of a clock with real time by which it timed on a virtual GPU, or an empty text.
+
+        A single reading of a real clock may be the date of a log, and so may all of them if the
+        function has read virtual clocks twice, or events.
+        """
+        clocks = self.clocks
+        if clocks is None or not clocks.real or self.asked["Event.elapsed_time"]:
+            return ""
+        n_readings = clocks.n_virtual + len(clocks.real)
+        return clocks.real[0] if clocks.n_virtual < _STOPWATCH <= n_readings else ""
+
+    @property
+    def number(self) -> float | None:
+        """The returned number; None if the function did not return one."""
+        return number_in(self.value)
+
+    @property
+    def seconds(self) -> float | None:
+        """The returned time, alone or as the first of a tuple; None if there is none."""
+        value = self.value
+        return number_in(value[0] if isinstance(value, tuple) and value else value)
+
+    @property
+    def waits(self) -> "tuple[HostCall, ...] | None":
+        """The host's waits, without those inside the work; None if there are no records."""
+        if self.records is None:
+            return None
+        return tuple(
+            call for call in self.records.calls if call.kind == "wait" and self._is_own(call)
+        )
+
+    @property
+    def launched(self) -> "tuple[ActivityRecord, ...] | None":
+        """The kernels and copies that are not the work's; None if there are no records."""
+        if self.records is None:
+            return None
+        own = {call.correlation for call in self.records.calls if self._is_own(call)}
+        return tuple(record for record in self.records.records if record.correlation in own)
+
+    def _is_own(self, call: "HostCall") -> bool:
+        """Return whether the function made a call of CUDA itself, and not the work."""
+        return not any(work.start_ns <= call.start_ns < work.end_ns for work in self.calls)
+
+
+class WatchedWork:
+    """A work whose calls are recorded while a function is tried.
+
+    Parameters
+    ----------
+    work
+        The function to call.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(8, device="cuda")
+    ...     work = WatchedWork(lambda: x + x)
+    ...     trial = tried(lambda fn: [fn().sum().item() for _ in range(3)], work)
+    >>> trial.value, trial.n_calls, len(trial.waits), len(trial.launched)
+    ([16.0, 16.0, 16.0], 3, 3, 6)
+    """
+
+    def __init__(self, work: Callable[..., object]) -> None:
+        self._work = work
+
+    def __call__(self, *given: object, **named: object) -> object:
+        """Call the work, and note the call if a function is tried."""
+        if not _running:
+            return self._work(*given, **named)
+        return _running[-1].note(self, lambda: self._work(*given, **named))
+
+
+def called(function: Callable[..., object], *arguments: object) -> Trial:
+    """Call a function that may raise anything; return what it returned, or its error.
+
+    Examples
+    --------
+    >>> called(divmod, 7, 0).error
+    ZeroDivisionError('integer division or modulo by zero')
+    """
+    try:
+        return Trial(function(*arguments))
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return Trial(None, error)
+
+
+def tried(
+    function: Callable[..., object],
+    *arguments: object,
+    races: bool = False,
+    clocks: bool = False,
+) -> Trial:
+    """Call a function on the GPU in use, wait for its work, and record what it did.
+
+    The GPU may be idle or busy; the caller decides. An error of work that the function left in
+    the queue counts as its own error. Ctrl-C is raised as usual, when the work is done.
+
+    Parameters
+    ----------
+    function
+        The function to try.
+    *arguments
+        Its arguments.
+    races
+        Whether to look for data races. On a CUDA GPU this slows each launch, so the trial's times
+        are of no use; on a virtual one it takes only real time.
+    clocks
+        Whether to note which clocks it reads on a virtual GPU. This makes the trial several times
+        as long in real time.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200", first_use=False):
+    ...     trial = tried(lambda: torch.zeros(4, device="cuda").tolist())
+    >>> trial.value, [call.name for call in trial.waits]
+    ([0.0, 0.0, 0.0, 0.0], ['cudaEventSynchronize'])
+    """
+    observer = _Observer()
+    with observer.watching(races=races, clocks=clocks):
+        trial = called(observer.run, function, arguments)
+    return observer.completed(trial)
+
+
+def first_fitting(rules: Iterable[Rule[_Subject, _Outcome]], subject: _Subject) -> _Outcome | None:
+    """Return what the first rule that fits says about a trial; None if none fits.
+
+    Examples
+    --------
+    >>> rules = ((lambda n: n < 0, "negative"), (lambda n: n > 9, lambda n: f"{n} is too large"))
+    >>> [first_fitting(rules, n) for n in (-1, 5, 12)]
+    ['negative', None, '12 is too large']
+    """
+    for fits, outcome in rules:
+        if fits(subject):
+            return outcome(subject) if callable(outcome) else outcome
+    return None
+
+
+def number_in(value: object) -> float | None:
+    """Return a number as a float, also nan and infinity; None if a value is no number.
+
+    Examples
+    --------
+    >>> number_in(2), number_in(True), number_in("2")
+    (2.0, None, None)
+    """
+    # True is an int in Python, but nobody means the number 1 by it.
+    return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+
+
+@contextmanager
+def counted_calls() -> Iterator[Counter[str]]:
+    """Yield a counter of the calls of functions of ``torch.cuda`` that wait or read events.
+
+    Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
+    ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced inside the ``with``
+    block and restored after it.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"), counted_calls() as counts:
+    ...     torch.cuda.synchronize()
+    >>> counts["synchronize"]
+    1
+    """
+    import torch
+
+    counts: Counter[str] = Counter()
+    stream, event = torch.cuda.Stream, torch.cuda.Event
+    # The classes are changed, because the learner may make events at any moment and keep them.
+    places: tuple[tuple[Any, str, str], ...] = (
+        (torch.cuda, "synchronize", "synchronize"),
+        (stream, "synchronize", "Stream.synchronize"),
+        (stream, "wait_stream", "Stream.wait_stream"),
+        (event, "query", "Event.query"),
+        (event, "elapsed_time", "Event.elapsed_time"),
+    )
+    with ExitStack() as stack:
+        for owner, name, key in places:
+            counting = _counting(getattr(owner, name), counts, key)
+            # A method that the class inherits is inherited again after the block.
+            stack.enter_context(patch.object(owner, name, counting))
+        yield counts
+
+
+def _counting(
+    original: Callable[..., object], counts: Counter[str], key: str
+) -> Callable[..., object]:
+    @wraps(original)
+    def counting(*given: object, **named: object) -> object:
+        counts[key] += 1
+        return original(*given, **named)
+
+    return counting
+
+
+# At most one; a list, because a learner's function may call the work on a thread of its own.
+_running: list["_Observer"] = []
+
+
+class _Observer:
+    """Collects what a function does while it is tried."""
+
+    def __init__(self) -> None:
+        self._calls: list[WorkCall] = []
+        self._counts: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+        self._session: SimulatorSession | None = None
+        self._races: Hazards | None = None
+        self._clocks: ClocksRead | None = None
+        self._window_ns = (0, 0)
+
+    @contextmanager
+    def watching(self, *, races: bool, clocks: bool) -> Iterator[None]:
+        """Record what happens in the ``with`` block."""
+        from gpulab.tracing.sanitizer import hazards
+        from gpulab.virtual import SimulatorSession, watch_clocks
+
+        with ExitStack() as stack:
+            in_use = stack.enter_context(device.active())
+            if in_use.virtual is not None:
+                self._session = stack.enter_context(SimulatorSession(in_use.virtual.machine))
+                if clocks:
+                    self._clocks = stack.enter_context(watch_clocks())
+            if races:
+                self._races = stack.enter_context(hazards())
+            self._counts = stack.enter_context(counted_calls())
+            _running.append(self)
+            stack.callback(_running.remove, self)
+            yield
+
+    def run(self, function: Callable[..., object], arguments: Iterable[object]) -> object:
+        """Call the function, and wait for the work that it left in the queue."""
+        import torch
+
+        start_ns = self._now_ns()
+        try:
+            return function(*arguments)
+        finally:
+            self._window_ns = (start_ns, self._now_ns())
+            self._asked = self._counts.copy()
+            torch.cuda.synchronize()
+
+    def note(self, work: WatchedWork, call: Callable[[], object]) -> object:
+        """Call a work, and record the call."""
+        import torch
+
+        timer, is_captured = _ready_made_timer(), torch.cuda.is_current_stream_capturing()
+        start_ns = self._now_ns()
+        try:
+            return call()
+        finally:
+            self._calls.append(WorkCall(work, timer, is_captured, start_ns, self._now_ns()))
+
+    def completed(self, trial: Trial) -> Trial:
+        """Return a trial with everything that was recorded."""
+        from gpulab.tracing.profiling import split_by_window
+
+        records = None
+        if self._session is not None:
+            [records] = split_by_window(self._session, device.current().name, [self._window_ns])
+        return replace(
+            trial,
+            calls=tuple(self._calls),
+            asked=self._asked,
+            records=records,
+            hazards=None if self._races is None else self._races.found,
+            clocks=self._clocks,
+        )
+
+    def _now_ns(self) -> int:
+        return 0 if self._session is None else self._session.now_ns()
+
+
+def _ready_made_timer() -> str:
+    """Return the name of a finished timer among the callers; empty if there is none.
+
+    The search ends where the function that is tried was called: what called that does not matter.
+    """
+    timer = ""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not _CALLED:
+        module = frame.f_globals.get("__name__", "")
+        known = (name for part, name in _READY_MADE.items() if f"{module}.".startswith(f"{part}."))
+        timer = next(known, timer)  # the outermost one: that is the one the learner called
+        frame = frame.f_back
+    return timer
+
+
+_CALLED: CodeType = called.__code__

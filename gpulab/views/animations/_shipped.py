@@ -1,0 +1,71 @@
+"""Show the films that come with the package; ``make animations`` makes them again."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+from gpulab.core import disk
+from gpulab.core.requirements import PATH, NameOf
+from gpulab.views.animations._page import Animation, page_of
+from gpulab.views.animations._programs import FILMS
+
+_FOLDER = Path(__file__).parents[1] / "data" / "animations"
+
+
+def show(name: str) -> Animation:
+    """Return a film that comes with the package; a notebook shows it as the last line of a cell.
+
+    Parameters
+    ----------
+    name
+        ``"queue"``, ``"dirty_lines"`` or ``"double_buffer"``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no film of this name.
+
+    Examples
+    --------
+    >>> from gpulab import animations
+    >>> str(animations.show("queue")).partition(" (")[0]
+    'Five matmuls and the queue'
+    """
+    NameOf("animation", FILMS).check(name=name)
+    page = (_FOLDER / f"{name}.html").read_text("utf-8")
+    # A film is shipped as one file, so its words are read from the text alternative of its
+    # picture.
+    words = re.search('role="img" aria-label="([^"]*)"', page)
+    return Animation(page, unescape(words[1]) if words else "")
+
+
+def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
+    """Run each film's program on the virtual GPU, write the films, and return their paths.
+
+    Parameters
+    ----------
+    folder
+        Where to write them; by default the folder of the shipped films.
+
+    Examples
+    --------
+    ::
+
+        gpulab.animations.make(Path("films"))
+
+    The folder must exist:
+
+    >>> from gpulab import animations
+    >>> try:
+    ...     animations.make("no-such-folder")
+    ... except OSError as error:
+    ...     print(type(error).__name__)
+    NotSavedError
+    """
+    PATH.check(folder=folder)
+    paths = []
+    for name, film in FILMS.items():
+        path = Path(folder) / f"{name}.html"
+        disk.write_whole(path, page_of(film()).encode())
+        paths.append(path)
+    return tuple(paths)

@@ -1,0 +1,89 @@
+"""The data that the page needs to draw a machine: plain values and texts."""
+
+from dataclasses import fields
+from typing import Any
+
+from gpulab.core.foreign_text import visible
+from gpulab.views.machine import (
+    BUFFERS,
+    CHALLENGES,
+    LONGEST_US,
+    MAX_STREAMS,
+    SHORTEST_US,
+    MethodReading,
+    Playback,
+    PlayedCall,
+    PlayedTask,
+    ProgramOperation,
+    operation_words,
+    reading_words,
+    time_words,
+)
+
+_FIELDS = tuple(each.name for each in fields(ProgramOperation))
+
+
+def view_of(
+    playback: Playback, readings: tuple[MethodReading, ...], words: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return everything that the page draws of a run, with times in microseconds."""
+    program = playback.program
+    return {
+        "source": f"computed: virtual {program.spec.driver_name}",
+        "operations": [
+            {**_fields(operation), "text": operation_words(program, place)}
+            for place, operation in enumerate(program.operations)
+        ],
+        "n_streams": program.n_streams,
+        "launch_us": program.launch_us,
+        "queue_depth": program.queue_depth,
+        "repetitions": program.repetitions,
+        "calls": [_call(call) for call in playback.calls],
+        "tasks": [_task(task) for task in playback.tasks],
+        "end": playback.end_us,
+        "remarks": [
+            {"kind": remark.kind, "text": visible(remark.text), "places": list(remark.places)}
+            for remark in playback.remarks
+        ],
+        "readings": [_reading(reading) for reading in readings],
+        "words": [visible(line) for line in words],
+        "limits": {"streams": MAX_STREAMS, "shortest": SHORTEST_US, "longest": LONGEST_US},
+        "buffers": list(BUFFERS),
+        "challenges": list(CHALLENGES),
+    }
+
+
+def _fields(operation: ProgramOperation) -> dict[str, Any]:
+    # Not dataclasses.asdict, which copies each value deeply.
+    return {name: getattr(operation, name) for name in _FIELDS}
+
+
+# Lists and not dicts, because each answer to a drag contains all calls, up to 1,500. The simulator
+# counts whole nanoseconds, so three digits of a microsecond lose nothing.
+def _call(call: PlayedCall) -> list[Any]:
+    return [
+        *(call.place, call.turn, round(call.start_us, 3), round(call.end_us, 3)),
+        *(round(call.waited_us, 3), int(call.for_room), int(call.is_stuck)),
+    ]
+
+
+def _task(task: PlayedTask) -> list[Any]:
+    return [
+        *(task.place, task.turn, task.kind, task.stream, task.engine),
+        *(round(task.called_us, 3), round(task.start_us, 3), round(task.end_us, 3)),
+        int(task.is_stuck),
+    ]
+
+
+def _reading(reading: MethodReading) -> dict[str, Any]:
+    value_us = reading.value_us
+    return {
+        "name": reading.name,
+        "value": value_us,
+        "truth": reading.truth_us,
+        "shown": "none" if value_us is None else time_words(value_us),
+        "truth_shown": time_words(reading.truth_us),
+        "right": reading.is_right,
+        "reason": reading.reason,
+        "text": reading_words(reading),
+    }

@@ -1,0 +1,124 @@
+"""The points and the roofs of a GPU in the roofline explorer: recorded, measured or predicted."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from gpulab import gpus
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.roofline import Ceilings, ceilings, ceilings_of, predict, table
+from gpulab.views.explorers._scene import Measured
+from gpulab.views.explorers._sources import (
+    COMPUTED,
+    HERE,
+    RECORDED,
+    here_of,
+    points_among,
+    recording_of,
+)
+from gpulab.workloads import WORKLOADS, recordings
+from gpulab.workloads.sweeps import Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_N_TABLES_KEPT = 20  # by GPU, type and state of the cache; one of 191 rows takes 140 kB
+
+
+def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
+    """Return one row for each point, in the form of :func:`gpulab.roofline.table`.
+
+    A computed GPU gets a prediction for each size of the catalogue, and no measured times.
+
+    Parameters
+    ----------
+    gpu
+        The choice in the explorer's state.
+    dtype, cache
+        The chosen type and state of the cache.
+    here
+        The points that were measured here.
+    """
+    if gpu.startswith(COMPUTED):
+        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
+    if gpu == HERE:
+        return _table(here_of(here, "gpu"), dtype, cache)
+    if gpu.removeprefix(RECORDED) in recordings.list():
+        return _recorded(gpu, dtype, cache)
+    return _table(recording_of(gpu).points, dtype, cache)
+
+
+@lru_cache(maxsize=_N_TABLES_KEPT)
+def _recorded(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
+    """Return the table of a recording of the package, which all explorers share."""
+    return _table(recording_of(gpu).points, dtype, cache)
+
+
+def _table(known: Sequence[Point], dtype: str, cache: str) -> "pd.DataFrame":
+    chosen = (dtype, cache)
+    return table([point for point in known if (point.task.dtype, point.task.cache) == chosen])
+
+
+@lru_cache(maxsize=_N_TABLES_KEPT)
+def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    columns = table([]).columns
+    rows = [
+        row
+        for work in WORKLOADS.values()
+        if dtype in work.dtypes
+        for size in work.sizes
+        for row in _prediction(work.name, size, dtype, gpu, cache)
+    ]
+    # Predictions have no measured time, but the figure expects the columns of measured points.
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def _prediction(
+    name: str, size: int, dtype: str, gpu: str, cache: str
+) -> Sequence[dict[str, Any]]:
+    """Return the row of a size, or nothing if the size does not fit into the GPU's memory."""
+    try:
+        plain, refined = (
+            predict(name, size, dtype, gpu, model=model, cache=cache)
+            for model in ("plain", "refined")
+        )
+    except InvalidOptionError:
+        return ()
+    row = {
+        "workload": name,
+        "size": size,
+        "dtype": dtype,
+        "cache": cache,
+        "source": "",
+        "device_name": refined.device_name,
+        "plain_s": plain.duration_s,
+        "refined_s": refined.duration_s,
+        "bound": refined.bound,
+        "arithmetic": refined.arithmetic,
+        "intensity": refined.intensity,
+        "flops": refined.flops,
+        "size_bytes": refined.size_bytes,
+    }
+    return (row,)
+
+
+def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
+    """Return the roofs of a GPU: recorded, measured last, or those of its data sheet."""
+    if gpu.startswith(COMPUTED):
+        return ceilings(gpu.removeprefix(COMPUTED))
+    if gpu == HERE:
+        name = here_of(points_among(found), "gpu")[-1].device_name
+        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
+        return mine[-1] if mine else _data_sheet(name)
+    recording = recording_of(gpu)
+    try:
+        return ceilings_of(recording)
+    except UnknownNameError:  # this recording has no roofs
+        return _data_sheet(str(recording.provenance["gpu"]))
+
+
+def _data_sheet(device_name: str) -> Ceilings:
+    known = gpus.by_driver_name(device_name)
+    return Ceilings(device_name, "", ()) if known is None else ceilings(known)

@@ -1,0 +1,135 @@
+"""The times that an explorer shows: recorded, measured here, or computed on a virtual GPU."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from gpulab import gpus
+from gpulab.core.errors import InvalidOptionError
+from gpulab.device import outside
+from gpulab.views.explorers._scene import Measured, Step
+from gpulab.virtual import virtual_gpu
+from gpulab.workloads import recordings, workload
+from gpulab.workloads.sweeps import Point, Task, take
+
+HERE = "here"
+RECORDED, COMPUTED = "recorded:", "computed:"
+# A curve on a virtual GPU takes a moment to compute, and sliders ask for the same ones again.
+_N_CURVES_KEPT = 500
+_N_FILES_KEPT = 8
+_SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
+_LONGEST_S = 0.05  # short, because virtual times hardly vary
+
+
+def recorded_options(mine: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the recordings as options (text and value): your own and the shipped ones."""
+    names = (*mine, *recordings.list())
+    return tuple((f"{name}, recorded", RECORDED + name) for name in names)
+
+
+def computed_options() -> tuple[tuple[str, str], ...]:
+    """Return the virtual GPUs as options (text and value)."""
+    return tuple(
+        (f"{name}, {'computed' if gpus.gpu(name).recorded else 'from its data sheet'}", key)
+        for name in gpus.names()
+        for key in (COMPUTED + name,)
+    )
+
+
+def recording_of(choice: str) -> recordings.Recording:
+    """Return the recording of an option; a file is read again only if it has changed."""
+    name = choice.removeprefix(RECORDED)
+    if name in recordings.list():
+        return recordings.load(name)
+    found = Path(name).stat() if Path(name).exists() else None
+    return _read(name, None if found is None else (found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=_N_FILES_KEPT)
+def _read(path: str, _version: tuple[int, int] | None) -> recordings.Recording:
+    return recordings.load(path)
+
+
+def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
+    """Return the points among what was measured."""
+    return tuple(each for each in found if isinstance(each, Point))
+
+
+def too_long(step: Step, found: Sequence[Measured]) -> bool:
+    """Return whether a smaller size took so long that this one would block the notebook."""
+    if not isinstance(step, Task):
+        return False
+    smaller = (
+        point
+        for point in points_among(found)
+        if point.task.size < step.size and replace(point.task, size=step.size) == step
+    )
+    # A size that failed, for example for lack of memory, fails for larger ones, too.
+    return any(point.median_s > _SLOW_S or point.error for point in smaller)
+
+
+def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
+    """Return one side's points that were measured here, on the most recent device.
+
+    If a task was measured several times, its last time counts.
+    """
+    side = [point for point in points if point.task.on == on]
+    if not side:
+        return ()
+    # Points of two devices on one curve would look like noise.
+    last = (side[-1].source, side[-1].device_name)
+    kept = {p.task.key: p for p in side if (p.source, p.device_name) == last}
+    return tuple(kept.values())
+
+
+def points_of(
+    choice: str, on: str, name: str, dtype: str, here: Sequence[Point], **how: str
+) -> tuple[Point, ...]:
+    """Return the points of one side for a workload and a type.
+
+    Parameters
+    ----------
+    choice
+        A value of the options above, or ``HERE``.
+    on
+        ``"cpu"`` or ``"gpu"``.
+    name, dtype
+        The workload and its type.
+    here
+        The points measured here.
+    **how
+        ``method`` and ``cache`` for a virtual GPU's times.
+    """
+    if choice.startswith(COMPUTED):
+        return computed(choice.removeprefix(COMPUTED), name, dtype, **how)
+    if choice.startswith(RECORDED):
+        known: Sequence[Point] = recording_of(choice).points
+    else:
+        known = here_of(here, on)
+    return tuple(
+        point
+        for point in known
+        if (point.task.on, point.task.workload, point.task.dtype) == (on, name, dtype)
+    )
+
+
+@lru_cache(maxsize=_N_CURVES_KEPT)
+def computed(gpu: str, name: str, dtype: str, *, method: str, cache: str) -> tuple[Point, ...]:
+    """Return a workload's times on a virtual GPU, at the catalogue's sizes."""
+    tasks = (Task(name, size, dtype, cache=cache, method=method) for size in workload(name).sizes)
+    # outside() first: the notebook may have a virtual GPU of its own in use.
+    with outside(), virtual_gpu(gpu):
+        return tuple(take(task, max_time_s=_LONGEST_S) for task in tasks)
+
+
+def need_points(points: Sequence[Point], what: str, cure: str) -> None:
+    """Raise an error if there are no points to draw.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are none; the message says what to do.
+    """
+    if not points:
+        raise InvalidOptionError(f"No times of {what} yet. {cure}")

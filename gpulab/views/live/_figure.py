@@ -1,0 +1,186 @@
+"""Draw a GPU's clock, power, temperature and use under load: four panels over one time axis."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpulab.core.errors import InvalidOptionError
+from gpulab.figures import (
+    MUTED,
+    check_axes,
+    check_frame,
+    finish,
+    look_of,
+    marks,
+    source_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.views.live._records import Trace
+
+
+SIZE_IN = (6.4, 5.2)
+_TIME = "time since the first reading (s)"
+_HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
+
+
+class _Panel(NamedTuple):
+    """One panel: a column of the frame, its label, and the column of its limit."""
+
+    column: str
+    label: str
+    limit: str | None = None
+    limit_name: str = ""
+
+
+PANELS = (
+    _Panel("sm_mhz", "clock (MHz)", "max_sm_mhz", "highest"),
+    _Panel("power_w", "power (W)", "power_limit_w", "limit"),
+    _Panel("temperature_c", "temperature (°C)"),
+    _Panel("utilization", "utilization (%)"),
+)
+
+
+def live(record: "Trace", ax: "Axes") -> "Axes":
+    """Draw the readings of a GPU under load in four panels, the clock in the given axes.
+
+    Readings are up to 0.1 s old, and the power is an average over the last second, so that an
+    effect can appear before its cause. If the driver has no value, the panel is empty and says so.
+
+    Parameters
+    ----------
+    record
+        A trace, complete or stopped.
+    ax
+        The only axes of a figure; three more are added below them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the axes have no place in a grid of their figure.
+    """
+    frame = record.to_frame()
+    for panel, axes in zip(PANELS, _panels(ax), strict=True):
+        _draw(frame, axes, panel, record)
+    if shade_reasons(frame, ax):
+        legend = ax.legend(frameon=False, loc="lower right")
+        # Otherwise text of the driver between two dollar signs is read as a formula.
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    ax.tick_params(labelbottom=False)
+    ax.get_xaxis().get_label().set_visible(False)
+    return ax
+
+
+def alt_of(record: "Trace") -> str:
+    """Return in words what the panels show from first to last reading, or why they are empty."""
+    frame = record.to_frame()
+    parts = (_range(frame, panel) for panel in PANELS)
+    said = record.missing or f"{', '.join(parts)}; {record.regime}"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _panels(ax: "Axes") -> list["Axes"]:
+    spec = ax.get_subplotspec()
+    if spec is None or ax.figure is None:
+        raise InvalidOptionError(
+            "the axes stand in no grid, and four panels need its room; make them by add_subplot()"
+        )
+    # The given axes become the top panel, so that a title which is set later is above all panels.
+    rows = spec.subgridspec(len(PANELS), 1, hspace=0.08)
+    ax.set_subplotspec(rows[0])
+    below = (rows[number] for number in range(1, len(PANELS)))
+    return [ax, *(ax.figure.add_subplot(row, sharex=ax) for row in below)]
+
+
+def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> None:
+    values = frame[panel.column].astype(float)
+    if values.notna().any():
+        ax.plot(frame["time_s"], values, markersize=3, **marks(look_of("GPU"), source_of(record)))
+        _mark_limit(frame, ax, panel)
+        # From zero: a clock that falls by a quarter should not look as if it stopped.
+        ax.set_ylim(0, _HEADROOM * ax.dataLim.y1 or 1)
+    else:
+        reason = (
+            "nothing can be read" if record.missing else "this GPU or its driver does not tell"
+        )
+        ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center")
+        ax.set_yticks([])
+    ax.grid(visible=True)
+    is_last = panel is PANELS[-1]
+    finish(ax, "Line charts", _TIME, panel.label, legend=False)
+    ax.get_yaxis().get_label().set_fontsize("small")  # four labels, one above the other, need room
+    ax.tick_params(labelsize="small")
+    ax.tick_params(labelbottom=is_last)
+    # Hidden and not removed: the text description reads the label of the top panel's axis.
+    ax.get_xaxis().get_label().set_visible(is_last)
+
+
+def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
+    if panel.limit is None or frame[panel.limit].isna().all():
+        return
+    ax.axhline(float(frame[panel.limit].max()), color=MUTED, linewidth=1.2)
+    ax.annotate(
+        panel.limit_name,
+        (1.0, float(frame[panel.limit].max())),
+        (4, 0),  # beside the axes: the readings may lie on the limit
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="left",
+        va="center",
+        fontsize="small",
+        annotation_clip=False,
+    )
+
+
+def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
+    """Shade the times at which the driver gives a reason for a lower clock; return if it does.
+
+    Parameters
+    ----------
+    frame
+        Columns ``time_s`` and ``reasons``.
+    ax
+        Axes whose x axis is the time.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"time_s": [0.0, 0.1], "reasons": ["", "power limit"]})
+    >>> figure, ax = plt.subplots()
+    >>> shade_reasons(frame, ax)
+    True
+    >>> plt.close(figure)
+    """
+    check_frame("frame", frame)
+    check_axes(ax)
+    named = frame["reasons"].fillna("") != ""
+    if not named.any():
+        return False
+    words = ", ".join(dict.fromkeys(frame["reasons"][named]))
+    values = ax.dataLim.intervaly.copy()
+    ax.fill_between(
+        frame["time_s"],
+        0,
+        1,
+        where=named,
+        transform=ax.get_xaxis_transform(),
+        color=MUTED,
+        hatch="//",
+        alpha=0.2,
+        linewidth=0,
+        label=f"the driver names: {words}",
+    )
+    ax.dataLim.intervaly = values  # matplotlib 3.10 counts the shade's height among the data
+    return True
+
+
+def _range(frame: "pd.DataFrame", panel: _Panel) -> str:
+    values = frame[panel.column].dropna()
+    name, _, unit = panel.label.partition(" (")
+    if values.empty:
+        return f"{name} not told"
+    first, last = values.iloc[[0, -1]]
+    return f"{name} from {first:.0f} to {last:.0f} {unit.rstrip(')')}"

@@ -1,0 +1,337 @@
+"""Show a GPU under load, or results as they arrive, in a figure that grows.
+
+You can stop both by Ctrl-C, the notebook's interrupt or a button. What there is by then is
+returned.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from gpulab import device as gpus
+from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError
+from gpulab.core.interrupts import ExitStack
+from gpulab.core.requirements import (
+    COUNT_OR_ZERO,
+    DURATION,
+    FLAG,
+    FUNCTION,
+    TEXT,
+    Requirement,
+    instance_of,
+)
+from gpulab.device import clocks
+from gpulab.device.work import check_callable
+from gpulab.figures import Figure, provenance
+from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
+from gpulab.views import plots
+from gpulab.views.live._display import screen_for
+from gpulab.views.live._figure import SIZE_IN, alt_of, live
+from gpulab.views.live._loop import run_load, run_series
+from gpulab.views.live._records import Series, Trace
+from gpulab.views.live._stop import Stop
+from gpulab.views.plots import check_figure, draw_ladder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw", "ladder", "load", "series"]
+
+
+_RESULTS = Requirement(
+    "what yields one result after the other, such as a generator or a list",
+    lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+)
+
+
+def load(  # noqa: PLR0913  # all but one are keyword-only
+    work: Callable[[], object],
+    *,
+    duration_s: float = 2.0,
+    period_s: float = 0.1,
+    device: int | None = None,
+    title: str = "The GPU under load",
+    progress: bool = True,
+) -> Trace:
+    """Run work in a loop, and show the GPU's clock, power, temperature and use meanwhile.
+
+    In a notebook the figure grows in its place. If the notebook is executed without a front end,
+    the figure is shown once, at the end. Plain Python shows a bar on the standard error stream. A
+    virtual GPU computes a second of load in less than a second; for a figure that somebody watches
+    it is slowed down to real time.
+
+    Readings are up to 0.1 s old, and the figure does not show what the clock did between two.
+
+    Parameters
+    ----------
+    work
+        A function without arguments that enqueues work on the current stream.
+    duration_s, period_s
+        How long to run it, and the time between two readings, in seconds.
+    device
+        torch's index of the device; None: the current device.
+    title
+        Title of the figure; the source is added to it.
+    progress
+        Whether to show anything before the end.
+
+    Returns
+    -------
+    Trace
+        The readings. If the load was stopped, the trace and its figure say so. Without NVML the
+        readings are empty, and ``missing`` says why.
+
+    Raises
+    ------
+    NotCallableError
+        If ``work`` is not a plain function.
+    InvalidOptionError
+        If one of the times is not above 0.
+
+    If the work raises an error, you get that error, with the readings until then in its attribute
+    ``partial``.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
+    >>> len(trace.readings) > 1
+    True
+    """
+    check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
+    DURATION.check(duration_s=duration_s, period_s=period_s)
+    COUNT_OR_ZERO.or_none.check(device=device)
+    TEXT.check(title=title)
+    FLAG.check(progress=progress)
+    with ExitStack() as stack:
+        in_use = stack.enter_context(gpus.active())
+        # First, because it raises for wrong arguments before anything is shown or changed.
+        readings, missing = _readings(work, duration_s, period_s, device)
+        stack.enter_context(left_as_found())  # drains the queue even after an error
+        stop = stack.enter_context(Stop())
+        screen = screen_for(
+            partial(draw, title=title),
+            stop,
+            what="loading",
+            unit=" s",
+            total=duration_s,
+            progress=progress,
+            threaded=True,
+        )
+        so_far = partial(
+            Trace,
+            source=in_use.source,
+            device_name=in_use.name,
+            asked_s=duration_s,
+            missing=missing,
+        )
+        # A virtual GPU computes a load in a tenth of its time, too fast to follow or to stop.
+        is_paced = screen.is_watched and in_use.virtual is not None
+        return run_load(readings, so_far, stop, screen, is_paced=is_paced)
+
+
+def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
+    """Return the figure of a trace; its title says if the load was stopped.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
+    >>> gpulab.live.draw(trace).title
+    'The GPU under load (virtual NVIDIA H200)'
+    """
+    instance_of(Trace, "a trace, such as live.load() returns").check(record=record)
+    TEXT.check(title=title)
+    stopped = f", {record.stopped}" if record.stopped else ""
+    return plots.draw(live, record, title=f"{title}{stopped}", alt=alt_of(record), ax_size=SIZE_IN)
+
+
+def series(  # noqa: PLR0913  # all but two are keyword-only
+    results: Iterable[Any],
+    plot: "Callable[..., Axes]",
+    *,
+    title: str,
+    alt: str,
+    n_expected: int | None = None,
+    gather: Callable[[list[Any]], object] | None = None,
+    source: object = None,
+    ax_size: tuple[float, float] = (6.4, 4.0),
+    progress: bool = True,
+    **options: object,
+) -> Series:
+    """Draw results as they arrive, and return them; if it is stopped, the results until then.
+
+    The figure is drawn between two results, at most five times a second, so that drawing does not
+    disturb a measurement. Where it is shown depends on the environment, as for :func:`load`.
+
+    Parameters
+    ----------
+    results
+        Anything that yields one result after the other, such as a generator that measures.
+    plot
+        A function of :mod:`gpulab.plots`, or any ``f(record, ax, **options) -> Axes``.
+    title, alt, source, ax_size, options
+        As for :func:`gpulab.plots.draw`. If neither you nor the record say the source, it is the
+        GPU in use.
+    n_expected
+        How many results there will be; None: the length of ``results``, if it has one.
+    gather
+        Turns the list of results so far into the record that is drawn. None: dicts and other
+        mappings become the rows of a frame; all else stays a list.
+    progress
+        Whether to show anything before the end.
+
+    Returns
+    -------
+    Series
+        Its ``record`` is what was drawn last. A result that arrives after Ctrl-C is left out: a
+        measurement that was interrupted returns early, with too few samples.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``alt`` is empty.
+
+    If ``results`` raises an error, you get that error, with the results until then in its
+    attribute ``partial``.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> found = gpulab.live.series(
+    ...     ({"n": n, "time_us": 2.0 * n} for n in (1, 2, 4)),
+    ...     gpulab.plots.line,
+    ...     title="Time over n",
+    ...     alt="It grows with n.",
+    ...     source="virtual",
+    ...     progress=False,
+    ... )
+    >>> found
+    3 results
+    """
+    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+    COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
+    FUNCTION.or_none.check(gather=gather)
+    FLAG.check(progress=progress)
+    _RESULTS.check(results=results)
+    if n_expected is None and isinstance(results, Sequence):
+        n_expected = len(results)
+
+    def figure(record: Series) -> Figure:
+        # In the title and in the description, because a figure may be copied without its text.
+        return plots.draw(
+            plot,
+            record.record,
+            title=f"{title}, {record.stopped}" if record.stopped else title,
+            alt=f"{alt} {record.stopped.capitalize()}." if record.stopped else alt,
+            ax_size=ax_size,
+            source=_source(record.record, source),
+            **options,
+        )
+
+    with Stop() as stop:
+        screen = screen_for(
+            figure, stop, what="measuring", unit=" results", total=n_expected, progress=progress
+        )
+        so_far = partial(_so_far, gather or _gathered, n_expected)
+        return run_series(iter(results), so_far, stop, screen)
+
+
+def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> Ladder:  # noqa: ANN401  # passed on
+    """Time one piece of work by every method, and show each rung as soon as it is measured.
+
+    Parameters
+    ----------
+    work, label, options
+        As for :func:`gpulab.ladder`; there is no option ``progress``.
+
+    Returns
+    -------
+    Ladder
+        If it is stopped, the rungs until then.
+
+    Examples
+    --------
+    ::
+
+        record = gpulab.live.ladder(lambda: a @ b, label="matmul")
+
+    The work is a function, not its result:
+
+    >>> import gpulab
+    >>> try:
+    ...     gpulab.live.ladder(7)
+    ... except gpulab.core.errors.NotCallableError as error:
+    ...     print(str(error).partition("; ")[2])
+    pass a function: live.ladder(lambda: a @ b)
+    """
+    check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
+    TEXT.check(label=label)
+
+    def figure(record: Series) -> Figure:
+        rungs_so_far: Any = record.record
+        stopped = f", {record.stopped}," if record.stopped else ""
+        return draw_ladder(replace(rungs_so_far, label=f"{label or 'One piece of work'}{stopped}"))
+
+    with Stop() as stop:
+        screen = screen_for(
+            figure, stop, what="measuring", unit=" rungs", total=N_RUNGS, progress=True
+        )
+        so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
+        growing = run_ladder(work, label=label, **options)
+        whole: Any = run_series(growing, so_far, stop, screen).record
+    finished: Ladder = whole
+    return finished
+
+
+def _readings(
+    work: Callable[[], object], duration_s: float, period_s: float, device: int | None
+) -> tuple[Iterator[clocks.Reading], str]:
+    """Return readings while the work runs, and the reason if they are empty."""
+    found = clocks.watch(work, duration_s=duration_s, period_s=period_s, device=device)
+    try:
+        clocks.read(device, ())
+    except ClocksUnavailableError as error:
+        # The load still runs, and its figure says what is missing and why.
+        found = clocks.watch_by(work, _time_alone, duration_s=duration_s, period_s=period_s)
+        return found, str(error)
+    return found, ""
+
+
+def _time_alone() -> clocks.Reading:
+    return clocks.Reading(time.perf_counter())
+
+
+def _so_far(
+    gather: Callable[[list[Any]], object],
+    n_expected: int | None,
+    results: tuple[object, ...],
+    stopped_by: str,
+) -> Series:
+    record = gather(list(results)) if results else None
+    return Series(results, record, n_expected, stopped_by)
+
+
+def _gathered(results: list[Any]) -> object:
+    if not all(isinstance(result, Mapping) for result in results):
+        return results
+    import pandas as pd
+
+    return pd.DataFrame(results)
+
+
+def _source(record: object, given: object) -> object:
+    if given is not None:
+        return given
+    try:
+        provenance(record)
+    except InvalidOptionError:
+        return gpus.current()
+    return None

@@ -1,0 +1,126 @@
+"""Run a load or a series of results to its end, to an error or a stop, and show the results."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import torch
+
+from gpulab.device import clocks
+from gpulab.views.live._display import Screen
+from gpulab.views.live._records import Series, Trace
+from gpulab.views.live._stop import Stop
+
+_NOTHING = "stopped before there was anything to show"
+
+
+def run_load(
+    readings: Iterator[clocks.Reading],
+    trace: Callable[..., Trace],
+    stop: Stop,
+    screen: Screen,
+    *,
+    is_paced: bool,
+) -> Trace:
+    """Take readings to the end or until a stop, and show them.
+
+    Parameters
+    ----------
+    readings
+        Yields readings; it runs the load between two of them.
+    trace
+        Makes the record from readings and the keyword ``stopped_by``.
+    stop
+        Whether somebody has asked to stop.
+    screen
+        Where the trace is shown; it is closed here.
+    is_paced
+        Whether to wait for real time, for a virtual GPU that computes faster.
+    """
+    kept: list[clocks.Reading] = []
+    began_s = time.monotonic()  # real time, even if a virtual GPU is in use
+    try:
+        for reading in readings:
+            kept.append(reading)
+            elapsed_s = reading.at_s - kept[0].at_s
+            screen.show(trace(tuple(kept), stopped_by=stop.by), elapsed_s)
+            behind_s = elapsed_s - (time.monotonic() - began_s) if is_paced else 0.0
+            if stop.wait(behind_s):
+                break
+    except KeyboardInterrupt:
+        stop.ask("interrupt")
+        if not kept:
+            raise
+    except Exception as error:
+        stop.ask("error")
+        if kept:
+            error.partial = trace(tuple(kept), stopped_by="error")  # type: ignore[attr-defined]  # a new one
+        error.add_note(_note("under load", len(kept), "readings"))
+        raise
+    finally:
+        # After an error, too: otherwise the figure in the notebook would still say "loading".
+        record = trace(tuple(kept), stopped_by=stop.by) if kept else None
+        screen.close(record, _NOTHING)
+    return trace(tuple(kept), stopped_by=stop.by)
+
+
+def run_series(
+    results: Iterator[object], series: Callable[..., Series], stop: Stop, screen: Screen
+) -> Series:
+    """Take results to the end or until a stop, and show them after each result.
+
+    Parameters
+    ----------
+    results
+        Yields results; it is closed here if it is a generator.
+    series
+        Makes the record from results and the keyword ``stopped_by``.
+    stop, screen
+        As for :func:`run_load`.
+    """
+    kept: list[object] = []
+    try:
+        for result in results:
+            # After Ctrl-C gpulab.measure returns early and raises nothing; its samples are too
+            # few.
+            if stop.by == "interrupt":
+                break
+            kept.append(result)
+            screen.show(series(tuple(kept), stopped_by=""), len(kept))
+            if stop.wait(0.0):
+                break
+    except KeyboardInterrupt:
+        stop.ask("interrupt")
+    except Exception as error:
+        stop.ask("error")
+        # Even without results, so that code which catches the error can rely on the attribute.
+        error.partial = series(tuple(kept), stopped_by="error")  # type: ignore[attr-defined]  # a new one
+        error.add_note(_note("by what gives the results", len(kept), "results"))
+        raise
+    finally:
+        _end(results, stop)
+        record = series(tuple(kept), stopped_by=stop.by)
+        screen.close(record if kept else None, _NOTHING)
+    if not kept and stop.by == "interrupt":
+        raise KeyboardInterrupt
+    return record
+
+
+def _end(results: Iterator[object], stop: Stop) -> None:
+    """Close a generator that was left early, and wait until the GPU has finished its work."""
+    close = getattr(results, "close", None)
+    if close is not None:
+        close()
+    # Only then: the first call of torch.cuda starts CUDA, and its start may be what is measured.
+    if stop.by and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch's gap
+        with suppress(RuntimeError):
+            torch.cuda.synchronize()
+
+
+def _note(when: str, n_kept: int, what: str) -> str:
+    kept = (
+        f"the {n_kept} {what} before are in its attribute `partial`"
+        if n_kept
+        else "nothing was kept"
+    )
+    return f"gpulab: raised {when}; {kept}"

@@ -1,0 +1,57 @@
+"""A small program for a GPU as data: play it on the simulator, and time it by every method."""
+
+from gpulab.views.machine._challenges import (
+    CHALLENGES,
+    Attempt,
+    Challenge,
+    MachineState,
+    attempt,
+    challenge,
+)
+from gpulab.views.machine._code import code
+from gpulab.views.machine._playback import Playback, PlayedCall, PlayedTask, Remark, play
+from gpulab.views.machine._program import (
+    BUFFERS,
+    LAUNCH_US,
+    LONGEST_US,
+    MAX_STREAMS,
+    OPERATION_KINDS,
+    SHORTEST_US,
+    MachineProgram,
+    ProgramOperation,
+)
+from gpulab.views.machine._readings import MethodReading, own_readings, readings
+from gpulab.views.machine._starts import STARTS, start
+from gpulab.views.machine._words import operation_words, playback_words, reading_words, time_words
+
+__all__ = [
+    "BUFFERS",
+    "CHALLENGES",
+    "LAUNCH_US",
+    "LONGEST_US",
+    "MAX_STREAMS",
+    "OPERATION_KINDS",
+    "SHORTEST_US",
+    "STARTS",
+    "Attempt",
+    "Challenge",
+    "MachineProgram",
+    "MachineState",
+    "MethodReading",
+    "Playback",
+    "PlayedCall",
+    "PlayedTask",
+    "ProgramOperation",
+    "Remark",
+    "attempt",
+    "challenge",
+    "code",
+    "operation_words",
+    "own_readings",
+    "play",
+    "playback_words",
+    "reading_words",
+    "readings",
+    "start",
+    "time_words",
+]

@@ -1,0 +1,307 @@
+"""Challenges on the machine: a program to begin with, a goal, and a check of each attempt."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import ClassVar
+
+from gpulab.core.requirements import NameOf
+from gpulab.core.serialization import Saved
+from gpulab.views.machine._playback import Playback, PlayedTask, play
+from gpulab.views.machine._program import COPY_KINDS, MachineProgram
+from gpulab.views.machine._readings import TOLERANCE, truth_us
+from gpulab.views.machine._starts import start
+from gpulab.views.machine._words import time_words
+
+_THREE, _NEAR_THREE = 3.0, 0.15  # three times, to within 5 percent
+_TWO = 2  # kernels and streams of the race
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The input of a challenge's check: the program, its run, and the programs tried before.
+
+    Attributes
+    ----------
+    playback
+        The run of the program.
+    before
+        The programs tried for this challenge so far, in order.
+    """
+
+    playback: Playback
+    before: Sequence[MachineProgram] = ()
+
+    @property
+    def program(self) -> MachineProgram:
+        """The program that ran."""
+        return self.playback.program
+
+    @cached_property
+    def truth_us(self) -> float:
+        """How long the work takes on the GPU, in microseconds."""
+        return truth_us(self.program)
+
+    @cached_property
+    def has_raced(self) -> bool:
+        """Whether one of the programs tried before has a race."""
+        return any(map(_races, self.before))
+
+
+@lru_cache(maxsize=256)  # each change of a program judges all programs tried before again
+def _races(program: MachineProgram) -> bool:
+    return play(program).has("race")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A goal to reach by changing a program on the machine.
+
+    Attributes
+    ----------
+    name
+        Name of the challenge, for :func:`gpulab.explorers.machine_explorer`.
+    goal
+        The goal in one sentence for the learner.
+    start
+        Name of the program to begin with.
+    missing
+        Function that returns a sentence about what is missing, or "" once the goal is reached.
+
+    Examples
+    --------
+    >>> found = challenge("full queue")
+    >>> found.goal
+    'Fill the launch queue, until a launch has to wait.'
+    >>> found.program == start("queue")
+    True
+    """
+
+    name: str
+    goal: str
+    start: str
+    missing: Callable[[Situation], str]
+
+    @property
+    def program(self) -> MachineProgram:
+        """The program to begin with."""
+        return start(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A program that a learner tried for a challenge, and the answer of the check.
+
+    Attributes
+    ----------
+    challenge
+        Name of the challenge.
+    program
+        The program that was tried.
+    said
+        A sentence about what was missing; empty if the goal was reached.
+
+    Examples
+    --------
+    >>> Attempt("race", start("two kernels"), "They race.").is_solved
+    False
+    """
+
+    challenge: str
+    program: MachineProgram
+    said: str
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the goal was reached."""
+        return not self.said
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState(Saved):
+    """The state of the machine explorer for saving: program, challenge and attempts.
+
+    Attributes
+    ----------
+    program
+        The program on the machine.
+    challenge
+        Name of the challenge, or empty.
+    tried
+        The attempts so far, in order.
+
+    Examples
+    --------
+    >>> state = MachineState(start("queue"), "full queue")
+    >>> MachineState.from_json(state.to_json()) == state
+    True
+    """
+
+    schema: ClassVar[str] = "gpulab.machine/1"
+
+    program: MachineProgram
+    challenge: str = ""
+    tried: tuple[Attempt, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.challenge, *(attempt.challenge for attempt in self.tried)):
+            if name:
+                _CHALLENGE.check(challenge=name)
+
+
+def _stopwatch(situation: Situation) -> str:
+    read_us = situation.playback.stopwatch_us
+    if not situation.program.work:
+        return "There is no work to time."
+    if read_us is None:
+        return "The stopwatch needs two readings of the clock."
+    true_us = situation.truth_us
+    # The same tolerance by which the readings of the methods are called right or wrong.
+    if abs(read_us - true_us) > TOLERANCE * true_us:
+        read, true = time_words(read_us), time_words(true_us)
+        return f"The stopwatch reads {read} and the work takes {true}."
+    return ""
+
+
+def _three_times(situation: Situation) -> str:
+    read_us = situation.playback.events_us
+    if not situation.program.work:
+        return "There is no work to time."
+    if read_us is None:
+        return "You need two events that nothing waits for, around the kernel."
+    # The events may be too far apart in any way: late launches, more kernels, other streams.
+    factor = read_us / situation.truth_us
+    if abs(factor - _THREE) > _NEAR_THREE:
+        return f"The events read {factor:.2g} times the kernel."
+    return ""
+
+
+def _hidden_copy(situation: Situation) -> str:
+    copies = situation.playback.tasks_of(*COPY_KINDS)
+    kernels = situation.playback.tasks_of("kernel")
+    if not copies or not kernels:
+        return "You need a copy and a kernel."
+    if situation.playback.has("race"):
+        return "There is a race."
+    bare_us = sum(_bare_us(copy, kernels) for copy in copies)
+    if bare_us > 0:
+        return f"Copies run for {time_words(bare_us)} while no kernel runs."
+    return ""
+
+
+def _full_queue(situation: Situation) -> str:
+    if any(call.for_room for call in situation.playback.calls):
+        return ""
+    return f"No launch has to wait; the queue has room for {situation.program.queue_depth}."
+
+
+def _mended_race(situation: Situation) -> str:
+    operations = situation.program.operations
+    streams = {each.stream for each in operations if each.kind == "kernel"}
+    kinds = [each.kind for each in operations]
+    if kinds.count("kernel") < _TWO:
+        return "You need two kernels."
+    if situation.playback.has("race"):
+        return "They race. Now mend it with one wait."
+    # The goal has two parts: a program without a race counts only if an earlier one had a race.
+    if not situation.has_raced:
+        return "No race yet: let both kernels write one buffer, with nothing between them."
+    if len(streams) < _TWO:
+        return "The kernels share a stream; keep them on two."
+    # A remark about the wait means that its event is recorded too late, so that it orders nothing.
+    is_late = situation.playback.has("wait") or situation.playback.is_stuck
+    if kinds.count("wait") != 1 or "synchronize" in kinds or is_late:
+        return "Mend it with one wait for an event, and nothing else."
+    return ""
+
+
+def _bare_us(copy: PlayedTask, kernels: Sequence[PlayedTask]) -> float:
+    """Return for how many microseconds a copy runs while no kernel runs."""
+    # One sweep over the kernels in order of start: from_us is the end of the time looked at.
+    bare_us, from_us = 0.0, copy.start_us
+    for kernel in sorted(kernels, key=lambda task: task.start_us):
+        bare_us += max(0.0, min(kernel.start_us, copy.end_us) - from_us)
+        from_us = max(from_us, kernel.end_us)
+    return bare_us + max(0.0, copy.end_us - from_us)
+
+
+CHALLENGES: Mapping[str, Challenge] = MappingProxyType(
+    {
+        challenge.name: challenge
+        for challenge in (
+            Challenge(
+                "right stopwatch",
+                "Make the stopwatch right: to within 10 percent of the time on the GPU.",
+                "stopwatch",
+                _stopwatch,
+            ),
+            Challenge(
+                "three times",
+                "Make the events read three times the kernel.",
+                "events",
+                _three_times,
+            ),
+            Challenge(
+                "hidden copy",
+                "Hide the copy entirely: it runs only while a kernel runs.",
+                "copy and kernel",
+                _hidden_copy,
+            ),
+            Challenge(
+                "full queue",
+                "Fill the launch queue, until a launch has to wait.",
+                "queue",
+                _full_queue,
+            ),
+            Challenge(
+                "race",
+                "Let two kernels race, then mend it with one wait.",
+                "two kernels",
+                _mended_race,
+            ),
+        )
+    }
+)
+_CHALLENGE = NameOf("challenge", CHALLENGES)
+
+
+def challenge(name: str) -> Challenge:
+    """Return the challenge of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If no challenge has this name.
+
+    Examples
+    --------
+    >>> challenge("three times").goal
+    'Make the events read three times the kernel.'
+    """
+    _CHALLENGE.check(challenge=name)
+    return CHALLENGES[name]
+
+
+def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
+    """Return a run of a program as a judged attempt at a challenge.
+
+    Parameters
+    ----------
+    name
+        Name of the challenge.
+    playback
+        The run to judge.
+    before
+        The earlier attempts. Those at other challenges do not count.
+
+    Examples
+    --------
+    >>> attempt("right stopwatch", play(start("stopwatch")), ()).is_solved
+    False
+    >>> attempt("right stopwatch", play(start("empty")), ()).said
+    'There is no work to time.'
+    """
+    programs = [each.program for each in before if each.challenge == name]
+    said = challenge(name).missing(Situation(playback, programs))
+    return Attempt(name, playback.program, said)

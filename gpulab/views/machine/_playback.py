@@ -1,0 +1,375 @@
+"""Play a program on the machine: return each call and task with its times, and what is wrong."""
+
+import graphlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpulab.core.errors import VirtualGpuError
+from gpulab.views.machine._program import MachineProgram
+from gpulab.views.machine._runner import MadeCall, Runner, TaskOfCall
+
+_US = 1e3
+# A deadlock never ends. The picture shows this much of it, and at least half of the rest.
+_STUCK_NS = 20_000
+_ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "sleep": "compute"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A call of the host, in microseconds from the start of the program.
+
+    Attributes
+    ----------
+    place, turn
+        Index of the operation in the program, and number of the repetition from 0.
+    start_us, end_us
+        When the call began and returned.
+    waited_us
+        How much of that time the host waited.
+    for_room
+        Whether it waited because the launch queue was full.
+    is_stuck
+        Whether it never returns.
+
+    Examples
+    --------
+    >>> from gpulab.views.machine import play, start
+    >>> call, *_ = play(start("queue")).calls
+    >>> call.place, call.turn, call.for_room
+    (0, 0, False)
+    """
+
+    place: int
+    turn: int
+    start_us: float
+    end_us: float
+    waited_us: float
+    for_room: bool
+    is_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTask:
+    """A task of the GPU, in microseconds from the start of the program.
+
+    Attributes
+    ----------
+    place, turn
+        Index of the operation that launched it, and number of the repetition from 0.
+    kind
+        ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
+    stream
+        Number of the stream on which it was launched.
+    engine
+        Engine that runs it: ``"compute"``, ``"copy in"`` or ``"copy out"``; empty for events and
+        waits.
+    called_us, start_us, end_us
+        When its launch returned, and when it started and ended.
+    is_stuck
+        Whether it can never run.
+
+    Examples
+    --------
+    >>> from gpulab.views.machine import play, start
+    >>> (task,) = play(start("stopwatch")).tasks
+    >>> task.kind, task.engine, round(task.end_us - task.start_us)
+    ('kernel', 'compute', 200)
+    """
+
+    place: int
+    turn: int
+    kind: str
+    stream: int
+    engine: str
+    called_us: float
+    start_us: float
+    end_us: float
+    is_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence about a mistake or a surprise in the program.
+
+    Attributes
+    ----------
+    kind
+        ``"empty"``, ``"wait"``, ``"deadlock"``, ``"race"`` or ``"stream"``.
+    text
+        What is wrong, and what to do.
+    places
+        Indices of the operations that it is about.
+
+    Examples
+    --------
+    >>> from gpulab.views.machine import play, start
+    >>> [remark.text for remark in play(start("two kernels")).remarks]
+    ['Stream 1 has no work.']
+    """
+
+    kind: str
+    text: str
+    places: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """One run of a program.
+
+    Attributes
+    ----------
+    program
+        The program that ran.
+    calls, tasks
+        What the host and the GPU did, in the order of the calls.
+    remarks
+        What is wrong or surprising.
+    end_us
+        End of the picture.
+    stopwatch_us
+        Time between the first and the last reading of the clock, divided by the repetitions; None
+        if the program reads the clock less than twice.
+    events_us
+        Time between the first and the last event that nothing waits for, divided by the
+        repetitions; None if there are fewer than two.
+
+    Examples
+    --------
+    >>> from gpulab.views.machine import play, start
+    >>> played = play(start("synchronize"))
+    >>> len(played.calls), len(played.tasks), played.is_stuck
+    (5, 1, False)
+    """
+
+    program: MachineProgram
+    calls: tuple[PlayedCall, ...]
+    tasks: tuple[PlayedTask, ...]
+    remarks: tuple[Remark, ...]
+    end_us: float
+    stopwatch_us: float | None
+    events_us: float | None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether streams wait for one another forever."""
+        return any(remark.kind == "deadlock" for remark in self.remarks)
+
+    @property
+    def done_us(self) -> float:
+        """When everything that can finish was done; ``end_us`` is later beside a deadlock."""
+        ran: list[PlayedCall | PlayedTask] = [*self.calls, *self.tasks]
+        return max((each.end_us for each in ran if not each.is_stuck), default=0.0)
+
+    def has(self, kind: str) -> bool:
+        """Return whether there is a remark of this kind."""
+        return any(remark.kind == kind for remark in self.remarks)
+
+    def tasks_of(self, *kinds: str) -> tuple[PlayedTask, ...]:
+        """Return the tasks of these kinds."""
+        return tuple(task for task in self.tasks if task.kind in kinds)
+
+
+def play(program: MachineProgram) -> Playback:
+    """Run a program once on an idle simulated GPU, and return what happened.
+
+    Examples
+    --------
+    >>> from gpulab.views.machine import start
+    >>> played = play(start("stopwatch"))
+    >>> played.stopwatch_us < 200 < played.end_us  # the clock is read before the kernel ends
+    True
+    """
+    # Before the run, because it decides whether a wait may refer to a later record.
+    cycle = waiting_circle(program)
+    # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.
+    runner = Runner(program, as_drawn=bool(cycle))
+    stuck_place = None
+    for place, turn in program.calls:
+        if cycle and turn:
+            break  # the first repetition never ends
+        try:
+            runner.call(place, turn)
+        except VirtualGpuError:  # the host waits for streams that wait for one another
+            stuck_place = place
+            break
+    # What other streams can finish is played to its end, also beside a deadlock.
+    done_ns = runner.settle()
+    end_ns = done_ns + max(_STUCK_NS, done_ns // 2) if cycle else done_ns
+    calls = [_call(call) for call in runner.calls]
+    if stuck_place is not None:
+        now_us = runner.machine.host.now_ns / _US
+        stuck = PlayedCall(
+            stuck_place, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
+        )
+        calls.append(stuck)
+    return Playback(
+        program,
+        tuple(calls),
+        (*_tasks(runner, done_ns, end_ns),),
+        (*_deadlock(program, cycle), *_races(runner), *_remarks(program, cycle)),
+        end_ns / _US,
+        None if cycle else _stopwatch_us(runner),
+        None if cycle else _events_us(runner),
+    )
+
+
+def _call(call: MadeCall) -> PlayedCall:
+    start_us, end_us, waited_us = (
+        time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
+    )
+    # A queue that was full when the call began may have room by the time of the launch.
+    for_room = call.for_room and call.waited_ns > 0
+    return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
+
+
+def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:
+    """Yield the tasks; those of a stream that never run share the end of the picture."""
+    n_stuck = Counter(each.stream for each in runner.tasks if each.task.end_ns is None)
+    n_before: Counter[int] = Counter()
+    for entry in runner.tasks:
+        start_ns, ended_ns = entry.task.start_ns, entry.task.end_ns
+        if start_ns is None or ended_ns is None:
+            share_ns = (end_ns - done_ns) / n_stuck[entry.stream]
+            start = done_ns + n_before[entry.stream] * share_ns
+            n_before[entry.stream] += 1
+            yield _task(entry, start, start + share_ns)
+        else:
+            yield _task(entry, start_ns, max(start_ns, ended_ns))
+
+
+def _task(entry: TaskOfCall, start_ns: float, end_ns: float) -> PlayedTask:
+    return PlayedTask(
+        entry.place,
+        entry.turn,
+        entry.kind,
+        entry.stream,
+        _ENGINES.get(entry.kind, ""),
+        entry.called_ns / _US,
+        start_ns / _US,
+        end_ns / _US,
+        is_stuck=entry.task.end_ns is None,
+    )
+
+
+def _stopwatch_us(runner: Runner) -> float | None:
+    # The clock may be read in each repetition. The first and the last reading enclose all of them.
+    read_ns = runner.clock_ns
+    if len(read_ns) < 2 or not runner.program.body:  # noqa: PLR2004 # a stopwatch is read twice
+        return None
+    return (read_ns[-1] - read_ns[0]) / _US / runner.program.repetitions
+
+
+def _events_us(runner: Runner) -> float | None:
+    # An event that a stream waits for orders the streams. The others are there for timing.
+    awaited = {each.event for each in runner.program.operations if each.kind == "wait"}
+    ends_ns = [
+        each.task.end_ns
+        for each in runner.tasks
+        if each.kind == "record" and runner.program.operations[each.place].event not in awaited
+    ]
+    first_ns, last_ns = (ends_ns[0], ends_ns[-1]) if ends_ns else (None, None)
+    if len(ends_ns) < 2 or first_ns is None or last_ns is None or not runner.program.body:  # noqa: PLR2004 # a pair
+        return None
+    return (last_ns - first_ns) / _US / runner.program.repetitions
+
+
+def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
+    """Return the indices of operations that wait for one another, or an empty tuple.
+
+    CUDA lets a wait pass if its event is not recorded yet. The picture shows such a wait as
+    waiting for the later record. If that record in turn comes after the wait, neither can ever
+    run. That is the deadlock which the learner drew, although CUDA would not wait.
+    """
+    order: dict[int, set[int]] = {}
+    # An operation depends on the one before it in its stream, synchronize on all streams, and a
+    # wait on its record. A deadlock is a circle in this graph.
+    last: dict[int, int] = {}  # the last operation of each stream
+    for place, operation in enumerate(program.operations):
+        if operation.kind == "synchronize":
+            order[place] = set(last.values())
+            # On every stream, what follows comes after the wait of the host.
+            last = dict.fromkeys(range(program.n_streams), place)
+        elif operation.runs_on_stream:
+            order[place] = {last[operation.stream]} if operation.stream in last else set()
+            last[operation.stream] = place
+        if operation.kind == "wait":
+            order[place] |= set(_record_as_drawn(program, place))
+    try:
+        graphlib.TopologicalSorter(order).prepare()
+    except graphlib.CycleError as error:
+        return tuple(sorted(set(error.args[1])))
+    return ()
+
+
+def _record_as_drawn(program: MachineProgram, place: int) -> list[int]:
+    """Return the record that a wait is drawn to: the last one before it, else the first after."""
+    event = program.operations[place].event
+    records = [
+        each
+        for each, operation in enumerate(program.operations)
+        if operation.kind == "record" and operation.event == event
+    ]
+    before = [each for each in records if each < place]
+    return before[-1:] or records[:1]
+
+
+def _deadlock(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
+    if not cycle:
+        return []
+    waits = [place for place in cycle if program.operations[place].kind == "wait"]
+    early = [place for place in waits if _record_as_drawn(program, place)[0] > place]
+    named = " and ".join(f"{place + 1} ({program.operations[place]})" for place in waits)
+    text = (
+        f"Deadlock: operation {named} can never end, because each needs what comes after "
+        "another one. Take one wait away, or record its event earlier. (CUDA itself lets "
+        f"operation {early[0] + 1} pass, because its event is not recorded yet: no "
+        "deadlock, but no order either.)"
+    )
+    return [Remark("deadlock", text, cycle)]
+
+
+def _races(runner: Runner) -> list[Remark]:
+    found = []
+    for hazard in runner.checker.hazards:
+        first, second = int(hazard.first.name), int(hazard.second.name)
+        operations = runner.program.operations
+        text = (
+            f"Race: operation {first + 1} ({operations[first]}) and operation {second + 1} "
+            f"({operations[second]}) use buffer {hazard.tensor} and nothing orders them. Record "
+            f"an event after operation {first + 1} and let stream {operations[second].stream} "
+            "wait for it."
+        )
+        found.append(Remark("race", text, (first, second)))
+    return found
+
+
+def _remarks(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
+    found = []
+    if not program.work:
+        text = "There is no kernel, copy or graph: nothing to time. Drop one in."
+        found.append(Remark("empty", text))
+    known: set[str] = set()
+    for place, operation in enumerate(program.operations):
+        if operation.kind == "record":
+            known.add(operation.event)
+        # The remark about a deadlock says the same of its own waits.
+        elif operation.kind == "wait" and operation.event not in known and place not in cycle:
+            found.append(_unrecorded(program, place))
+    used = {each.stream for each in program.operations if each.runs_on_stream}
+    found += [
+        Remark("stream", f"Stream {stream} has no work.")
+        for stream in range(1, program.n_streams)
+        if stream not in used
+    ]
+    return found
+
+
+def _unrecorded(program: MachineProgram, place: int) -> Remark:
+    event = program.operations[place].event or "(none)"
+    when = "only later" if _record_as_drawn(program, place) else "never"
+    text = (
+        f"Operation {place + 1} waits for event {event}, which is {when} recorded. "
+        "CUDA lets the wait pass. Record the event before the wait."
+    )
+    return Remark("wait", text, (place,))

@@ -1,0 +1,44 @@
+"""Static figures with matplotlib: one function for each kind of record.
+
+With a record alone, such as ``samples(result)``, each function returns a figure with a title, a
+source and a text alternative, all computed from the record. With axes as second argument it draws
+on these and returns them.
+"""
+
+from gpulab.tracing import draw_timeline
+from gpulab.views.plots._basic import (
+    call_times,
+    compare_methods,
+    distribution,
+    predicted_against_measured,
+    samples,
+    scaling,
+)
+from gpulab.views.plots._crossover import crossover, draw_crossover
+from gpulab.views.plots._draw import check_figure, draw
+from gpulab.views.plots._frames import bars, line, scatter
+from gpulab.views.plots._ladder import draw_ladder, ladder
+from gpulab.views.plots._roofline import gaps, roofline
+from gpulab.views.plots._timeline import timeline
+
+__all__ = [
+    "bars",
+    "call_times",
+    "check_figure",
+    "compare_methods",
+    "crossover",
+    "distribution",
+    "draw",
+    "draw_crossover",
+    "draw_ladder",
+    "draw_timeline",
+    "gaps",
+    "ladder",
+    "line",
+    "predicted_against_measured",
+    "roofline",
+    "samples",
+    "scaling",
+    "scatter",
+    "timeline",
+]

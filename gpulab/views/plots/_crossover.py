@@ -1,0 +1,158 @@
+"""Draw a crossover: both curves with intervals, their fits, and the size where they cross."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpulab.core.requirements import FLAG, instance_of
+from gpulab.figures import (
+    INK,
+    MUTED,
+    Figure,
+    Look,
+    check_axes,
+    finish,
+    log_axis,
+    look_of,
+    marks,
+    size_ticks,
+    unit_of,
+)
+from gpulab.roofline.scaling import Crossover, Curve
+from gpulab.views.plots._draw import Words, one_call
+from gpulab.workloads import workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_N_ON_LINE = 100
+_PALE = 0.2
+# The CPU, the GPU with transfers, and the GPU without: the last two differ by their markers.
+_LOOKS = (look_of("CPU"), look_of("GPU"), look_of("GPU")._replace(marker="^"))
+
+
+_CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() returns")
+
+
+def _words(record: Crossover, *, lines: bool = True) -> Words:
+    _CROSSOVER.check(record=record)
+    FLAG.check(lines=lines)
+    seen = [f"Where the GPU gets ahead of the CPU: {record}."]
+    if lines:
+        seen.append("Dotted lines are the fits of a fixed cost and a slope.")
+    doubts = [f"Doubtful: {finding}." for finding in record.findings]
+    return Words(f"{record.workload} {record.dtype}", "\n".join([*seen, *doubts]), 4.8)
+
+
+@one_call(_words)
+def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
+    """Draw the times of CPU and GPU over the size, both axes logarithmic.
+
+    Bands are 95 % intervals; after a precise measurement they are narrower than the line. The
+    crossing of the measured curves is marked, with its interval. Dotted lines are the fits of a
+    fixed cost and a slope, which may cross elsewhere.
+
+    Parameters
+    ----------
+    record
+        From :func:`gpulab.crossover`.
+    ax
+        Axes to draw on.
+    lines
+        Whether to draw the fits.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab import plots
+    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> plots.crossover(found, title="A matmul").title
+    'A matmul (virtual NVIDIA H200)'
+    """
+    _CROSSOVER.check(record=record)
+    check_axes(ax)
+    FLAG.check(lines=lines)
+    curves = [record.cpu, record.gpu]
+    if record.transfers != "none":
+        curves.append(record.bare)
+    scale, unit = unit_of([time_s for curve in curves for time_s in curve.median_s])
+    for curve, look in zip(curves, _LOOKS, strict=False):
+        _draw_curve(ax, curve, look, scale)
+        if lines and curve.fit is not None:
+            _draw_line(ax, record, curve, look, scale)
+    _mark(ax, record, scale)
+    log_axis(ax, "x")
+    log_axis(ax, "y")
+    size_ticks(ax, [size for curve in curves for size in curve.sizes])
+    ax.grid(visible=True)
+    size_is = workload(record.workload).size_is
+    x_label, y_label = f"size ({size_is})", f"time per call ({unit})"
+    return finish(ax, "Line chart", x_label, y_label, names=_names(record, curves))
+
+
+def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
+    """Return short names for the lines, as the title has the devices; the crossing has none."""
+    copies = "" if record.transfers == "none" else f", copies {record.transfers}"
+    short = ("CPU", f"GPU{copies}", "GPU alone")
+    named = {curve.name: name for curve, name in zip(curves, short, strict=False)}
+    return {f"crossing: {record.crossing}": "", **named}
+
+
+def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
+    """Return the figure of a crossover.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> gpulab.plots.draw_crossover(found).title.partition(" (")[0]
+    'matmul float32'
+    """
+    _CROSSOVER.check(record=record)
+    return crossover(record, lines=lines, source=record.origin)
+
+
+def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:
+    middle, low, high = (
+        np.array(times_s) / scale for times_s in (curve.median_s, curve.low_s, curve.high_s)
+    )
+    ax.fill_between(curve.sizes, low, high, color=look.colour, alpha=_PALE, linewidth=0)
+    ax.plot(
+        curve.sizes,
+        middle,
+        label=curve.name,
+        **marks(look, curve.source),
+    )
+
+
+def _draw_line(ax: "Axes", record: Crossover, curve: Curve, look: Look, scale: float) -> None:
+    ends = min(curve.sizes), max(curve.sizes)
+    sizes = sorted({round(size) for size in np.geomspace(*ends, _N_ON_LINE)})
+    times_s, _ = record.line(curve, sizes)
+    ax.plot(sizes, times_s / scale, color=look.colour, linestyle=":", linewidth=1.2)
+
+
+def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
+    """Mark the crossing with its interval, if there is exactly one."""
+    found = record.crossing
+    if found.size is None or found.low is None or found.high is None:
+        return
+    # An open interval ends at infinity or 0, so the band ends at the measured sizes.
+    low, high = max(found.low, found.first), min(found.high, found.last)
+    ax.axvspan(low, high, color=MUTED, alpha=_PALE, linewidth=0)
+    ax.axvline(found.size, color=MUTED, linewidth=1)
+    # Straight between points on logarithmic axes, as the curve is drawn.
+    sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
+    height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
+    ax.plot(
+        found.size,
+        height,
+        linestyle="none",
+        marker="o",
+        markersize=10,
+        markerfacecolor="none",
+        markeredgecolor=INK,
+        label=f"crossing: {found}",
+    )

@@ -1,0 +1,130 @@
+"""Draw a ladder: one row per rung, and the driver's records as vertical lines."""
+
+from typing import TYPE_CHECKING
+
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import instance_of
+from gpulab.core.units import format_time
+from gpulab.device.measurement import Measurement
+from gpulab.figures import (
+    PAPER,
+    Figure,
+    finish,
+    legend_below,
+    log_axis,
+    look_of,
+    looks,
+    marks,
+    unit_of,
+)
+from gpulab.timing import Ladder, Rung
+from gpulab.views.plots._draw import Words, one_call
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_LADDER = instance_of(Ladder, "a ladder, such as gpulab.ladder() returns")
+_CACHES = ("hot", "cold")
+
+
+def _timed(record: Ladder) -> list[tuple[Rung, Measurement]]:
+    """Return the rungs that were timed."""
+    timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
+    if not timed:
+        raise InvalidOptionError("no rung was timed; there is nothing to draw")
+    return timed
+
+
+def _words(record: Ladder) -> Words:
+    _LADDER.check(record=record)
+    said = [
+        f"{one_line(rung.name)}: {format_time(measurement.median_s)}"
+        + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
+        + "."
+        for rung, measurement in _timed(record)
+    ]
+    title = f"{record.label or 'One piece of work'} by every method"
+    return Words(title, "\n".join(said), 5.6)
+
+
+@one_call(_words)
+def ladder(record: Ladder, ax: "Axes") -> "Axes":
+    """Draw one row per rung: its median with the 95 % interval, and its error.
+
+    Lines mark the times of the driver's records, hot and cold. A rung that is far from its line is
+    not wrong: it may time something else, such as the launch.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.ladder(lambda: a @ a, progress=False)
+    >>> plots.ladder(taken, title="A matmul").title
+    'A matmul (virtual NVIDIA H200)'
+    """
+    timed = _timed(record)
+    scale, unit = unit_of([measurement.median_s for _, measurement in timed])
+    for cache in _CACHES:
+        # A set, because rungs with the same state of the cache share one time of the records.
+        referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
+        for referee_s in referees_s - {None}:
+            ax.axvline(
+                (referee_s or 0.0) / scale,
+                color=look_of(cache).colour,
+                linewidth=1.5,
+                label=f"driver's records, {cache}",
+            )
+    for row, (rung, measurement) in enumerate(timed):
+        error = "" if rung.error is None else f", {rung.error:+.1%}"
+        _dot(ax, row, measurement, scale, error)
+    ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
+    # Reversed, so that the first rung is at the top.
+    ax.set_ylim(len(timed) - 0.4, -0.8)
+    ax.grid(visible=True, axis="x")
+    # Room for the texts, which stand to the right of their points.
+    ax.margins(x=0.3)
+    log_axis(ax, "x")
+    legend_below(ax)
+    return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
+
+
+def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: str) -> None:
+    median = measurement.median_s / scale
+    low, high = (bound / scale for bound in measurement.interval_s)
+    ax.errorbar(
+        median,
+        row,
+        # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
+        xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
+        capsize=4,
+        **marks(next(looks([measurement.conditions.cache])), measurement.source),
+    )
+    ax.annotate(
+        f"{format_time(measurement.median_s)}{error}",
+        (median, row),
+        (8, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+        # The lines of the driver's records cross the text.
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85},
+    )
+
+
+def draw_ladder(record: Ladder) -> Figure:
+    """Return the figure of a ladder.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.ladder(lambda: a @ a, label="matmul", progress=False)
+    >>> gpulab.plots.draw_ladder(taken).title
+    'matmul by every method (virtual NVIDIA H200)'
+    """
+    return ladder(record)

@@ -1,0 +1,33 @@
+"""Recordings of machines: times measured on real GPUs, shipped with gpulab or made by you."""
+
+from gpulab.workloads.recordings._file import (
+    RecordingContents,
+    Row,
+    as_line,
+    read,
+    seal,
+    section_line,
+    unsealed,
+)
+from gpulab.workloads.recordings._recording import (
+    Recording,
+    compare,
+    list,  # noqa: A004 # recordings.list() reads as it is meant
+    load,
+    save,
+)
+
+__all__ = [
+    "Recording",
+    "RecordingContents",
+    "Row",
+    "as_line",
+    "compare",
+    "list",
+    "load",
+    "read",
+    "save",
+    "seal",
+    "section_line",
+    "unsealed",
+]

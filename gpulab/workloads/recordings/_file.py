@@ -1,0 +1,312 @@
+"""The file of a recording: a header, JSON lines, and a checksum in the last line."""
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import DamagedDataError, GpulabError, RecordingError, SchemaVersionError
+from gpulab.core.requirements import FLAG, NAME, PATH, TEXT, instance_of, items_of
+from gpulab.core.serialization import parse_json, read_text
+from gpulab.gpus.provenance import SOURCES
+from gpulab.workloads.sweeps import SCHEMA, Point
+
+_ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
+_AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
+
+Row = dict[str, Any]
+_ROW = instance_of(Mapping, "a dict")
+
+
+@dataclass(slots=True)
+class RecordingContents:
+    """The content of a recording's file.
+
+    Attributes
+    ----------
+    provenance
+        The facts about the machine, from the header.
+    points, sections
+        The points by the key of their task, the sections by name. If a key comes twice, the later
+        line counts: a task that failed may have been tried again.
+    sealed
+        Whether the last line is a checksum that is right.
+
+    Examples
+    --------
+    >>> RecordingContents({"gpu": "NVIDIA H200"}).sealed
+    False
+    """
+
+    provenance: Row
+    points: dict[str, Point] = field(default_factory=dict)
+    sections: dict[str, tuple[Row, ...]] = field(default_factory=dict)
+    sealed: bool = False
+
+
+def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
+    """Return the content of a recording's file, plain or gzipped.
+
+    Parameters
+    ----------
+    path
+        The file.
+    unfinished
+        Whether to accept a file without a checksum; a last line that is cut off is ignored.
+
+    Raises
+    ------
+    RecordingError
+        If the file cannot be read, is not a recording, or was edited or damaged.
+    SchemaVersionError
+        If another version of gpulab is needed.
+
+    Examples
+    --------
+    ::
+
+        contents = read(Path("my-gpu.jsonl"))
+        contents.sections["transfers"][0]
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "my-gpu.jsonl"
+    ...     _ = path.write_text(sealed({"gpu": "NVIDIA H200"}, []))
+    ...     contents = read(path)
+    >>> contents.sealed, contents.provenance["gpu"]
+    (True, 'NVIDIA H200')
+    """
+    PATH.check(path=path)
+    FLAG.check(unfinished=unfinished)
+    return parse(_text(Path(path)), str(path), unfinished=unfinished)
+
+
+def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContents:
+    """Return the content of a recording's text; ``name`` is its name in messages."""
+    head, _, _ = text.partition("\n")
+    contents = RecordingContents(_provenance(head, name))
+    body, last = _split(text)
+    if "checksum" in (_json(last) or {}):
+        # Before the lines are read: an edited line would raise a less helpful error.
+        _check_seal(body, _json(last) or {}, name)
+        contents.sealed = True
+    elif not unfinished:
+        raise RecordingError(_unsealed(text, name))
+    else:
+        # Only the line that was being written when the recording stopped is lost.
+        body = text[: text.rfind("\n") + 1]
+    # split and not splitlines, which would also cut a name at a U+2028.
+    for number, line in enumerate(body.rstrip("\n").split("\n")[1:], start=2):
+        _add(contents, line, f"{name}, line {number}")
+    return contents
+
+
+def sealed(provenance: Mapping[str, Any], lines: Iterable[Row]) -> str:
+    """Return the text of a complete recording: header, lines and checksum."""
+    header = {"schema": SCHEMA, "provenance": dict(provenance)}
+    body = "".join(as_line(row) for row in (header, *lines))
+    return body + seal(body)
+
+
+def seal(body: str) -> str:
+    r"""Return the last line of a recording: the checksum of all lines before it.
+
+    Examples
+    --------
+    >>> seal("{}\n").endswith('"n_lines": 1}\n')
+    True
+    """
+    TEXT.check(body=body)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return as_line({"checksum": f"sha256:{digest}", "n_lines": body.count("\n")})
+
+
+def unsealed(text: str) -> str:
+    r"""Return the text without its checksum, and without a last line that is cut off.
+
+    Examples
+    --------
+    >>> unsealed("{}\n" + seal("{}\n")) == "{}\n"
+    True
+    """
+    TEXT.check(text=text)
+    body, last = _split(text)
+    return body if "checksum" in (_json(last) or {}) else text[: text.rfind("\n") + 1]
+
+
+def as_line(row: Mapping[str, Any]) -> str:
+    """Return a row as a line of JSON; nan and other values that JSON lacks are an error.
+
+    Examples
+    --------
+    >>> as_line({"a": 1}).strip()
+    '{"a": 1}'
+    """
+    _ROW.check(row=row)
+    # ensure_ascii=False keeps names and units readable in an editor. A lone surrogate, which UTF-8
+    # cannot encode, becomes its escape in JSON.
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode(errors="backslashreplace").decode()
+
+
+def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
+    """Return a section as a row of the file.
+
+    Examples
+    --------
+    >>> section_line("clocks", [{"sm_mhz": 1980}])
+    {'section': 'clocks', 'rows': [{'sm_mhz': 1980}]}
+    """
+    NAME.check(name=name)
+    return {"section": name, "rows": [dict(row) for row in items_of("rows", rows, _ROW)]}
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text completely or not at all; gzipped if the name ends in ``.gz``."""
+    PATH.check(path=path)
+    TEXT.check(text=text)
+    path = Path(path)
+    raw = text.encode()
+    if path.suffix == ".gz":
+        raw = gzip.compress(
+            raw, mtime=0
+        )  # no time of packing: the same content gives the same file
+    write_whole(path, raw)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except OSError as error:
+        raise RecordingError(
+            f"{path} cannot be read: {error.strerror}; check the name, or see what is shipped: "
+            "gpulab.recordings.list()"
+        ) from error
+    except DamagedDataError as error:
+        raise RecordingError(f"{path} cannot be read: {error}; {_AGAIN}") from error
+
+
+def _provenance(head: str, name: str) -> Row:
+    if not head:
+        raise RecordingError(_not_one(name, "it is empty"))
+    header = _json(head)
+    found = None if header is None else _ANY_SCHEMA.fullmatch(str(header.get("schema")))
+    if header is None or found is None:
+        raise RecordingError(_not_one(name, "its first line is not the header of one"))
+    schema = found[0]
+    # Another kind of file is not a newer version: an update would not help.
+    if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
+        raise RecordingError(_not_one(name, f"it holds the schema {schema!r}"))
+    if schema != SCHEMA:
+        raise SchemaVersionError(
+            f"{name} has the schema {schema!r} and this version of gpulab reads {SCHEMA!r}; "
+            "read it with a newer gpulab: pip install --upgrade gpulab"
+        )
+    provenance = header.get("provenance")
+    if not isinstance(provenance, dict):
+        raise RecordingError(f"{name} is damaged: its header has no provenance; {_AGAIN}")
+    # The source says whether a time was measured or computed by a model.
+    source = provenance.get("source", SOURCES[0])
+    if source not in SOURCES:
+        raise RecordingError(
+            f"{name} is damaged: its header has the source {source!r}, and it must be one of "
+            f"{', '.join(SOURCES)}; {_AGAIN}"
+        )
+    return provenance
+
+
+def _check_seal(body: str, last: Row, name: str) -> None:
+    # The number of lines comes first, because its message says more than "does not fit".
+    n_lines = body.count("\n")
+    if n_lines != last.get("n_lines"):
+        raise RecordingError(
+            f"{name} was edited or damaged: it has {n_lines} lines, and its checksum counts "
+            f"{last.get('n_lines')}; {_AGAIN}"
+        )
+    # Compared as JSON, so that another order of the two keys is no damage.
+    if _json(seal(body)) != last:
+        raise RecordingError(
+            f"{name} was edited or damaged: its content does not fit its checksum; {_AGAIN}"
+        )
+
+
+def _unsealed(text: str, name: str) -> str:
+    # The last line is left out: it may be a checksum that was cut off.
+    if '\n{"checksum"' in text.rstrip("\n").rpartition("\n")[0]:
+        return f"{name} was edited: something stands behind its checksum; {_AGAIN}"
+    return (
+        f"{name} has no checksum in its last line: the recording was not finished, or the file "
+        f"was cut off; go on with: gpulab record --out {name}, or take what is there: "
+        "gpulab.recordings.load(..., unfinished=True)"
+    )
+
+
+def _add(contents: RecordingContents, line: str, where: str) -> None:
+    try:
+        row = parse_json(line)
+    except DamagedDataError as error:
+        raise RecordingError(f"{where}, is damaged: {error}; {_AGAIN}") from error
+    if isinstance(row, dict) and "section" in row:
+        contents.sections[str(row["section"])] = _rows(row, where)
+    elif isinstance(row, dict) and "task" in row:
+        point = _point(row, where)
+        contents.points[point.task.key] = point
+    else:
+        raise RecordingError(f"{where}, is neither a point nor a section; {_AGAIN}")
+
+
+def _rows(section: Row, where: str) -> tuple[Row, ...]:
+    rows = section.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RecordingError(f"{where}, is damaged: it is a section without rows; {_AGAIN}")
+    return tuple(rows)
+
+
+def _point(row: Row, where: str) -> Point:
+    try:
+        return Point.from_dict(row)
+    except GpulabError as error:
+        raise SchemaVersionError(f"{where}: {error}") from error
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return all lines except the last, and the last line."""
+    end = text.rstrip("\n").rfind("\n") + 1
+    return text[:end], text[end:]
+
+
+def _json(line: str) -> Row | None:
+    """Return the JSON object in a line, or None if there is none."""
+    try:
+        row = parse_json(line)
+    except DamagedDataError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _not_one(name: str, reason: str) -> str:
+    return f"{name} is not a recording: {reason}; make one: gpulab record --out FILE"
+
+
+def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can hold
+    """Return a JSON value with all floats rounded to so many significant digits."""
+    # Whole numbers stay: they are sizes and counts, in which every digit matters.
+    if isinstance(value, float):
+        # Through text, because round() counts digits after the point and not significant ones.
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, Mapping):
+        return {name: thinned(part, digits) for name, part in value.items()}
+    return [thinned(part, digits) for part in value] if isinstance(value, list | tuple) else value
+
+
+def lines_of(points: Iterable[Point], sections: Mapping[str, Iterable[Row]]) -> Iterator[Row]:
+    """Yield the rows below the header: points first, then sections."""
+    for point in points:
+        yield point.to_dict()
+    for name, rows in sections.items():
+        yield section_line(name, rows)

@@ -1,0 +1,36 @@
+"""Run many measurements, here or on an executor, and save each result in a file that resumes."""
+
+from gpulab.workloads.sweeps._host import provenance
+from gpulab.workloads.sweeps._journal import SCHEMA, Journal
+from gpulab.workloads.sweeps._measure_point import Effort, measure_point
+from gpulab.workloads.sweeps._sweep import Sweep, sweep, take, tasks_of
+from gpulab.workloads.sweeps._tasks import (
+    CACHES,
+    SIDES,
+    TRANSFERS,
+    HasPoints,
+    Point,
+    Task,
+    frame_of,
+    points_of,
+)
+
+__all__ = [
+    "CACHES",
+    "SCHEMA",
+    "SIDES",
+    "TRANSFERS",
+    "Effort",
+    "HasPoints",
+    "Journal",
+    "Point",
+    "Sweep",
+    "Task",
+    "frame_of",
+    "measure_point",
+    "points_of",
+    "provenance",
+    "sweep",
+    "take",
+    "tasks_of",
+]

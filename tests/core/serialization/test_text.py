@@ -1,0 +1,93 @@
+"""Files are read within a limit of memory, or refused with a short message."""
+
+import errno
+import gzip
+import os
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from gpulab.core.errors import DamagedDataError
+from gpulab.core.serialization import _text, read_bytes, read_text
+
+MIB = 1 << 20
+
+
+def test_a_packed_file_is_unpacked_by_its_content(tmp_path: Path) -> None:
+    """A gzipped file is unpacked whatever its name is."""
+    path = tmp_path / "x.txt"
+    path.write_bytes(gzip.compress(b"a\nb"))
+    assert read_text(path) == "a\nb"
+
+
+@pytest.mark.slow
+def test_a_small_file_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: Path) -> None:
+    """A file that unpacks to too much is refused, and needs at most about twice the limit."""
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b" " * (16 * MIB)) * 64)
+    tracemalloc.start()
+    with pytest.raises(DamagedDataError) as error:
+        read_text(path)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert str(error.value) == "it unpacks to more than 64 MiB"
+    assert peak_bytes < 160 * MIB
+
+
+def test_a_plain_file_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is not packed may be larger than the limit for unpacking."""
+    monkeypatch.setattr(_text, "_MAX_BYTES", 10)
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"x" * 100)
+    assert read_text(path) == "x" * 100
+
+
+def test_exactly_the_limit_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that unpacks to exactly the limit is read; one byte more is refused."""
+    monkeypatch.setattr(_text, "_MAX_BYTES", MIB)
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"x" * MIB))
+    assert len(read_text(path)) == MIB
+    path.write_bytes(gzip.compress(b"x" * (MIB + 1)))
+    with pytest.raises(DamagedDataError) as error:
+        read_text(path)
+    assert str(error.value) == "it unpacks to more than 1 MiB"
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no endless file")
+def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a device that never ends stops at the limit with an error."""
+    monkeypatch.setattr(_text, "_MAX_BYTES", 2 * MIB)
+    with pytest.raises(DamagedDataError) as error:
+        read_bytes("/dev/zero")
+    assert str(error.value) == "it contains more than 2 MiB"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    """A pipe, which has no size, is read to its end."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"from a pipe")
+    os.close(write_end)
+    assert read_bytes(f"/dev/fd/{read_end}") == b"from a pipe"
+    os.close(read_end)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_system_has_is_an_error_of_the_system(name: str) -> None:
+    """A file name that no system allows raises an OSError, as a missing file does."""
+    with pytest.raises(OSError, match="Invalid argument") as error:
+        read_bytes(name)
+    assert error.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize("n_kept", [3, 12, 20])
+def test_an_archive_that_is_cut_off_is_refused(tmp_path: Path, n_kept: int) -> None:
+    """An archive that ends in its header, its data or its checksum is refused."""
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"some text")[:n_kept])
+    with pytest.raises(DamagedDataError, match=r"^it does not unpack \("):
+        read_text(path)

@@ -1,0 +1,595 @@
+"""Files are written whole, only one process appends to a file, and disk errors say why."""
+
+import errno
+import io
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import platformdirs
+import pytest
+
+from gpulab.core import disk
+from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
+from tests.support.refusing import halting, refusal
+
+ROOT = Path(__file__).parents[1]
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes nor pipes as files")
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Replace the user's own folder by a temporary one."""
+    folder = tmp_path_factory.mktemp("state") / "gpulab"
+    monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: folder)
+    return folder
+
+
+@pytest.fixture
+def _umask() -> Iterator[None]:
+    """Create new files so that only their owner can read them."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+# Whole files
+
+
+def mode_of(path: Path) -> int:
+    """Return the permissions of a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@posix
+@pytest.mark.usefixtures("_umask")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    """The new file can be read and written by the same users as the old one."""
+    path = tmp_path / "found.json"
+    path.write_text("old")
+    path.chmod(mode)
+    disk.write_whole(path, b"new")
+    assert (path.read_text(), mode_of(path)) == ("new", mode)
+
+
+@posix
+def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
+    """A new file has the same permissions as one that open() creates."""
+    (tmp_path / "usual").touch()
+    disk.write_whole(tmp_path / "new", b"")
+    assert mode_of(tmp_path / "new") == mode_of(tmp_path / "usual")
+
+
+@posix
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path, *, there: bool) -> None:
+    """If the path is a symbolic link, its target is written, whether it exists yet or not."""
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "found.json", tmp_path / "link.json"
+    link.symlink_to(Path("elsewhere") / "found.json")
+    if there:
+        target.write_text("old")
+    disk.write_whole(link, b"new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+def test_nobody_can_foresee_the_name_of_the_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the name of the unfinished file is taken, even by a link, nothing is written to it."""
+    path, victim = tmp_path / "found.json", tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(secrets, "token_hex", lambda _n: "guessed")
+    (tmp_path / ".gpulab-guessed.part").symlink_to(victim)
+    with pytest.raises(NotSavedError):
+        disk.write_whole(path, b"new")
+    assert victim.read_text() == "mine"
+    assert not path.exists()
+
+
+class Refusing(io.FileIO):
+    """A file with one method that fails."""
+
+    def __init__(self, handle: int, at: str, error: OSError) -> None:
+        super().__init__(handle, "wb")
+        self.at, self.error = at, error
+
+    def write(self, content: Any) -> int:  # noqa: ANN401  # as the original
+        """Write half, or fail."""
+        super().write(content[: len(content) // 2])
+        if self.at == "write":
+            raise self.error
+        return len(content)
+
+    def close(self) -> None:
+        """Close, and fail."""
+        was_open = not self.closed
+        super().close()
+        if was_open and self.at == "close":
+            raise self.error
+
+
+REASONS = [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO]
+CURES = {
+    errno.ENOSPC: "make room on the disk, or give a file on another one",
+    errno.EROFS: "give a file in a folder that you may write to",
+    errno.EDQUOT: "make room in your quota, or give a file on another disk",
+    errno.EIO: "give another file",
+}
+
+
+@pytest.mark.parametrize("number", REASONS)
+@pytest.mark.parametrize("at", ["open", "write", "fsync", "close", "replace"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_refused_file_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, at: str, *, there: bool
+) -> None:
+    """Wherever the disk fails, the old file is unchanged and the error has reason and cure."""
+    path = tmp_path / "found.json"
+    if there:
+        path.write_text("old")
+    before = sorted(tmp_path.iterdir())
+    if at in {"write", "close"}:
+        error = OSError(number, os.strerror(number))
+        monkeypatch.setattr(
+            disk, "open", lambda handle, _mode: Refusing(handle, at, error), raising=False
+        )
+    else:
+        owner = Path if at == "replace" else os
+        monkeypatch.setattr(owner, at, refusal(number))
+    with pytest.raises(NotSavedError) as caught:
+        disk.write_whole(path, b"new content")
+    monkeypatch.undo()
+    assert str(caught.value) == (
+        f"{path} cannot be written: {os.strerror(number)}; {CURES[number]}"
+    )
+    assert caught.value.errno == number
+    assert sorted(tmp_path.iterdir()) == before
+    assert not there or path.read_text() == "old"
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C during a wait for the disk raises KeyboardInterrupt, and leaves no new file."""
+
+    def interrupted(_handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        disk.write_whole(tmp_path / "found.json", b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "it is a folder; give another file"),
+        ("pipe", "it is not an ordinary file; give another file"),
+        ("none/x.json", "No such file or directory; give another file"),
+    ],
+)
+def test_what_cannot_be_replaced_is_told(tmp_path: Path, name: str, reason: str) -> None:
+    """A folder or a pipe is not replaced, no folder is created, and the error says why."""
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / name
+    with pytest.raises(NotSavedError) as error:
+        disk.write_whole(path, b"new")
+    assert str(error.value) == f"{path} cannot be written: {reason}"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_file_that_nobody_may_write_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file without permission to write is not replaced, although its folder would allow it."""
+    path = tmp_path / "found.json"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(NotSavedError, match="Permission denied; give a file in a folder that"):
+        disk.write_whole(path, b"new")
+    assert path.read_text() == "old"
+
+
+# Files that grow
+
+
+def held_by(code: str, path: Path) -> subprocess.Popen[str]:
+    """Start a process that opens the file and runs the code; return when the file is open."""
+    program = f"""
+import os, sys, time
+import platformdirs
+from pathlib import Path
+platformdirs.user_state_path = lambda *_, **__: Path({str(disk.state_folder())!r})
+from gpulab.core.disk import growing
+with growing(sys.argv[1]) as file:
+    file.append("first\\n")
+    {code}
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+HOLD = "print(flush=True); sys.stdin.read()"
+
+
+@pytest.mark.parametrize("by", ["name", "link"])
+def test_a_second_process_is_refused_by_name(tmp_path: Path, by: str) -> None:
+    """The error names the file, the process that has it and what to do; nothing changes."""
+    path = tmp_path / "sweep.jsonl"
+    asked = path
+    if by == "link":
+        asked = tmp_path / "link.jsonl"
+        asked.symlink_to(path)
+    with held_by(HOLD, path) as holder:
+        with pytest.raises(FileInUseError) as error, disk.growing(asked):
+            pass
+        assert path.read_text() == "first\n"
+        holder.communicate()
+    assert str(error.value) == (
+        f"{asked} is being written by process {holder.pid}; wait until it ends, stop it, or give "
+        "another file"
+    )
+    with disk.growing(asked) as file:
+        assert file.read() == b"first\n"
+
+
+@posix
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
+    """After its process is killed, a file is free again, although the note about it stays."""
+    path = tmp_path / "sweep.jsonl"
+    with held_by(HOLD, path) as holder:
+        holder.send_signal(signal.SIGKILL)
+    with disk.growing(path) as file:
+        file.append("second\n")
+    assert path.read_text() == "first\nsecond\n"
+
+
+@posix
+def test_a_fork_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """A forked worker that outlives its killed parent does not keep the lock of a file."""
+    path, pid = tmp_path / "sweep.jsonl", tmp_path / "pid"
+    fork = f"""
+    pid = os.fork()
+    if not pid:
+        Path({str(pid)!r}).write_text(str(os.getpid()))
+        print(flush=True); time.sleep(600)
+    time.sleep(600)"""
+    with held_by(fork, path) as holder:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        try:
+            with disk.growing(path):
+                os.kill(int(pid.read_text()), 0)  # it is there
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
+    """A file that this process has open cannot be opened a second time."""
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path) as file:
+        file.append("line\n")
+        with pytest.raises(FileInUseError) as error, disk.growing(path):
+            pass
+        file.append("line\n")
+    assert f"is being written by process {os.getpid()}, which is this one;" in str(error.value)
+    assert path.read_text() == "line\nline\n"
+
+
+@pytest.mark.parametrize(
+    ("note", "holder"),
+    [
+        (None, "another process"),
+        ("{", "another process"),
+        (json.dumps([socket.gethostname(), 2**22 + 1]), "another process"),
+        (json.dumps(["node7", 12]), "a process of node7"),
+    ],
+)
+def test_who_holds_a_file_may_be_unknown(
+    tmp_path: Path, own_state: Path, note: str | None, holder: str
+) -> None:
+    """If the note is missing, damaged or out of date, the error names no process number."""
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path):
+        (written,) = own_state.iterdir()
+        written.unlink() if note is None else written.write_text(note)
+        with pytest.raises(FileInUseError, match=f"is being written by {holder}; wait"):
+            disk.growing(path).__enter__()
+
+
+def test_a_note_that_comes_late_is_read(
+    tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the file is locked and its note is not there yet, gpulab waits a moment for it."""
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path):
+        (written,) = own_state.iterdir()
+        content = written.read_bytes()
+        written.unlink()
+        monkeypatch.setattr(disk.time, "sleep", lambda _s: written.write_bytes(content))
+        with pytest.raises(FileInUseError, match=f"written by process {os.getpid()}, which"):
+            disk.growing(path).__enter__()
+
+
+def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path) -> None:
+    """A block without lines leaves no new file and no note; a file that existed stays."""
+    (tmp_path / "old").touch()
+    for name in ("old", "new"):
+        with disk.growing(tmp_path / name):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert list(own_state.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "out=''; name a file, e.g. out='sweep.jsonl'"),
+        (
+            "{folder}",
+            "out='{folder}' is a folder; name a file in it, e.g. out='{folder}/sweep.jsonl'",
+        ),
+        ("{folder}/pipe", "out='{folder}/pipe' is not an ordinary file; name another one"),
+        (os.devnull, f"out='{os.devnull}' is not an ordinary file; name another one"),
+        (
+            "{folder}/none/x",
+            "out='{folder}/none/x', and the folder '{folder}/none' does not exist; make it",
+        ),
+        (
+            "{folder}/file/x",
+            "out='{folder}/file/x', and the folder '{folder}/file' is not a folder",
+        ),
+    ],
+)
+def test_what_is_no_file_to_add_to_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """A path that is no ordinary file is refused at once, with the value and what to give."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("text")
+    name, message = (text.replace("{folder}", str(tmp_path)) for text in (name, message))
+    with pytest.raises(InvalidOptionError) as error:
+        disk.growing(name).__enter__()
+    assert str(error.value) == message
+    assert (tmp_path / "file").read_text() == "text"
+
+
+@pytest.mark.parametrize("number", REASONS)
+def test_a_file_that_cannot_be_opened_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The error for a read-only folder comes before anything is measured."""
+    path = tmp_path / "sweep.jsonl"
+    monkeypatch.setattr(os, "open", refusal(number))
+    with pytest.raises(NotSavedError) as error:
+        disk.growing(path).__enter__()
+    assert str(error.value) == f"{path} cannot be written: {os.strerror(number)}; {CURES[number]}"
+
+
+@pytest.mark.parametrize("n_bytes", [0, 3, 6])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()]
+)
+def test_half_a_line_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int, error: BaseException
+) -> None:
+    """If a write fails or is interrupted in the middle of a line, that line is removed."""
+    path = tmp_path / "sweep.jsonl"
+    expected = NotSavedError if isinstance(error, OSError) else KeyboardInterrupt
+    with disk.growing(path) as file:
+        file.append("first\n")
+        monkeypatch.setattr(os, "write", halting(n_bytes, error))
+        with pytest.raises(expected):
+            file.append("second\n")
+        monkeypatch.undo()
+        assert path.read_text() == "first\n"
+        file.append("third\n")
+    assert path.read_text() == "first\nthird\n"
+
+
+def test_a_line_that_was_written_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt after the last byte loses nothing."""
+    original = os.write
+
+    def write(handle: int, content: Any) -> int:  # noqa: ANN401  # as the original
+        original(handle, content)
+        raise KeyboardInterrupt
+
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path) as file:
+        monkeypatch.setattr(os, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            file.append("first\n")
+        monkeypatch.undo()
+        file.append("second\n")
+    assert path.read_text() == "first\nsecond\n"
+
+
+@pytest.mark.parametrize("number", REASONS)
+def test_a_late_refusal_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Errors that a network file system reports only at a sync are raised by `sync`."""
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path) as file:
+        file.append("first\n")
+        monkeypatch.setattr(os, "fsync", refusal(number))
+        with pytest.raises(NotSavedError, match=CURES[number]):
+            file.sync()
+
+
+@posix
+def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep runs, and a warning says that the file is not locked."""
+    path = tmp_path / "sweep.jsonl"
+    monkeypatch.setattr(disk.fcntl, "flock", refusal(errno.ENOLCK))
+    with (
+        pytest.warns(UserWarning, match=r"cannot be locked here \(No locks available\): do not"),
+        disk.growing(path) as file,
+    ):
+        file.append("first\n")
+    assert path.read_text() == "first\n"
+
+
+class FakeMsvcrt:
+    """The locks of Windows: one byte at the current position of the file."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def __init__(self) -> None:
+        self.locked: dict[int, int] = {}  # place by inode
+
+    def locking(self, handle: int, mode: int, n_bytes: int) -> None:
+        """Lock or unlock, or refuse as Windows does."""
+        place, inode = os.lseek(handle, 0, os.SEEK_CUR), os.fstat(handle).st_ino
+        assert (place, n_bytes) == (2**40, 1)
+        if mode == self.LK_UNLCK:
+            del self.locked[inode]
+        elif inode in self.locked:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        else:
+            self.locked[inode] = place
+
+
+@posix
+def test_on_windows_a_byte_after_the_end_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows the locked byte is after the end, so that others can still read the file."""
+    locks = FakeMsvcrt()
+    monkeypatch.setattr(disk, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(disk, "msvcrt", locks, raising=False)
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path) as file:
+        assert len(locks.locked) == 1
+        file.append("first\n")
+        with pytest.raises(FileInUseError):
+            disk.growing(path).__enter__()
+    assert locks.locked == {}
+    with disk.growing(path) as file:
+        file.append("second\n")
+        assert file.read() == b"first\nsecond\n"
+
+
+# A disk that is really full
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[list[str]]:
+    """Yield the beginning of a command line whose program sees a disk of 16 KiB in the folder."""
+    script = 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'
+    command = ["unshare", "-rm", "sh", "-c", script, str(folder)]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], check=False).returncode
+    ):
+        pytest.skip("no disk can be mounted here")
+    yield command
+
+
+def test_a_full_disk_takes_whole_lines(tmp_path: Path) -> None:
+    """The lines that fit are whole, and a file that does not fit leaves the old one."""
+    program = """
+import os, sys
+from gpulab.core import disk
+from gpulab.core.errors import NotSavedError
+os.chdir(sys.argv[1])
+disk.write_whole("old", b"old")
+with disk.growing("sweep.jsonl") as file:
+    try:
+        while True:
+            file.append("x" * 999 + "\\n")
+    except NotSavedError as error:
+        print(error)
+    print({len(line) for line in open("sweep.jsonl")})
+    try:
+        disk.write_whole("old", bytes(8000))
+    except NotSavedError as error:
+        print(error)
+    print(open("old").read(), sorted(os.listdir(".")))
+"""
+    with small_disk(tmp_path) as command:
+        done = subprocess.run(
+            [*command, sys.executable, "-c", program, str(tmp_path)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    full = "cannot be written: No space left on device; make room on the disk, or give a file on"
+    assert done.stdout.splitlines() == [
+        f"sweep.jsonl {full} another one",
+        "{1000}",
+        f"old {full} another one",
+        "old ['old', 'sweep.jsonl']",
+    ], done.stderr
+
+
+# The user's own folder
+
+
+@posix
+def test_the_folder_is_its_users_alone(own_state: Path) -> None:
+    """Other users can neither read nor write the files in the state folder."""
+    assert disk.state_folder() == own_state
+    assert mode_of(own_state) == 0o700
+
+
+@posix
+@pytest.mark.parametrize("what", ["file", "link", "open to others", "not absolute"])
+def test_a_folder_of_somebody_else_is_not_used(
+    own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """If the usual folder cannot be private, a private one among the temporary files is used."""
+    if what == "file":
+        own_state.write_text("")
+    elif what == "link":
+        own_state.symlink_to(tmp_path)
+    elif what == "open to others":
+        own_state.mkdir()
+        own_state.chmod(0o777)
+    else:
+        monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: Path("~/state"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = disk.state_folder()
+    assert folder == tmp_path / f"gpulab-{os.getuid()}"
+    assert mode_of(folder) == 0o700
+
+
+@posix
+def test_no_folder_at_all_is_told(
+    own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If neither folder can be private, an error says what to set."""
+    own_state.write_text("")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"gpulab-{os.getuid()}").symlink_to(own_state)
+    with pytest.raises(NotSavedError) as error:
+        disk.state_folder()
+    assert str(error.value) == (
+        f"there is no folder for locks: neither {own_state} nor one in {tmp_path} can be made for "
+        "this user alone; name a home that you may write to: HOME=..."
+    )

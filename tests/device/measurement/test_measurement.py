@@ -1,0 +1,649 @@
+"""The records: what they refuse, how they print, and that saving loses nothing."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulab.core.errors import (
+    EmptyMeasurementError,
+    InvalidOptionError,
+    SchemaVersionError,
+    UnknownNameError,
+)
+from gpulab.device.measurement import Conditions, Finding, Measurement
+from gpulab.gpus.provenance import SOURCES
+from gpulab.tracing import Span, Timeline
+from tests.support.conditions import HERE
+
+SVG = "{http://www.w3.org/2000/svg}"
+SAMPLES_S = tuple((24.5 + step / 100) * 1e-6 for step in range(41))
+TAKEN = Measurement(SAMPLES_S, "events", "measured", HERE, n_warmup=3)
+DRIFTING = Finding("drifting", "the last third is 5 % slower", "wait until the clocks settle")
+
+seconds = st.floats(0, 1e6)
+texts = st.text(st.characters(codec="utf-8"))
+findings = st.builds(Finding, texts, texts, texts)
+clocks = st.none() | st.integers(0, 5000)
+conditions = st.builds(
+    Conditions,
+    texts,
+    torch_version=texts,
+    python_version=texts,
+    gpulab_version=texts,
+    cuda_version=st.none() | texts,
+    driver_version=st.none() | texts,
+    cache=texts,
+    taken_at=texts,
+    clock_before_mhz=clocks,
+    clock_after_mhz=clocks,
+)
+measurements = st.builds(
+    Measurement,
+    st.lists(seconds, min_size=1, max_size=30).map(tuple),
+    texts,
+    st.sampled_from(SOURCES),
+    conditions,
+    st.lists(findings, max_size=3).map(tuple),
+    st.integers(1, 1000),
+    st.integers(0, 1000),
+    texts,
+    texts,
+)
+TIMELINE = Timeline(
+    (
+        Span("launch", "aten::mm", "host", 1e-6, 7e-6),
+        Span("kernel", "gemm", "stream 7", 5e-6, 25e-6, stream=7),
+        Span("event", "end", "stream 7", 30e-6, 30e-6, stream=7),
+    ),
+    "virtual",
+    "NVIDIA H200",
+)
+
+
+def test_one_line_of_a_measured_result() -> None:
+    """The line has estimate, interval, count, method, cache, device and source."""
+    assert str(TAKEN) == (
+        "24.7 µs [24.6, 24.8] per call "
+        "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
+    )
+
+
+def test_line_names_floor_and_clock() -> None:
+    """For a calibrated reading, the line gives the floor subtracted and the clock."""
+    record = replace(
+        TAKEN,
+        method="calibrated",
+        floor_s=3.1e-6,
+        conditions=replace(HERE, cache="cold", clock_after_mhz=1980),
+    )
+    assert str(record).endswith(
+        "calibrated, cold cache, floor 3.10 µs subtracted; NVIDIA H200, measured at 1980 MHz)"
+    )
+
+
+def test_interval_includes_the_floors_error() -> None:
+    """The interval adds the errors of median and floor in squares, since they are independent."""
+    low_s, high_s = TAKEN.interval_s
+    low_both_s, high_both_s = replace(TAKEN, floor_error_s=0.3e-6).interval_s
+    assert TAKEN.median_s - low_both_s == pytest.approx(math.hypot(TAKEN.median_s - low_s, 0.3e-6))
+    assert high_both_s - TAKEN.median_s == pytest.approx(
+        math.hypot(high_s - TAKEN.median_s, 0.3e-6)
+    )
+    shared = replace(TAKEN, floor_error_s=0.3e-6, inner_loops=3)
+    assert shared.interval_s[0] == pytest.approx(
+        TAKEN.median_s - math.hypot(TAKEN.median_s - low_s, 0.1e-6)
+    )
+
+
+def test_interval_reaches_no_time_below_zero() -> None:
+    """The low end of an interval is never negative."""
+    assert replace(TAKEN, floor_error_s=1.0).interval_s[0] == 0.0
+
+
+def test_table_lists_floor_power_and_regime() -> None:
+    """The table lists the floor, power, temperature and clock regime."""
+    conditions = replace(
+        HERE,
+        clock_before_mhz=1980,
+        clock_after_mhz=1410,
+        power_before_w=120.4,
+        power_after_w=691.0,
+        temperature_after_c=59,
+        regime="throttled",
+        throttle_reasons=("power cap",),
+    )
+    record = replace(TAKEN, conditions=conditions, floor_s=3.1e-6, floor_error_s=20e-9)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "3.10 µs, known within 20.0 ns"
+    assert rows["clock before, after"] == "1980 MHz, 1410 MHz"
+    assert rows["power before, after"] == "120 W, 691 W"
+    assert rows["temperature before, after"] == "not read, 59 °C"
+    assert rows["regime"] == "throttled, power cap"
+
+
+@pytest.mark.parametrize(
+    ("change", "remark"),
+    [
+        ({"source": "virtual"}, "95 % interval of 41; events, hot cache; virtual NVIDIA H200"),
+        ({"source": "recorded"}, "95 % interval of 41; events, hot cache; NVIDIA H200, recorded"),
+        (
+            {"n_warmup": 0},
+            "95 % interval of 41; events, hot cache, no warm-up; NVIDIA H200, measured",
+        ),
+        ({"n_warmup": 1}, "95 % interval of 41; events, hot cache; NVIDIA H200, measured"),
+        (
+            {"findings": (DRIFTING,)},
+            "95 % interval of 41; events, hot cache; NVIDIA H200, measured",
+        ),
+    ],
+)
+def test_remark_says_how_the_time_was_taken(change: dict[str, Any], remark: str) -> None:
+    """The remark gives method, cache, warm-up and source, and no findings."""
+    line = replace(TAKEN, **change).line()
+    assert line == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
+
+
+def test_print_names_each_finding_in_a_line() -> None:
+    """`print` shows the code of each finding and what to do about it, below the result."""
+    other = Finding("cache-hot", "the inputs were in the cache", "use a cold\ncache")
+    printed = str(replace(TAKEN, findings=(DRIFTING, other)))
+    assert printed.splitlines() == [
+        TAKEN.line(),
+        f"  note: drifting: {DRIFTING.advice}",
+        "  note: cache-hot: use a cold cache",
+    ]
+    assert str(TAKEN) == TAKEN.line()
+
+
+@pytest.mark.parametrize(("n_samples", "text"), [(1, "range"), (5, "range"), (6, "95 % interval")])
+def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
+    """Below six samples the line gives a range instead of a 95 % interval."""
+    few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
+    assert str(few) == (
+        f"3.00 µs per call (median of {n_samples}, {text} within the last digit; events, "
+        "hot cache; NVIDIA H200, measured)"
+    )
+
+
+def test_an_interval_that_does_not_show_is_printed_once() -> None:
+    """An interval smaller than the last digit is said in words, and shows with more digits."""
+    record = replace(TAKEN, samples_s=(3e-6,) * 20 + (3.001e-6,) * 21)
+    assert str(record).startswith("3.00 µs per call (median of 41, 95 % interval within the last")
+    assert record.line(5).startswith("3.0010 µs [3.0000, 3.0010] per call (median, 95 % interval")
+
+
+def test_the_pace_of_the_host_is_in_the_line() -> None:
+    """A launch-bound call is noted in the line and the table, not among the findings."""
+    record = replace(TAKEN, launch_s=24e-6)
+    assert str(record) == str(TAKEN).replace(
+        "; NVIDIA", "; launch-bound: 24.0 µs of Python per call; NVIDIA"
+    )
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["Python per call"] == "24.0 µs: launch-bound in a loop"
+
+
+def test_label_leads_the_line() -> None:
+    """The line starts with the label, joined to one line."""
+    assert str(replace(TAKEN, label=" C = A @\n B ")) == f"C = A @ B: {TAKEN}"
+    assert str(replace(TAKEN, label=" \n ")) == str(TAKEN)
+
+
+def test_statistics_are_those_of_the_samples() -> None:
+    """Median, interval and spread are computed from the samples, in seconds per call."""
+    assert TAKEN.n_samples == 41
+    assert TAKEN.median_s == SAMPLES_S[20]
+    assert TAKEN.interval_s == (SAMPLES_S[13], SAMPLES_S[27])
+    assert TAKEN.spread_s == pytest.approx(1.4826 * 0.1e-6)
+
+
+def test_records_are_frozen() -> None:
+    """A measurement cannot be changed."""
+    with pytest.raises(FrozenInstanceError):
+        TAKEN.source = "recorded"  # type: ignore[misc] # that is the point
+
+
+def test_measurement_without_samples_is_refused() -> None:
+    """A measurement needs at least one sample."""
+    with pytest.raises(EmptyMeasurementError) as error:
+        replace(TAKEN, samples_s=())
+    assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
+
+
+def test_a_field_of_the_wrong_type_is_refused() -> None:
+    """Samples must be a tuple, and the texts of a finding texts."""
+    change: dict[str, Any] = {"samples_s": [1.0]}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **change)
+    assert str(error.value) == (
+        "samples_s=[1.0]; it must be a tuple of samples, each a finite number of seconds"
+    )
+    change = {"advice": 3}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(Finding("drifting", "the samples rose", "warm up longer"), **change)
+    assert str(error.value) == "advice=3; it must be a text"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
+def test_sample_that_is_no_number_is_refused(value: float) -> None:
+    """A sample that is not finite or is negative is refused with its index."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, samples_s=(1.0, value))
+    assert str(error.value) == f"samples_s[1]={value}; it must be a finite number, 0 or more"
+
+
+@pytest.mark.parametrize("name", ["launch_s", "floor_s", "floor_error_s"])
+def test_a_negative_duration_is_refused(name: str) -> None:
+    """Launch time, floor and floor error must not be negative."""
+    change: dict[str, Any] = {name: -1e-9}
+    with pytest.raises(InvalidOptionError, match=f"^{name}=-1e-09"):
+        replace(TAKEN, **change)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least", "wanted"),
+    [("inner_loops", 0, 1, "at least 1"), ("n_warmup", -1, 0, "0 or more")],
+)
+def test_impossible_counts_are_refused(name: str, value: int, least: int, wanted: str) -> None:
+    """The smallest valid count is accepted, and the one below it is refused."""
+    change: dict[str, Any] = {name: least}
+    assert getattr(replace(TAKEN, **change), name) == least
+    change = {name: value}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **change)
+    assert str(error.value) == f"{name}={value}; it must be a whole number, {wanted}"
+
+
+def test_unknown_source_is_refused() -> None:
+    """A measurement or timeline with a misspelt source is refused with the nearest name."""
+    message = (
+        "unknown source 'measure'; did you mean 'measured'? Known: measured, recorded, virtual"
+    )
+    for record in (TAKEN, TIMELINE):
+        with pytest.raises(UnknownNameError) as error:
+            replace(record, source="measure")
+        assert str(error.value) == message
+
+
+def test_finding_reads_as_a_sentence_with_its_cure() -> None:
+    """The text of a finding is what was seen, then what to do."""
+    assert str(DRIFTING) == "the last third is 5 % slower; wait until the clocks settle"
+
+
+def test_console_shows_the_line_and_the_findings() -> None:
+    """IPython prints the line with one line per finding below it."""
+
+    class Printer:
+        written = ""
+
+        def text(self, text: str) -> None:
+            self.written += text
+
+    printer, doubtful = Printer(), replace(TAKEN, findings=(DRIFTING, DRIFTING))
+    doubtful._repr_pretty_(printer, False)  # noqa: FBT003 # as IPython calls it
+    assert printer.written == f"{TAKEN}\n{DRIFTING}\n{DRIFTING}"
+
+
+@pytest.mark.slow
+@given(measurement=measurements)
+def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
+    """A round trip through JSON or a dict gives an equal record."""
+    assert Measurement.from_json(measurement.to_json()) == measurement
+    assert Measurement.from_dict(measurement.to_dict()) == measurement
+
+
+def test_json_names_its_schema_first() -> None:
+    """The schema is the first key of the JSON text."""
+    assert TAKEN.to_json().startswith('{"schema": "gpulab.measurement/1", "samples_s": [2.45e-05,')
+    assert TAKEN.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.measurement/1",'
+    assert TIMELINE.to_json().startswith('{"schema": "gpulab.timeline/1", "spans": [{"kind":')
+    assert TIMELINE.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.timeline/1",'
+
+
+def test_optional_fields_may_be_left_out() -> None:
+    """Integers are read as seconds, and fields with a default may be missing."""
+    data = TAKEN.to_dict()
+    for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
+        del data[name]
+    assert Measurement.from_dict({**data, "samples_s": [1, 2]}) == Measurement(
+        (1.0, 2.0), "events", "measured", HERE, n_warmup=0
+    )
+
+
+@pytest.mark.parametrize("data", [{"schema": "gpulab.measurement/2"}, {}, [], None])
+def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON value
+    """Another schema is refused with both names and two cures."""
+    found = data.get("schema") if isinstance(data, dict) else None
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_json(json.dumps(data))
+    assert str(error.value) == (
+        f"the saved data have the schema {found!r} and this version of gpulab reads "
+        "'gpulab.measurement/1'; read them with the gpulab that wrote them, "
+        "or save them again with this"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        (["method"], ..., "method is missing"),
+        (["conditions", "cache"], ..., "conditions.cache is missing"),
+        (["extra"], 1, "extra is not a field of it"),
+        (["conditions", "extra"], 1, "conditions.extra is not a field of it"),
+        (["method"], 1, "method=1 is not of type str"),
+        (["samples_s"], "1.0", "samples_s='1.0' is not of type tuple"),
+        (["samples_s"], [1.0, "2"], "samples_s[1]='2' is not of type float"),
+        (["conditions"], "here", "conditions='here' is not of type Conditions"),
+        (
+            ["conditions", "clock_before_mhz"],
+            1.5,
+            "conditions.clock_before_mhz=1.5 is not of type int | None",
+        ),
+        (["findings"], [{"code": "x"}], "findings[0].message is missing"),
+        (["inner_loops"], 1.0, "inner_loops=1.0 is not of type int"),
+    ],
+)
+def test_damaged_record_is_refused(path: list[str], value: object, complaint: str) -> None:
+    """The error names the field that is missing, unknown or of the wrong type."""
+    data = json.loads(TAKEN.to_json())
+    inner = data
+    for name in path[:-1]:
+        inner = inner[name]
+    inner.pop(path[-1], None)
+    if value is not ...:
+        inner[path[-1]] = value
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_dict(data)
+    assert str(error.value) == (
+        "the saved data are not a whole 'gpulab.measurement/1' record; "
+        f"save them again: {complaint}"
+    )
+
+
+def test_text_cut_short_is_refused() -> None:
+    """Truncated JSON has an error of its own."""
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_json('{"schema"')
+    assert str(error.value) == (
+        "the saved data are not a whole 'gpulab.measurement/1' record; save them again: "
+        "it is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
+    )
+
+
+@pytest.mark.parametrize("name", ["floor_s", "floor_error_s"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
+def test_a_floor_that_is_no_time_is_refused(name: str, value: float) -> None:
+    """A floor or floor error that is not finite or is negative is refused."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **{name: value})
+    assert str(error.value).startswith(f"{name}={value}; it must be a finite number")
+
+
+def test_an_index_of_no_sample_is_refused() -> None:
+    """A flag must be the index of a sample."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, flagged=(0, TAKEN.n_samples))
+    assert str(error.value) == (
+        f"flagged has {TAKEN.n_samples}; it must be the index of a sample, from 0 to "
+        f"{TAKEN.n_samples - 1}"
+    )
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, flagged=(0, -1))
+    assert str(error.value) == "flagged[1]=-1; it must be a whole number, 0 or more"
+
+
+@pytest.mark.parametrize("name", ["clock_before_mhz", "power_after_w"])
+@pytest.mark.parametrize("value", [math.nan, -1])
+def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None:
+    """A clock or power that is NaN or negative is refused."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(HERE, **{name: value})
+    assert str(error.value).startswith(f"{name}={value}; it must be a ")
+
+
+def test_frame_has_one_row_per_sample() -> None:
+    """The table has one row per sample, with the columns that tell measurements apart."""
+    frame = replace(TAKEN, samples_s=(1.0, 2.0), label="mm").to_frame()
+    assert frame.to_dict("list") == {
+        "sample": [0, 1],
+        "duration_s": [1.0, 2.0],
+        "method": ["events", "events"],
+        "source": ["measured", "measured"],
+        "device_name": ["NVIDIA H200", "NVIDIA H200"],
+        "label": ["mm", "mm"],
+    }
+
+
+def html_of(measurement: Measurement) -> ET.Element:
+    """Return the parsed HTML, which must be one well-formed element."""
+    return ET.fromstring(measurement._repr_html_())
+
+
+@pytest.mark.slow
+@given(measurement=measurements)
+def test_html_is_well_formed(measurement: Measurement) -> None:
+    """The HTML is well-formed and has no script, for any texts and numbers."""
+    root = html_of(measurement)
+    allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
+    allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
+    assert {element.tag for element in root.iter()} <= allowed
+    assert not any(name.startswith("on") for element in root.iter() for name in element.keys())  # noqa: SIM118 # an element iterates over its children
+
+
+@pytest.mark.slow
+@given(measurement=measurements)
+def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
+    """Every bar of the drawing lies inside it."""
+    svg = html_of(measurement).find(f"{SVG}svg")
+    assert svg is not None
+    _, _, width, height = map(float, svg.get("viewBox", "").split())
+    for bar in svg.iter(f"{SVG}rect"):
+        x, y, wide, high = (float(bar.get(name, "nan")) for name in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + wide <= width
+        assert 0 <= y <= y + high <= height
+
+
+def test_html_escapes_every_text() -> None:
+    """Markup in a label, device name or finding is shown as text."""
+    evil = '<script>alert("1")</script>&'
+    measurement = replace(
+        TAKEN,
+        label=evil,
+        method=evil,
+        stopped_by=evil,
+        findings=(Finding(evil, evil, evil),),
+        conditions=replace(HERE, device_name=evil, taken_at=evil, cache=evil),
+    )
+    assert "<script" not in measurement._repr_html_()
+    assert html_of(TAKEN).find("ul") is None
+    root = html_of(measurement)
+    assert "".join(root.find("p").itertext()) == measurement.line()  # type: ignore[union-attr] # it has one
+    assert "".join(root.find("ul").itertext()).strip() == f"{evil}: {evil}; {evil}"  # type: ignore[union-attr] # it has one
+
+
+def test_html_has_a_drawing_with_a_text_alternative() -> None:
+    """The text alternative describes the drawing and names its source."""
+    svg = html_of(TAKEN).find(f"{SVG}svg")
+    assert svg is not None
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == (
+        "Distribution of 41 samples (NVIDIA H200, measured): from 24.5 µs to 24.9 µs, "
+        "median 24.7 µs, 95 % interval [24.6, 24.8] µs"
+    )
+
+
+def texts_of(measurement: Measurement) -> list[str | None]:
+    """Return the texts of the drawing, in order."""
+    return [text.text for text in html_of(measurement).iter(f"{SVG}text")]
+
+
+def test_drawing_has_units_and_source_on_its_axis() -> None:
+    """The axis has round numbers, a unit and the device, and the counts are at the side."""
+    assert texts_of(TAKEN) == [
+        *["4", "0", "samples"],
+        *["24.5", "24.6", "24.7", "24.8", "24.9"],
+        "duration per call in µs (NVIDIA H200, measured)",
+        "bars: samples, line: median, band: 95 % interval",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last_us", "labels"),
+    [
+        (20, ["10", "12", "14", "16", "18", "20"]),
+        (36, ["10", "15", "20", "25", "30", "35"]),
+        (10.6, ["10.0", "10.2", "10.4", "10.6"]),
+    ],
+)
+def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
+    """The axis has a few round numbers with as many decimals as needed."""
+    assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
+
+
+def test_drawing_counts_what_lies_off_its_axis() -> None:
+    """Outliers do not stretch the axis, but are counted beside it."""
+    shown = texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 1e-6, 9e-3, 8e-3)))
+    assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
+    assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
+    assert len(texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 9e-3)))) == len(shown) - 1
+
+
+def test_drawing_shows_all_where_half_are_equal() -> None:
+    """With a spread of 0 no sample is an outlier, so all are shown."""
+    texts = texts_of(replace(TAKEN, samples_s=(*[3e-6] * 9, 9e-6)))
+    assert texts[3:-2] == ["4", "6", "8"]
+
+
+def test_equal_samples_are_one_bar_in_the_middle() -> None:
+    """Equal samples are one bar in the middle, and the axis does not magnify rounding."""
+    svg = html_of(replace(TAKEN, samples_s=(3e-6,) * 10)).find(f"{SVG}svg")
+    assert svg is not None
+    bars = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("fill-opacity") == "0.4"]
+    assert len(bars) == 1
+    (median,) = [path for path in svg.iter(f"{SVG}path") if path.get("stroke-width") == "2"]
+    middle = float(bars[0].get("x", "nan")) + float(bars[0].get("width", "nan")) / 2
+    assert middle == pytest.approx(float(median.get("d", "").split()[0].lstrip("M")), abs=0.1)
+    assert texts_of(replace(TAKEN, samples_s=(3e-6,) * 10))[3:6] == ["2.97", "2.98", "2.99"]
+
+
+def test_single_samples_are_marked_up_to_two_hundred() -> None:
+    """Up to 200 samples are drawn one by one; more would make the page heavy."""
+    for n_samples, n_marks in ((200, 200), (201, 0)):
+        shown = html_of(replace(TAKEN, samples_s=(3e-6,) * n_samples))
+        paths = (path.get("d", "") for path in shown.iter(f"{SVG}path"))
+        assert sum(path.count("v4") for path in paths) == n_marks
+
+
+def test_table_lists_the_conditions() -> None:
+    """Conditions are listed with their units, and missing ones as "not read"."""
+    rows = html_of(replace(TAKEN, conditions=replace(HERE, clock_before_mhz=1980))).iter("tr")
+    assert {row[0].text: row[1].text for row in rows} == {
+        "median": "24.7 µs",
+        "95 % interval": "[24.6, 24.8] µs",
+        "smallest, largest": "[24.5, 24.9] µs",
+        "robust spread": "148 ns",
+        "samples": "41, stopped by n_samples",
+        "calls in each sample": "1",
+        "warm-up calls": "3",
+        "method, cache": "events, hot",
+        "GPU, source": "NVIDIA H200, measured",
+        "clock before, after": "1980 MHz, not read",
+        "power before, after": "not read",
+        "temperature before, after": "not read",
+        "regime": "unknown",
+        "torch, CUDA, driver": "2.13.0, 13.0, none",
+        "Python, gpulab": "3.11.9, 0.1.0",
+        "taken at": "2026-11-20T12:00:00+00:00",
+    }
+
+
+def test_timeline_comes_back_from_json() -> None:
+    """A timeline survives a round trip through JSON or a dict."""
+    assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
+    assert Timeline.from_dict(TIMELINE.to_dict()) == TIMELINE
+
+
+def test_timeline_of_another_schema_is_refused() -> None:
+    """A saved measurement is refused as a timeline."""
+    with pytest.raises(SchemaVersionError) as error:
+        Timeline.from_json(TAKEN.to_json())
+    assert str(error.value) == (
+        "the saved data have the schema 'gpulab.measurement/1' and this version of gpulab reads "
+        "'gpulab.timeline/1'; read them with the gpulab that wrote them, "
+        "or save them again with this"
+    )
+
+
+def test_timeline_lasts_from_first_start_to_last_end() -> None:
+    """A timeline lasts from its first start to its last end, and 0 s without spans."""
+    assert TIMELINE.duration_s == pytest.approx(29e-6)
+    assert replace(TIMELINE, spans=()).duration_s == 0
+
+
+def test_timeline_frame_has_one_row_per_span() -> None:
+    """The table has one row per span, and its columns even without spans."""
+    columns = [
+        *["kind", "name", "lane", "start_s", "end_s", "stream", "device", "engine"],
+        *["correlation", "waits_for", "size_bytes"],
+        *["duration_s", "source", "device_name"],
+    ]
+    frame = TIMELINE.to_frame()
+    assert list(frame.columns) == columns
+    assert list(frame["duration_s"]) == [span.duration_s for span in TIMELINE.spans]
+    assert list(frame["lane"]) == ["host", "stream 7", "stream 7"]
+    assert set(frame["source"]) == {"virtual"}
+    assert list(replace(TIMELINE, spans=()).to_frame().columns) == columns
+
+
+def test_span_of_unknown_kind_is_refused() -> None:
+    """A misspelt kind of span is refused with the nearest name."""
+    with pytest.raises(UnknownNameError) as error:
+        Span("kernels", "gemm", "stream 7", 0.0, 1.0)
+    assert str(error.value) == (
+        "unknown span kind 'kernels'; did you mean 'kernel'? "
+        "Known: copy, event, host, kernel, launch, wait"
+    )
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s"),
+    [(2.0, 1.0), (2.0, math.nan), (2.0, math.inf), (-math.inf, 2.0), (0.0, 1e300)],
+)
+def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> None:
+    """A span that ends before it starts, or has no finite time, is refused."""
+    with pytest.raises(InvalidOptionError) as error:
+        Span("kernel", "gemm", "stream 7", start_s, end_s)
+    assert str(error.value) == (
+        f"start_s={start_s}, end_s={end_s}; "
+        "both must be finite seconds, at most 1e+12, and the end not before the start"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "source"),
+    [
+        ("work", " from the driver's records of this work"),
+        ("timer", " from a kernel that reads the device's clock"),
+        ("profiler", " from the driver's records of a small kernel"),
+        ("assumed", " from a small kernel and what it takes on an H200"),
+        ("records", " from the model"),
+        ("another", ""),
+    ],
+)
+def test_table_says_how_the_floor_was_found(method: str, source: str) -> None:
+    """The table says how the floor was found, and nothing for an unknown way."""
+    record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
+
+
+def test_a_floor_without_doubt_is_known_exactly() -> None:
+    """A floor without error is "known exactly", not "within 0.00 s"."""
+    record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

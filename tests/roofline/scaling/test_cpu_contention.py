@@ -1,0 +1,233 @@
+"""The scheduler's counters reveal a busy host; here the scheduler is a folder of files."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpulab import virtual_gpu
+from gpulab.roofline.scaling import Curve, _cpu_contention, crossover
+from gpulab.roofline.scaling._cpu_contention import ContentionWatch, contention_findings
+from gpulab.roofline.scaling._curve import curve_of
+from gpulab.workloads.sweeps import Point, Task
+
+CPU = Task("matmul", 64, on="cpu")
+GPU = Task("matmul", 64, method="synchronized", cache="hot")
+# From two busy programs on two cores: 16 ms instead of 7 us, half of the time without a core.
+BUSY = (0.15, 0.15, 38)
+
+
+class Scheduler:
+    """A fake of Linux' counters for the threads of a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def spend(self, thread: int, ran_s: float, waited_s: float, n: int) -> None:
+        """Add seconds on a core, seconds waiting for one, and turns to a thread's counters."""
+        path = self.folder / str(thread) / "schedstat"
+        path.parent.mkdir(exist_ok=True)
+        old = map(int, path.read_text().split()) if path.exists() else (0, 0, 0)
+        more = (round(ran_s * 1e9), round(waited_s * 1e9), n)
+        path.write_text(" ".join(str(one + two) for one, two in zip(old, more, strict=True)))
+
+    def end(self, thread: int) -> None:
+        """Remove a thread."""
+        (self.folder / str(thread) / "schedstat").unlink()
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    """Return a fake scheduler with one thread that has run and waited before."""
+    monkeypatch.setattr(_cpu_contention, "_THREADS", tmp_path)
+    made = Scheduler(tmp_path)
+    made.spend(11, 100.0, 100.0, 1000)
+    return made
+
+
+def point(task: Task, time_s: float = 16e-3, n_samples: int = 10) -> Point:
+    """Return a point with this time."""
+    ends = {"median_s": time_s, "low_s": time_s, "high_s": time_s}
+    return Point(task, **ends, n_samples=n_samples, device_name="Some device")
+
+
+def waits_of(found: Point, happens: Callable[[], None]) -> tuple[tuple[int, float], ...]:
+    """Return the waits noted while a point is taken and `happens` runs."""
+
+    def take(task: Task) -> Point:
+        happens()
+        return replace(found, task=task)
+
+    watch = ContentionWatch(take)
+    assert watch(found.task) == found
+    return watch.waits
+
+
+def test_a_reading_made_of_waits_is_noted(scheduler: Scheduler) -> None:
+    """A reading with waits is noted with its size and the time of one wait."""
+    found = waits_of(point(CPU), lambda: scheduler.spend(11, *BUSY))
+    assert found == ((64, pytest.approx(0.15 / 38)),)
+
+
+@pytest.mark.parametrize(
+    ("spent", "time_s", "n_samples"),
+    [
+        pytest.param((0.3, 0.0, 0), 16e-3, 10, id="never sent off its core"),
+        pytest.param(
+            (0.4, 5e-3, 9), 13e-3, 10, id="waited for a hundredth of the time, as on quiet hosts"
+        ),
+        pytest.param((0.02, 0.016, 4), 9e-3, 30, id="few of the samples can contain a wait"),
+        pytest.param((0.02, 0.01, 600), 64.8e-6, 150, id="threads that sleep and are woken"),
+        pytest.param((0.013, 0.013, 10), 2.2e-6, 10, id="no wait fits into the reading"),
+        pytest.param((0.15, 0.15, 38), 0.0, 0, id="no time"),
+        pytest.param((0.0, 0.0, 0), 0.0, 0, id="no time and no turn"),
+    ],
+)
+def test_a_reading_without_waits_is_believed(
+    scheduler: Scheduler, spent: tuple[float, float, int], time_s: float, n_samples: int
+) -> None:
+    """Nothing is noted on a quiet host, or if waits cannot have changed the median."""
+    found = point(CPU, time_s, n_samples) if n_samples else Point(CPU, error="out of memory")
+    assert waits_of(found, lambda: scheduler.spend(11, *spent)) == ()
+
+
+def test_the_gpus_times_are_not_watched(scheduler: Scheduler) -> None:
+    """Waits during a GPU task are not noted."""
+    assert waits_of(point(GPU), lambda: scheduler.spend(11, *BUSY)) == ()
+
+
+def test_the_thread_that_waits_longest_counts(scheduler: Scheduler) -> None:
+    """The longest waiting thread counts, including threads started during the reading."""
+
+    def happens() -> None:
+        scheduler.spend(11, *BUSY)
+        scheduler.spend(12, 0.1, 0.2, 20)
+        scheduler.spend(13, 0.1, 0.1, 20)
+
+    assert waits_of(point(CPU), happens) == ((64, pytest.approx(0.01)),)
+
+
+def test_a_thread_that_ends_is_left_out(scheduler: Scheduler) -> None:
+    """A thread that has ended is ignored, as its counters are gone."""
+    scheduler.spend(12, 1.0, 1.0, 1)
+    assert waits_of(point(CPU), lambda: scheduler.end(12)) == ()
+
+
+@pytest.mark.parametrize("text", ["", "0 0 0", "no counters here", "1 2 3 4"])
+def test_other_counters_say_nothing(scheduler: Scheduler, text: str) -> None:
+    """Unreadable or empty counters cast doubt on no reading."""
+    path = scheduler.folder / "11" / "schedstat"
+    assert waits_of(point(CPU), lambda: path.write_text(text) and None) == ()
+
+
+def test_a_system_without_counters_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the folder of counters, as outside Linux, nothing is noted."""
+    monkeypatch.setattr(_cpu_contention, "_THREADS", tmp_path / "none")
+    assert waits_of(point(CPU), lambda: None) == ()
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux")
+def test_linux_counts_in_this_way() -> None:
+    """On Linux, each thread of this process is found by its native id."""
+    found = _cpu_contention._read()  # the one place that reads the system
+    assert {str(threading.get_native_id()), str(os.getpid())} <= found.keys()
+
+
+def curve(waits: tuple[tuple[int, float], ...], **options: int) -> Curve:
+    """Return a CPU curve of three sizes with these waits."""
+    task = replace(CPU, **options)
+    made = curve_of([point(replace(task, size=size)) for size in (32, 64, 128)])
+    return replace(made, waits=waits)
+
+
+def test_the_doubt_says_what_happened_and_what_to_do() -> None:
+    """The finding gives the affected readings, the longest wait and what to try next."""
+    (found,) = contention_findings(curve(((32, 8.1e-3), (128, 4e-3))))
+    assert found.code == "waited-for-a-core"
+    assert str(found) == (
+        "the host had too few free cores: waits for a core are part of 2 of 3 CPU times (n = 32, "
+        "2^7; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
+        "threads (n_threads=1), then run again"
+    )
+
+
+def test_one_thread_is_not_asked_to_be_fewer() -> None:
+    """With one thread, the advice does not suggest fewer threads."""
+    (found,) = contention_findings(curve(((32, 8.1e-3),), n_threads=1))
+    assert found.advice == "close other programs, then run again"
+
+
+def test_a_curve_without_waits_raises_no_doubt() -> None:
+    """A curve without waits has no finding."""
+    assert contention_findings(curve(())) == ()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, scheduler: Scheduler) -> None:
+    """Take every point of a crossover on a host that is busy at one size."""
+
+    def given(task: Task, *, precision: float, max_time_s: float) -> Point:
+        del precision, max_time_s
+        if task.size == 64:
+            scheduler.spend(11, *BUSY)
+        return point(task)
+
+    monkeypatch.setattr("gpulab.roofline.scaling._crossover.take", given)
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_crossover_reports_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings and details report the waits, without reading any clock."""
+
+    def never() -> float:
+        raise AssertionError
+
+    with virtual_gpu("H200"), monkeypatch.context() as patch:
+        for clock in ("perf_counter", "time", "monotonic", "process_time"):
+            patch.setattr(time, clock, never)
+        found = crossover("matmul", [32, 64, 128], progress=False)
+    (doubt,) = found.findings
+    assert doubt.message.startswith(
+        "the host had too few free cores: waits for a core are part of 1 of 3 CPU times (n = 2^6; "
+        "up to 3.95 ms"
+    )
+    assert found.details.splitlines()[-1] == f"  {doubt}"
+    assert (found.gpu.waits, found.bare.waits) == ((), ())
+
+
+@pytest.mark.usefixtures("measured")
+def test_given_times_are_not_doubted() -> None:
+    """Recorded times get no finding, as their host's load is unknown."""
+    source = [point(replace(task, size=size)) for task in (CPU, GPU) for size in (32, 64)]
+    assert crossover("matmul", source=source).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("spent", "time_s", "n_samples", "is_told"),
+    [
+        pytest.param((0.15, 0.15, 15), 16e-3, 30, True, id="half as many turns as samples"),
+        pytest.param((0.15, 0.15, 14), 16e-3, 30, False, id="less than half as many"),
+        pytest.param((0.29, 0.11, 20), 16e-3, 30, True, id="more than a quarter of the time"),
+        pytest.param((0.31, 0.09, 20), 16e-3, 30, False, id="less than a quarter"),
+        pytest.param((0.15, 0.15, 15), 5.1e-3, 10, True, id="less than twice the reading"),
+        pytest.param((0.15, 0.15, 15), 4.9e-3, 10, False, id="more than twice the reading"),
+        pytest.param((5.1e-3, 5.1e-3, 10), 16e-3, 10, True, id="more than half a millisecond"),
+        pytest.param((4.9e-3, 4.9e-3, 10), 16e-3, 10, False, id="less than half a millisecond"),
+    ],
+)
+def test_waits_are_noted_from_their_limits_on(
+    scheduler: Scheduler,
+    spent: tuple[float, float, int],
+    time_s: float,
+    n_samples: int,
+    is_told: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """Waits are noted from these limits of number, share and length on."""
+    found = waits_of(point(CPU, time_s, n_samples), lambda: scheduler.spend(11, *spent))
+    assert bool(found) == is_told

@@ -1,0 +1,258 @@
+"""The engine that tries functions records what they did, whatever they do, and costs no time."""
+
+import cProfile
+import random
+import sys
+import threading
+import time
+import timeit
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.core.torch_private import spin
+from gpulab.tracing import trials
+from gpulab.tracing.trials import Trial, WatchedWork, called, first_fitting, number_in, tried
+
+Action = Callable[[Callable[[], object]], object]
+
+
+@pytest.fixture(autouse=True)
+def _gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def wait_for_event() -> None:
+    """Record an event and wait for it."""
+    event = torch.cuda.Event()
+    event.record()
+    event.synchronize()
+
+
+# What a function may do, with what the trial must record for it.
+ACTIONS: dict[str, tuple[Action, Counter[str]]] = {
+    "call": (lambda work: work(), Counter(calls=1)),
+    "launch": (lambda _: spin(1000), Counter(launches=1)),
+    "wait for the device": (
+        lambda _: torch.cuda.synchronize(),
+        Counter(waits=1, synchronize=1),
+    ),
+    "wait for a stream": (
+        lambda _: torch.cuda.current_stream().synchronize(),
+        Counter({"waits": 1, "Stream.synchronize": 1}),
+    ),
+    "wait for an event": (lambda _: wait_for_event(), Counter(waits=1)),
+    "read a value": (lambda _: torch.ones(1, device="cuda").item(), Counter(launches=2, waits=1)),
+    "copy to the GPU": (lambda _: torch.ones(4).to("cuda"), Counter(launches=1, waits=1)),
+    "order two streams": (
+        lambda _: torch.cuda.Stream().wait_stream(torch.cuda.current_stream()),
+        Counter({"Stream.wait_stream": 1}),
+    ),
+}
+
+
+def program(names: list[str]) -> Callable[[Callable[[], object]], str]:
+    """Return a function that does what the names say, one after another."""
+
+    def function(work: Callable[[], object]) -> str:
+        for name in names:
+            ACTIONS[name][0](work)
+        return "done"
+
+    return function
+
+
+def waiting_work() -> object:
+    """Launch a kernel and wait for it, which is the work's own wait and not the function's."""
+    spin(1000)
+    torch.cuda.synchronize()
+    return None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_trial_records_what_a_random_function_does(seed: int) -> None:
+    """Calls, launches and waits are those of the program; those inside the work are separate."""
+    draw = random.Random(seed)
+    names = draw.choices([*ACTIONS], k=draw.randint(0, 12))
+    expected = sum((ACTIONS[name][1] for name in names), Counter[str]())
+    trial = tried(program(names), WatchedWork(waiting_work))
+    assert (trial.value, trial.error, trial.n_calls) == ("done", None, expected["calls"])
+    assert trial.waits is not None
+    assert trial.launched is not None
+    assert len(trial.waits) == expected["waits"], names
+    assert len(trial.launched) == expected["launches"], names
+    assert trial.records is not None
+    assert trial.records.n_records == expected["launches"] + expected["calls"]
+    for asked in ("Stream.synchronize", "Stream.wait_stream"):
+        assert trial.asked[asked] == expected[asked], names
+    # The counter of functions does not know who asked; the work waits once in each call.
+    assert trial.asked["synchronize"] == expected["synchronize"] + expected["calls"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trying_a_function_costs_no_virtual_time(seed: int) -> None:
+    """A function reads the same times whether it is called or tried."""
+    draw = random.Random(seed)
+    names = draw.choices([*ACTIONS], k=10)
+
+    def timed(work: Callable[[], object]) -> float:
+        start_s = time.perf_counter()
+        program(names)(work)
+        return time.perf_counter() - start_s
+
+    readings_s = []
+    for run in (
+        lambda: timed(waiting_work),
+        lambda: tried(timed, WatchedWork(waiting_work)).value,
+        lambda: tried(timed, WatchedWork(waiting_work), races=True, clocks=True).value,
+    ):
+        with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
+            readings_s.append(run())
+    assert len({*readings_s}) == 1
+
+
+def test_data_races_are_recorded() -> None:
+    """The races of a function are in its trial; a function with the missing wait has none."""
+    x = torch.zeros(8, device="cuda")
+    torch.cuda.synchronize()
+
+    def unordered(*, ordered: bool) -> object:
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            x.add_(1)
+        if ordered:
+            torch.cuda.current_stream().wait_stream(side)
+        return x.sum()
+
+    races = [
+        tried(lambda ordered=each: unordered(ordered=ordered), races=True).hazards
+        for each in (False, True)
+    ]
+    assert [[hazard.kind for hazard in each or ()] for each in races] == [
+        ["read before the write is done"],
+        [],
+    ]
+
+
+def test_calls_from_a_timer_a_thread_and_a_capture_are_marked() -> None:
+    """The record of a call names the finished timer, and says whether it was captured."""
+    x = torch.ones(8, device="cuda")
+    work = WatchedWork(lambda: x + 1)
+
+    def function(fn: Callable[[], object]) -> None:
+        fn()
+        timeit.timeit(fn, number=1)
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            fn()
+
+    trial = tried(function, work)
+    assert [(call.timer, call.is_captured) for call in trial.calls] == [
+        ("", False),
+        ("timeit", False),
+        ("", True),
+    ]
+    assert trial.timer == "timeit"
+    assert all(call.work is work for call in trial.calls)
+
+
+def test_a_work_is_called_from_a_thread() -> None:
+    """A call from another thread than the function's is recorded too."""
+    work = WatchedWork(lambda: 3)
+
+    def function(fn: Callable[[], object]) -> None:
+        thread = threading.Thread(target=fn)
+        thread.start()
+        thread.join()
+
+    assert tried(function, work).n_calls == 1
+    assert work() == 3  # outside of a trial it is only called
+
+
+def test_a_profiler_of_the_program_goes_on() -> None:
+    """A function is tried under cProfile, which still counts calls afterwards."""
+    with cProfile.Profile() as profiler:
+        assert tried(lambda: 3, clocks=True).value == 3
+        assert sys.getprofile() is profiler
+
+
+def test_an_error_of_queued_work_is_the_functions_error() -> None:
+    """A kernel that fails after the function has returned counts, and the GPU works again."""
+
+    def out_of_range() -> object:
+        return torch.zeros(4, device="cuda")[torch.tensor([9], device="cuda")]
+
+    with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
+        trial = tried(out_of_range)
+    assert trial.error is not None
+    assert trial.value is None
+    assert tried(lambda: torch.ones(2, device="cuda").sum().item()).value == 2.0
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_whatever_is_raised_torch_is_restored(error: BaseException) -> None:
+    """After an error the work is done and the replaced functions are the originals again."""
+    before = [vars(owner).copy() for owner in (torch.cuda.Event, torch.cuda.Stream)]
+    synchronize = torch.cuda.synchronize
+
+    def function(work: Callable[[], object]) -> None:
+        work()
+        raise error
+
+    if isinstance(error, Exception):
+        assert tried(function, WatchedWork(lambda: spin(10**6))).error is error
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            tried(function, WatchedWork(lambda: spin(10**6)))
+    assert torch.cuda.current_stream().query()
+    assert [vars(owner).copy() for owner in (torch.cuda.Event, torch.cuda.Stream)] == before
+    assert torch.cuda.synchronize is synchronize
+    assert trials._running == []
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "seconds"),
+    [
+        (2, 2.0, 2.0),
+        (True, None, None),
+        ("2 s", None, None),
+        ((3.5, "spread"), None, 3.5),
+        ((), None, None),
+        (float("inf"), float("inf"), float("inf")),
+        (torch.tensor(2.0), None, None),
+    ],
+)
+def test_numbers_are_read(value: Any, number: float | None, seconds: float | None) -> None:  # noqa: ANN401  # any answer
+    """A number is a real number and no truth value; a time may be the first of a tuple."""
+    trial = Trial(value)
+    assert (trial.number, trial.seconds, number_in(value)) == (number, seconds, number)
+
+
+def test_the_first_rule_that_fits_decides() -> None:
+    """Rules are tried in order, later predicates are not asked, and a text may be computed."""
+    asked: list[str] = []
+
+    def fits(name: str, answer: bool) -> Callable[[int], bool]:  # noqa: FBT001  # the answer
+        return lambda _: bool(asked.append(name)) or answer
+
+    rules = [
+        (fits("a", False), "a"),  # noqa: FBT003  # the answer
+        (fits("b", True), lambda n: f"b {n}"),  # noqa: FBT003  # the answer
+        (fits("c", True), "c"),  # noqa: FBT003  # the answer
+    ]
+    assert first_fitting(rules, 7) == "b 7"
+    assert asked == ["a", "b"]
+    assert first_fitting(rules[:1], 7) is None
+
+
+def test_a_function_without_a_gpu_is_only_called() -> None:
+    """``called`` returns the value or the error, and nothing is recorded."""
+    assert called(max, 1, 2) == Trial(2)
+    trial = called(int, "x")
+    assert isinstance(trial.error, ValueError)
+    assert (trial.waits, trial.launched, trial.hazards) == (None, None, None)

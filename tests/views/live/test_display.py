@@ -1,0 +1,274 @@
+"""A live picture is shown in a front end, an exported notebook or a console, or not at all."""
+
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpulab.figures import Figure, PackedCanvas
+from gpulab.views.live import _display, _stop
+from gpulab.views.live._display import Painter, Screen, screen_for
+from gpulab.views.live._stop import Stop, StopButton
+from tests.support.notebook_display import shown_in
+
+NOTE = "Interrupt the kernel to stop; what there is by then is kept."
+
+
+def picture(record: object) -> Figure:
+    """Return an empty figure with the record as its title, or fail for "too little"."""
+    import pandas as pd
+    from matplotlib.figure import Figure as Canvas
+
+    if record == "too little":
+        raise ValueError(record)
+    return Figure(
+        PackedCanvas(Canvas()), str(record), f"words for {record}", "seen", pd.DataFrame()
+    )
+
+
+def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:
+    """Return the screen for the place that the test pretends to be in."""
+    return screen_for(
+        picture,
+        stop or Stop(),
+        what="measuring",
+        unit=" results",
+        total=9,
+        progress=progress,
+        threaded=threaded,
+    )
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Replace the clock by one that stands still; the list's only item is the time."""
+    now = [100.0]
+    monkeypatch.setattr(_display, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_a_watched_picture_is_replaced_in_its_place(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One output shows a note first, then frames with a note, and at the end the figure."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    screen.show("one", 1)
+    clock[0] += 1
+    screen.show("two", 2)
+    screen.close("all", "")
+    first, one, two, last = shown.outputs[0]
+    assert first["text/plain"] == f"measuring: 0 of 9 results. {NOTE}"
+    assert one["text/plain"] == f"words for one measuring: 1 of 9 results. {NOTE}"
+    assert two["text/html"].endswith(f"<p>measuring: 2 of 9 results. {NOTE}</p>")
+    assert last.title == "all"
+
+
+def test_frames_are_drawn_at_most_five_times_a_second(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames that come sooner are skipped, and the finished picture is always drawn."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    for number in range(11):
+        screen.show(number, number)
+        clock[0] += 0.125
+    screen.close("all", "")
+    words = [frame["text/plain"].split()[2] for frame in shown.outputs[0][1:-1]]
+    assert words == ["0", "2", "4", "6", "8", "10"]
+
+
+def test_drawing_takes_at_most_half_of_the_time(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a slow frame, frames are skipped for as long as the drawing took."""
+
+    def slow(record: object) -> Figure:
+        clock[0] += 1.0
+        return picture(record)
+
+    shown = shown_in(monkeypatch, watched=True)
+    screen = screen_for(slow, Stop(), what="", unit="", total=None, progress=True)
+    for number in range(7):
+        screen.show(number, number)
+        clock[0] += 0.5
+    assert [frame["text/plain"].split()[2] for frame in shown.outputs[0][1:]] == [
+        "0",
+        "2",
+        "4",
+        "6",
+    ]
+
+
+def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame that fails is skipped, but an error of the finished picture is raised."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    screen.show("too little", 1)
+    assert len(shown.outputs[0]) == 1
+    with pytest.raises(ValueError, match="too little"):
+        screen.close("too little", "")
+
+
+def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If there is nothing to show, the output is a note."""
+    for watched in (True, False):
+        shown = shown_in(monkeypatch, watched=watched)
+        opened().close(None, "nothing <yet>")
+        assert shown.outputs[0][-1] == {
+            "text/plain": "nothing <yet>",
+            "text/html": "<p>nothing &lt;yet&gt;</p>",
+        }
+
+
+@pytest.mark.parametrize(("watched", "progress"), [(False, True), (True, False)])
+def test_an_exported_picture_is_shown_once(
+    *, watched: bool, progress: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a front end, or without progress, only the finished picture is shown."""
+    shown = shown_in(monkeypatch, watched=watched)
+    screen = opened(progress=progress, threaded=True)
+    screen.show("one", 1)
+    screen.close("all", "")
+    ((figure,),) = shown.outputs
+    assert figure.title == "all"
+
+
+def test_a_console_gets_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A console gets a progress bar on stderr if progress is on, and nothing otherwise."""
+    shown = shown_in(monkeypatch, watched=False, kernel=None)
+    for progress in (True, False):
+        screen = opened(progress=progress)
+        if progress:
+            bar: Any = screen._bar  # type: ignore[attr-defined]  # it waits for a second
+            bar.start_t, bar.last_print_t = bar.start_t - 10, bar.last_print_t - 10
+        screen.show("one", 3)
+        screen.close("all", "")
+        out, told = capsys.readouterr()
+        assert not out
+        assert ("measuring:  33%" in told) == progress
+    assert shown.outputs == []
+
+
+def test_without_ipython_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without IPython gets a progress bar, and IPython is not imported."""
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    assert isinstance(opened(), _display.TextScreen)
+
+
+# The thread
+
+
+class _Slow(Screen):
+    """A screen that blocks until told, and records what was shown and on which thread."""
+
+    def __init__(self) -> None:
+        self.shown: list[object] = []
+        self.threads: set[str] = set()
+        self.go_on = threading.Event()
+        self.began = threading.Event()
+
+    def show(self, record: object, n_done: float) -> None:
+        self.shown.append((record, n_done))
+        self.threads.add(threading.current_thread().name)
+        self.began.set()
+        self.go_on.wait()
+
+    def close(self, record: object | None, note: str) -> None:
+        self.shown.append((record, note, threading.current_thread().name))
+
+
+def test_the_thread_draws_the_newest_and_ends() -> None:
+    """The thread skips to the newest record, and the caller draws the finished picture."""
+    screen: Any = _Slow()
+    painter = Painter(screen)
+    painter.show("first", 1)
+    screen.began.wait()
+    screen.began.clear()
+    for number in range(2, 6):
+        painter.show("later", number)
+    screen.go_on.set()
+    screen.began.wait()
+    painter.close("all", "done")
+    here = threading.current_thread().name
+    assert screen.shown == [("first", 1), ("later", 5), ("all", "done", here)]
+    assert screen.threads == {_display.THREAD}
+    assert not painter._thread.is_alive()
+
+
+# The button
+
+
+def kernel(*subshells: str) -> Any:  # noqa: ANN401  # a kernel has no types
+    """Return a kernel with these subshells, on which messages of widgets arrive."""
+    manager = SimpleNamespace(list_subshell=lambda: list(subshells))
+    thread = SimpleNamespace(manager=manager)
+    return SimpleNamespace(_supports_kernel_subshells=True, shell_channel_thread=thread)
+
+
+def test_the_button_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A click on the button stops the work, and the button disappears at the end."""
+    shown = shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
+    stop = Stop()
+    screen = opened(stop)
+    screen.show("one", 1)
+    ((_, _), (button,)) = shown.outputs
+    assert button.description == "Stop"
+    button.comm._reply_subshell_id = None
+    button.click()
+    assert (stop.by, stop.wait(0)) == ("stop", True)
+    screen.close("all", "")
+    assert shown.outputs[1][-1] == {"text/plain": ""}
+    assert button.comm is None
+
+
+@pytest.mark.parametrize("kernel", [kernel(), SimpleNamespace(), True])
+def test_no_button_where_a_click_would_not_arrive(
+    kernel: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without subshells, or if the front end opened none, no button is shown."""
+    shown = shown_in(monkeypatch, watched=True, kernel=kernel)
+    screen = opened()
+    screen.show("one", 1)
+    screen.close("all", "")
+    assert len(shown.outputs) == 1
+
+
+def test_a_click_goes_where_the_front_end_sends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The button's comm is not bound to the subshell of the busy cell, so clicks arrive."""
+    shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
+    comm = SimpleNamespace(_reply_subshell_id=None)
+    widget = SimpleNamespace(comm=comm, close=lambda: None)
+    monkeypatch.setattr(_stop, "_button", lambda _: widget)
+    button = StopButton(Stop())
+    button.offer()
+    assert hasattr(comm, "_reply_subshell_id")
+    button.offer()
+    assert not hasattr(comm, "_reply_subshell_id")
+
+
+def test_the_first_reason_to_stop_counts() -> None:
+    """``by`` names the first reason to stop; later ones change nothing."""
+    stop = Stop()
+    assert not stop.wait(0)
+    stop.ask("stop")
+    stop.ask("interrupt")
+    assert stop.by == "stop"
+
+
+def test_no_handler_is_installed_on_another_thread() -> None:
+    """Off the main thread, which alone gets Ctrl-C, no signal handler is replaced."""
+    seen: list[object] = []
+
+    def work() -> None:
+        with Stop() as stop:
+            seen.append(stop._before)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [None]

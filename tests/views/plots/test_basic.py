@@ -1,0 +1,459 @@
+"""Plots draw the recorded values, read back from matplotlib's artists, and describe them."""
+
+import html
+import io
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
+
+from gpulab import plots
+from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError
+from gpulab.device.measurement import Measurement
+from gpulab.figures import place_labels, provenance
+from gpulab.figures._figure import MAX_TABLE_ROWS
+from gpulab.roofline import ceilings
+from gpulab.tracing import Span, Timeline
+from tests.support.conditions import HERE
+
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
+SAMPLES_S = tuple((20 + step / 10) * 1e-6 for step in range(41))
+EVENTS = Measurement(SAMPLES_S, "events", "virtual", HERE)
+NAIVE = replace(EVENTS, method="naive", samples_s=tuple(s / 4 for s in SAMPLES_S))
+SIZES = pd.DataFrame(
+    [
+        (64, 12e-6, "naive"),
+        (8192, 14e-6, "naive"),
+        (8192, 22e-3, "waited <for>"),
+        (64, 18e-6, "waited <for>"),
+    ],
+    columns=["size", "duration_s", "series"],
+)
+GUESSES = pd.DataFrame(
+    {"predicted_s": [1e-6, 1e-5], "measured_s": [3e-6, 1.1e-5], "label": ["add", "matmul"]}
+)
+QUEUE = Timeline(
+    (
+        Span("launch", "a", "host", 1e-3, 1.01e-3),
+        Span("wait", "synchronize", "host", 1.01e-3, 1.1e-3),
+        Span("kernel", "matmul", "stream 0", 1.02e-3, 1.09e-3, 0),
+    ),
+    "virtual",
+    "NVIDIA H200",
+)
+NO_SPANS = Timeline((), "virtual", "NVIDIA H200")
+NO_COLUMNS = "the frame has no column size, series; it must have size, duration_s, series"
+NO_GUESSES = (
+    "the frame has no column predicted_s, measured_s; it must have predicted_s, measured_s"
+)
+NOT_DRAWABLE = (
+    "record=3 cannot be drawn; give a Measurement, a Timeline, a frame, or a list of these"
+)
+CALLS_S = [5e-6] * 20 + [1e-3]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A device with a source and a name."""
+
+    source: str
+    name: str
+
+
+CARD = Card("virtual", "NVIDIA H200")
+EVERY_PLOT: list[tuple[Callable[..., Axes], Any]] = [
+    (plots.samples, [EVENTS, NAIVE]),
+    (plots.distribution, [EVENTS, NAIVE]),
+    (plots.compare_methods, [EVENTS, NAIVE]),
+    (plots.scaling, SIZES),
+    (plots.call_times, CALLS_S),
+    (plots.timeline, QUEUE),
+    (plots.predicted_against_measured, GUESSES),
+]
+each_plot = pytest.mark.parametrize(
+    ("plot", "record"), EVERY_PLOT, ids=[plot.__name__ for plot, _ in EVERY_PLOT]
+)
+
+
+@pytest.fixture
+def ax() -> Axes:
+    """Return axes of a figure that pyplot does not manage."""
+    return Canvas(figsize=(6.4, 4)).add_subplot()
+
+
+def texts(ax: Axes) -> list[str]:
+    """Return the texts inside the axes."""
+    return [text.get_text() for text in ax.texts]
+
+
+@each_plot
+def test_axes_have_labels_with_units(plot: Callable[..., Axes], record: object, ax: Axes) -> None:
+    """Every plot returns the given axes, with a unit for times and names for rows."""
+    assert plot(record, ax) is ax
+    labels = [ax.get_xlabel(), ax.get_ylabel()]
+    assert any("(µs)" in label for label in labels)
+    rows = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert all(labels) or (labels[0] and all(rows))
+
+
+@each_plot
+def test_drawing_changes_no_style_and_keeps_no_figure(
+    plot: Callable[..., Axes], record: object
+) -> None:
+    """Drawing does not change matplotlib's settings."""
+    before = dict(mpl.rcParams)
+    plots.draw(plot, record, title="A plot", alt="Nothing.", source=CARD)
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.slow
+@pytest.mark.pixels
+@each_plot
+def test_drawn_figures_are_small_and_have_a_text_alternative(
+    plot: Callable[..., Axes], record: object
+) -> None:
+    """A figure's HTML has picture, description, caption and data in less than 150 kB."""
+    figure = plots.draw(plot, record, title="A plot", alt="It rises.", source=CARD)
+    page = figure._repr_html_()
+    assert len(page) < 150_000
+    assert figure.title == "A plot (virtual NVIDIA H200)"
+    assert figure.description.endswith(" It rises.")
+    assert ": A plot (virtual NVIDIA H200). The x axis shows " in figure.description
+    # role="img" on the whole figure would hide its caption from a screen reader.
+    assert page.startswith('<figure class="gpulab-figure" style="margin:0"><img ')
+    assert f'alt="{html.escape(figure.description)}"' in page
+    assert "<figcaption><p>It rises.</p></figcaption>" in page
+    assert "<details><summary>Data</summary><table" in page
+    assert str(figure) == repr(figure) == figure.description
+    assert figure._repr_mimebundle_() == {"text/html": page, "text/plain": figure.description}
+
+
+def test_samples_are_drawn_in_order_with_median_and_interval(ax: Axes) -> None:
+    """Point n is sample n, the line is the median, and the band is its interval."""
+    plots.samples(EVENTS, ax)
+    points, line = ax.lines
+    expected = np.column_stack([np.arange(1, 42), np.array(SAMPLES_S) * 1e6])
+    assert points.get_xydata() == pytest.approx(expected)
+    assert line.get_ydata() == pytest.approx([EVENTS.median_s * 1e6] * 2)
+    band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
+    assert band.intervaly == pytest.approx(np.array(EVENTS.interval_s) * 1e6)
+
+
+def test_several_measurements_differ_by_more_than_colour(ax: Axes) -> None:
+    """Each measurement has its own marker, and its name at the end of its median line."""
+    plots.samples([EVENTS, replace(NAIVE, label="stopwatch")], ax)
+    first, first_median, second, second_median = ax.lines
+    assert first.get_marker() != second.get_marker()
+    names = [text.get_text() for text in ax.texts]
+    assert names == [first_median.get_label(), second_median.get_label()]
+    assert set(names) == {"events", "stopwatch"}
+
+
+def test_a_slow_machine_gets_no_warning_for_a_legend(
+    ax: Axes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matplotlib warns if finding the best place takes a second; a fixed place avoids that."""
+    seconds = itertools.count(step=2.0)
+    plots.samples([EVENTS, NAIVE], ax)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
+    ax.figure.savefig(io.BytesIO())
+
+
+def test_distribution_counts_every_sample_once(ax: Axes) -> None:
+    """The counts of each measurement add up to its number of samples."""
+    plots.distribution([EVENTS, NAIVE], ax, n_bins=7)
+    counts = [sum(patch.get_data()[0]) for patch in ax.patches]
+    assert counts == [41, 41]
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([22.0, 5.5])
+
+
+def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:
+    """Each row has a name, a point at the median, and bars to the ends of the interval."""
+    plots.compare_methods([EVENTS, NAIVE], ax)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["events", "naive"]
+    assert ax.get_xscale() == "log"
+    for row, (bars, item) in enumerate(zip(ax.containers, (EVENTS, NAIVE), strict=True)):
+        point, _, (interval,) = bars.lines
+        assert point.get_xydata()[0] == pytest.approx([item.median_s * 1e6, row])
+        ends = interval.get_segments()[0][:, 0]
+        assert ends == pytest.approx(np.array(item.interval_s) * 1e6)
+    assert texts(ax) == ["22.0 µs [21.3, 22.7]", "5.50 µs [5.33, 5.67]"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first row must be at the top"
+
+
+def test_the_label_says_the_state_of_a_cache_that_the_work_set_up(ax: Axes) -> None:
+    """A row has the colour of the cache that its label begins with, or that gpulab set up."""
+    hot, cold = (
+        replace(NAIVE, label=label, conditions=replace(NAIVE.conditions, cache="hot"))
+        for label in ("pause, cold", "cold, paused")
+    )
+    plots.compare_methods([hot, cold], ax)
+    colours = [bars.lines[0].get_color() for bars in ax.containers]
+    assert colours == [palette.ROLES[name].colour.light for name in ("hot", "cold")]
+
+
+@pytest.mark.parametrize(
+    ("factor", "ticks"), [(1.5, ["20"]), (0.25, ["5", "10", "20"]), (1e-3, ["0.1", "1", "10"])]
+)
+def test_log_axes_have_plain_numbers_at_enough_ticks(
+    factor: float, ticks: list[str], ax: Axes
+) -> None:
+    """Ticks are powers of ten, or 1, 2 and 5 times those if few fit; they have no exponents."""
+    other = replace(NAIVE, samples_s=tuple(sample_s * factor for sample_s in SAMPLES_S))
+    plots.compare_methods([EVENTS, other], ax)
+    low, high = ax.get_xlim()
+    shown = [
+        text.get_text()
+        for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+        if low <= place <= high
+    ]
+    assert set(ticks) <= set(shown)
+    assert ("20" in shown) == ("20" in ticks)
+
+
+def test_scaling_sorts_each_series_by_size(ax: Axes) -> None:
+    """Each series is one line from small to large sizes, on log axes with sizes as ticks."""
+    plots.scaling(SIZES, ax, size_label="n")
+    naive, waited = ax.lines
+    assert naive.get_xydata() == pytest.approx(np.array([[64, 12], [8192, 14]]))
+    assert waited.get_xydata() == pytest.approx(np.array([[64, 18], [8192, 22_000]]))
+    assert (ax.get_xscale(), ax.get_yscale(), ax.get_xlabel()) == ("log", "log", "n")
+    assert list(ax.get_xticks()) == [64, 8192]
+    assert naive.get_marker() != waited.get_marker()
+
+
+def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
+    """If not all sizes fit below the axis, every second one has a tick."""
+    sizes = [2**step for step in range(23)]
+    plots.scaling(pd.DataFrame({"size": sizes, "duration_s": 1e-6, "series": "a"}), ax)
+    assert list(ax.get_xticks()) == sizes[::2]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [CALLS_S, replace(EVENTS, samples_s=tuple(CALLS_S)), pd.DataFrame({"duration_s": CALLS_S})],
+    ids=["sequence", "measurement", "frame"],
+)
+def test_call_times_count_from_one(record: object, ax: Axes) -> None:
+    """Point n is call n for every kind of input, and the call of ``blocked_from`` is marked."""
+    plots.call_times(record, ax, blocked_from=21)
+    points, mark = ax.lines
+    assert points.get_xydata()[-1] == pytest.approx([21, 1000])
+    assert (mark.get_label(), mark.get_xdata()[0]) == ("call 21", 21)
+
+
+def test_timeline_has_a_lane_for_each_and_starts_at_zero(ax: Axes) -> None:
+    """Bars are spans in microseconds after the first one, and each lane is a row."""
+    plots.timeline(QUEUE, ax)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["host", "stream 0"]
+    boxes = [bars.get_paths()[0].get_extents() for bars in ax.collections]
+    spans = [(0, 10, 0), (10, 100, 0), (20, 90, 1)]
+    for box, (start_us, end_us, row) in zip(boxes, spans, strict=True):
+        assert (box.x0, box.x1) == pytest.approx((start_us, end_us))
+        assert (box.y0 + box.y1) / 2 == pytest.approx(row)
+    assert texts(ax) == ["a", "synchronize", "matmul"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "launch",
+        "wait",
+        "kernel",
+    ]
+    assert len({bars.get_hatch() for bars in ax.collections}) == 3
+
+
+def test_timeline_has_the_host_on_top(ax: Axes) -> None:
+    """The host's lane comes first, even if another lane's spans come first."""
+    plots.timeline(replace(QUEUE, spans=QUEUE.spans[::-1]), ax)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["host", "stream 0"]
+
+
+def test_timeline_names_only_what_has_room(ax: Axes) -> None:
+    """A name wider than its bar is left out, and a thin bar has no edge that would hide it."""
+    short = Span("kernel", "a long name", "stream 0", 1.02e-3, 1.0201e-3, 0)
+    plots.timeline(replace(QUEUE, spans=(*QUEUE.spans[:2], short)), ax)
+    assert "a long name" not in texts(ax)
+    assert [bars.get_linewidth()[0] for bars in ax.collections] == [1.0, 1.0, 0.0]
+
+
+def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
+    """A timeline that contains one event, and so has no length, can be drawn."""
+    plots.timeline(replace(QUEUE, spans=(Span("event", "e", "host", 1.0, 1.0),)), ax)
+    assert ax.get_xlim() == (-0.01, 1.01)
+
+
+def test_predictions_lie_on_a_band_round_the_diagonal(ax: Axes) -> None:
+    """The dashed diagonal is where prediction and measurement agree; points have names."""
+    plots.predicted_against_measured(GUESSES, ax)
+    diagonal, points = ax.lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+    assert points.get_xydata() == pytest.approx(np.array([[1, 3], [10, 11]]))
+    assert sorted(texts(ax)) == ["add", "matmul"]
+    plots.predicted_against_measured(GUESSES.drop(columns="label"), ax)
+
+
+def test_description_is_complete() -> None:
+    """The description has kind, title, source, axes with unit and range, series and caption."""
+    figure = plots.draw(plots.scaling, SIZES, title="Two lines", alt=" One is flat. ", source=CARD)
+    assert figure.description == (
+        "Line chart: Two lines (virtual NVIDIA H200). "
+        "The x axis shows size, from 64 to 8,192, logarithmic. "
+        "The y axis shows time per call (µs), from 12 to 22,000, logarithmic. "
+        "Series: naive, waited <for>. One is flat."
+    )
+
+
+def test_the_description_names_the_rows_of_an_axis() -> None:
+    """An axis without a label is described by its rows' names."""
+    figure = plots.draw(plots.compare_methods, [EVENTS, NAIVE], title="Two", alt="Apart.")
+    assert "The y axis has the rows events, naive." in figure.description
+
+
+def test_the_description_of_an_axis_without_a_label_has_its_range() -> None:
+    """Numbers at the ticks are described as a range, not as names of rows."""
+    figure = plots.draw(
+        lambda record, ax: ax.plot(record), [-1, 2.5], title="A", alt="B", source="x"
+    )
+    assert "The y axis shows numbers, from -1 to 2.5." in figure.description
+
+
+def test_any_function_of_record_and_axes_can_be_drawn() -> None:
+    """A function that sets no label and returns nothing can be drawn and described."""
+
+    def bare(record: list[float], ax: Axes) -> None:
+        ax.plot(record)
+        ax.set_xticks([0, 1], ["first", "second"])
+        ax.set_yticks([])
+
+    figure = plots.draw(bare, [1e-6, 2e-6], title="Mine", alt="Rises.", source="virtual T4")
+    rows = "The x axis has the rows first, second."
+    assert figure.description == f"Plot: Mine (virtual T4). {rows} Rises."
+
+
+@pytest.mark.slow
+def test_names_from_data_are_escaped() -> None:
+    """Markup in data, title and caption is escaped."""
+    figure = plots.draw(plots.scaling, SIZES, title="<b>", alt="<i>", source=CARD)
+    page = figure._repr_html_()
+    assert "waited &lt;for&gt;" in page
+    assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
+
+
+@pytest.mark.slow
+@pytest.mark.pixels
+def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
+    """A picture of 9 inches is shown 900 pixels wide and has 1,800 pixels."""
+    figure = plots.draw(plots.samples, EVENTS, title="A", alt="B")
+    pixels = mpl.image.imread(io.BytesIO(figure.png))
+    assert (pixels.shape[1], figure.width_px) == (1800, 900)
+
+
+def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
+    """The source of a title that is too long for one line is on the next line."""
+    title = "A title that is rather long for the width of one single figure"
+    drawn = []
+    figure = plots.draw(lambda _, ax: drawn.append(ax), EVENTS, title=title, alt="B")
+    assert f"Plot: {title} (virtual NVIDIA H200). " in figure.description
+    assert drawn[0].get_title() == f"{title}\n(virtual NVIDIA H200)"
+    assert figure.title == f"{title} (virtual NVIDIA H200)"
+
+
+@pytest.mark.slow
+def test_long_tables_are_cut_and_say_so() -> None:
+    """The page shows the first hundred rows, and the frame has all."""
+    times_s = [1e-6] * (MAX_TABLE_ROWS + 900)
+    figure = plots.draw(plots.call_times, times_s, title="A", alt="B", source=CARD)
+    page = figure._repr_html_()
+    assert "<p>The first 100 of 1,000 rows.</p>" in page
+    assert page.count("<tr>") == MAX_TABLE_ROWS
+    assert len(figure.frame) == 1000
+
+
+@pytest.mark.parametrize(
+    ("record", "source", "words"),
+    [
+        (EVENTS, None, "virtual NVIDIA H200"),
+        (replace(EVENTS, source="measured"), None, "measured on NVIDIA H200"),
+        (QUEUE, None, "virtual NVIDIA H200"),
+        ([EVENTS, NAIVE], None, "virtual NVIDIA H200"),
+        (
+            [EVENTS, replace(NAIVE, source="recorded")],
+            None,
+            "recorded on NVIDIA H200 and virtual NVIDIA H200",
+        ),
+        (EVENTS.to_frame(), None, "virtual NVIDIA H200"),
+        (CALLS_S, Card("measured", "Tesla T4"), "measured on Tesla T4"),
+        (CALLS_S, " recorded on NVIDIA H200 ", "recorded on NVIDIA H200"),
+        (ceilings("H200").to_frame(), None, "data sheet of NVIDIA H200"),
+    ],
+)
+def test_numbers_name_their_source(record: object, source: object, words: str) -> None:
+    """The source comes from the record, or from ``source=``."""
+    assert provenance(record, source) == words
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [(CALLS_S, "list"), (SIZES, "DataFrame"), ([EVENTS, 1.0], "list"), ([], "list")],
+)
+def test_numbers_without_a_source_are_not_drawn(record: object, kind: str) -> None:
+    """Numbers without a source are refused, and the message says how to give one."""
+    with pytest.raises(InvalidOptionError) as error:
+        provenance(record)
+    assert str(error.value) == (
+        f"{kind} does not say where its numbers come from; pass source=gpulab.device.current() "
+        "or text such as source='recorded on NVIDIA H200'"
+    )
+
+
+def test_figures_without_words_are_not_drawn() -> None:
+    """An empty text alternative is refused."""
+    with pytest.raises(InvalidOptionError) as error:
+        plots.draw(plots.samples, EVENTS, title="A", alt=" ")
+    assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
+
+
+@pytest.mark.parametrize(
+    ("plot", "record", "message"),
+    [
+        (plots.samples, [], "record=[] has no measurements; give at least one"),
+        (plots.timeline, NO_SPANS, "the timeline has no spans; there is nothing to draw"),
+        (plots.scaling, SIZES.drop(columns=["size", "series"]), NO_COLUMNS),
+        (plots.predicted_against_measured, SIZES, NO_GUESSES),
+        (plots.scaling, SIZES.iloc[:0], "the frame has no rows; there is nothing to draw"),
+        (plots.call_times, 3, NOT_DRAWABLE),
+    ],
+)
+def test_unusable_records_are_refused(
+    plot: Callable[..., Axes], record: object, message: str, ax: Axes
+) -> None:
+    """The message names what the record lacks."""
+    with pytest.raises(InvalidOptionError) as error:
+        plot(record, ax)
+    assert str(error.value) == message
+
+
+def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:
+    """Of two near names one is moved, and an empty name is not drawn."""
+    near = pd.DataFrame(
+        {
+            "predicted_s": [1e-6, 1.1e-6, 1e-3],
+            "measured_s": [3e-6, 3e-6, 1e-3],
+            "label": ["add", "exp", ""],
+        }
+    )
+    plots.predicted_against_measured(near, ax)
+    assert [text.get_text() for text in ax.texts] == ["add", "exp"]
+    one, other = ax.texts
+    place_labels(ax)
+    # Without the lines that lead from names to points.
+    assert not Text.get_window_extent(one).overlaps(Text.get_window_extent(other))

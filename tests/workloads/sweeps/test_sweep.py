@@ -1,0 +1,870 @@
+"""Sweeps: the points of single measurements, files that resume, and no losses after failures."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from filelock import FileLock, Timeout
+
+import gpulab
+from gpulab import device, timing, workloads
+from gpulab.core.errors import InvalidOptionError, NoGpuError, SchemaVersionError, UnknownNameError
+from gpulab.device import _probe
+from gpulab.timing import _cpu
+from gpulab.virtual import VirtualGpu
+from gpulab.workloads.sweeps import (
+    Point,
+    Sweep,
+    Task,
+    _executor,
+    _host,
+    _measure_point,
+    sweep,
+    take,
+    tasks_of,
+)
+
+TASKS = tasks_of(["add", "exp"], [1024, 4096], caches=["hot"])
+
+
+@pytest.fixture
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200") as entered:
+        yield entered
+
+
+def quiet(tasks: tuple[Task, ...] = TASKS, **options: Any) -> Sweep:  # noqa: ANN401  # options of sweep
+    """Run a sweep without a progress bar."""
+    return sweep(tasks, progress=False, **options)
+
+
+def times(found: Sweep) -> dict[str, float]:
+    """Return the medians by task."""
+    return {point.task.key: point.median_s for point in found.points}
+
+
+# One point
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "cache"), [("calibrated", "cold"), ("calibrated", "hot"), ("synchronized", "hot")]
+)
+def test_point_is_what_measure_says(method: str, cache: str) -> None:
+    """A GPU task gives the times that `measure` gives, but for a tick of the events."""
+    with gpulab.virtual_gpu("H200"):
+        point = take(Task("add", 2**20, method=method, cache=cache))
+    with gpulab.virtual_gpu("H200"):
+        work = workloads.workload("add").make(2**20, "float32")
+        record = gpulab.measure(work, method=method, cache=cache, max_time_s=0.3, progress=False)
+    # The two start at other moments, so a time between two ticks of 32 ns may be read as either.
+    assert (point.median_s, point.low_s, point.high_s) == pytest.approx(
+        (record.median_s, *record.interval_s), abs=32e-9
+    )
+    assert point.n_samples == record.n_samples
+    assert point.floor_s == record.floor_s
+    assert (point.source, point.device_name, point.clock_mhz) == ("virtual", "NVIDIA H200", 1980)
+
+
+@pytest.mark.parametrize("transfers", ["in", "out", "both"])
+def test_transfers_are_within_the_timed_part(h200: VirtualGpu, transfers: str) -> None:
+    """With transfers, the time grows by the bytes copied over the link's rate."""
+    task = Task("add", 2**22, method="synchronized", cache="hot")
+    without, point = take(task), take(replace(task, transfers=transfers))
+    n_bytes = 2**22 * 4 * {"in": 2, "out": 1, "both": 3}[transfers]
+    expected_s = n_bytes / h200.spec.link_bytes_per_s
+    assert point.median_s - without.median_s == pytest.approx(expected_s, rel=0.25)
+
+
+@pytest.mark.parametrize("name", ["adam", "sort", "argmax", "embedding"])
+def test_every_kind_of_result_comes_back(h200: VirtualGpu, name: str) -> None:
+    """Every kind of input and result can be copied: parameters, pairs, indices and look-ups."""
+    del h200
+    size = workloads.workload(name).sizes[-1 if name == "argmax" else 2]
+    point = take(Task(name, size, method="synchronized", cache="hot", transfers="both"))
+    assert (point.error, point.n_samples) == ("", 10)
+
+
+def test_virtual_values_are_computed_again_afterwards(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values are not computed during a point, which saves most of its time, and are afterwards."""
+    seen = []
+
+    def noting(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # as the original
+        seen.append(h200.machine.limits.max_elements)
+        return original(*arguments, **options)
+
+    original = _measure_point.measure
+    monkeypatch.setattr(_measure_point, "measure", noting)
+    assert take(Task("add", 1024)).error == ""
+    assert take(Task("add", 2**50)).error != ""
+    assert seen == [0]
+    assert h200.machine.limits.max_elements > 0
+    assert torch.ones(3, device="cuda").sum().item() == 3
+
+
+def test_cpu_keeps_real_time(h200: VirtualGpu) -> None:
+    """CPU work is measured in real time and takes no virtual time."""
+    before_s = h200.now_s
+    point = take(Task("exp", 2**16, on="cpu"), max_time_s=0.02)
+    assert h200.now_s == before_s
+    assert (point.source, point.error) == ("measured", "")
+    assert point.device_name == _host.cpu_name()
+    assert 0 < point.low_s <= point.median_s <= point.high_s
+    assert h200.entered
+
+
+def test_threads_are_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPU work runs with the number of threads asked for, which is restored afterwards."""
+    seen = []
+
+    def walls(_work: Callable[[], object], **_: float) -> Any:  # noqa: ANN401  # as the original
+        seen.append(torch.get_num_threads())
+        return _cpu.CpuSamples((0.001,), 1)
+
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
+    before = torch.get_num_threads()
+    take(Task("add", 64, on="cpu", n_threads=3))
+    with gpulab.virtual_gpu("H200"):
+        take(Task("add", 64, on="cpu"))
+        assert torch.get_num_threads() == 1
+    assert seen == [3, before]
+    assert torch.get_num_threads() == before
+
+
+def test_random_numbers_of_the_caller_stay(h200: VirtualGpu) -> None:
+    """Making the inputs changes neither the CPU's nor the GPU's random state."""
+    del h200
+    before = torch.get_rng_state(), torch.cuda.get_rng_state()
+    take(Task("add", 64))
+    take(Task("add", 64, on="cpu"), max_time_s=0.01)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert torch.equal(torch.cuda.get_rng_state(), before[1])
+
+
+def test_cpu_pays_for_first_use_at_the_smallest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first CPU call of an operation, which may load a library, is never a sample."""
+    add, called = workloads.workload("add"), []
+
+    def problem(size: int) -> Any:  # noqa: ANN401  # a stand-in with another call
+        return replace(add.problem(size), call=lambda *_: called.append(size))
+
+    def sampled(work: Callable[[], object], **_: float) -> _cpu.CpuSamples:
+        work()
+        return _cpu.CpuSamples((0.001,), 1)
+
+    monkeypatch.setattr(_measure_point, "workload", lambda _: replace(add, problem=problem))
+    monkeypatch.setattr(timing, "take_cpu_samples", sampled)
+    assert take(Task("add", 2**20, on="cpu")).error == ""
+    assert called == [add.sizes[0], 2**20]
+
+
+# Failures of one point
+
+
+def test_sizes_that_do_not_fit_are_refused(h200: VirtualGpu) -> None:
+    """Inputs larger than the free GPU memory make a failed point without an allocation."""
+    del h200
+    before = torch.cuda.memory_allocated()
+    point = take(Task("add", 2**40))
+    assert point.error == "does not fit: needs at least 8.00 TiB, and the GPU has 139 GiB free"
+    assert (point.median_s, point.n_samples, point.source) == (0.0, 0, "virtual")
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_cpu_sizes_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU the result counts too, because Linux kills the process instead of refusing."""
+    monkeypatch.setattr(_host, "free_host_bytes", lambda: 2**20)
+    fits, large = take(Task("add", 2**15, on="cpu")), take(Task("add", 2**17, on="cpu"))
+    assert fits.error == ""
+    assert large.error == ("does not fit: needs at least 1.50 MiB, and the host has 1.00 MiB free")
+
+
+def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
+    h200: VirtualGpu, tmp_path: Path
+) -> None:
+    """A point without memory has a one-line error, and the other points are complete."""
+    del h200
+    tasks = [Task("add", size) for size in (64, 17 * 2**30, 128)]
+    found = gpulab.sweep(tasks, out=tmp_path / "points.jsonl", progress=False)
+    assert [point.error for point in found.points] == [
+        *("", "out of memory: needs more than 136 GiB", "")
+    ]
+
+
+def test_running_out_of_memory_is_an_error_of_the_point(h200: VirtualGpu) -> None:
+    """If the result does not fit, the point fails and the memory is free again."""
+    del h200
+    point = take(Task("add", 17 * 2**30))
+    assert point.error == "out of memory: needs more than 136 GiB"
+    assert torch.cuda.memory_reserved() < 2**30
+    assert take(Task("add", 64)).error == ""
+
+
+def test_a_type_without_kernel_is_an_error_of_the_point(h200: VirtualGpu) -> None:
+    """A type that the workload does not offer makes a failed point, not an exception."""
+    del h200
+    assert take(Task("fft", 16, "float16")).error == "fft has no kernel for float16 here"
+
+
+def test_a_kernel_that_torch_lacks_fails_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line of torch's error about a missing kernel is the point's error."""
+
+    def walls(_work: object, **_: float) -> None:
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Half'\nand more")
+
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
+    assert take(Task("matmul", 64, "float16", on="cpu")).error == (
+        "matmul has no kernel for float16 on the CPU: "
+        "\"addmm_impl_cpu_\" not implemented for 'Half'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (Task("ad", 64), "unknown workload 'ad'; did you mean 'add'?"),
+        (Task("add", 64, method="event"), "unknown timing method 'event'; did you mean 'events'?"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(task: Task, message: str) -> None:
+    """A misspelt workload or method raises before anything is measured."""
+    for call in (take, lambda wrong: quiet((*TASKS, wrong))):
+        with pytest.raises(UnknownNameError) as error:
+            call(task)
+        assert str(error.value).startswith(message)
+
+
+# The machine
+
+
+def test_cpu_has_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The CPU's name is the system's, and the architecture if it has none."""
+    monkeypatch.setattr(_host, "_CPU", tmp_path / "cpuinfo")
+    assert _host.cpu_name() == (platform.processor() or platform.machine())
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9654 \n")
+    assert _host.cpu_name() == "AMD EPYC 9654"
+
+
+def test_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Free memory is limited by system and control group, whose file cache counts as free."""
+    system = SimpleNamespace(total=9216, available=4096)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: system)
+    monkeypatch.setattr(_host, "_GROUP", tmp_path)
+    assert _host.free_host_bytes() == 4096
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("4500\n")
+    (tmp_path / "memory.stat").write_text("anon 4400\ninactive_file 100\n")
+    assert _host.free_host_bytes() == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _host.free_host_bytes() == 4096
+
+
+# Lists of tasks
+
+
+def test_types_are_left_out_where_there_are_none() -> None:
+    """A workload is skipped for types it lacks; a type that none offers is refused."""
+    tasks = tasks_of(["add", "fft"], [64], dtypes=["float32", "float16"])
+    assert [(task.workload, task.dtype) for task in tasks] == [
+        ("add", "float32"),
+        ("add", "float16"),
+        ("fft", "float32"),
+    ]
+    with pytest.raises(UnknownNameError) as error:
+        tasks_of(["fft"], [64], dtypes=["float16"])
+    assert str(error.value) == (
+        "unknown type of these workloads 'float16'; did you mean 'float64'? "
+        "Known: float32, float64"
+    )
+
+
+def test_cpu_tasks_are_not_multiplied() -> None:
+    """Caches, methods and transfers multiply GPU tasks only."""
+    tasks = tasks_of(
+        ["add"], [64], on=["gpu", "cpu"], caches=["cold", "hot"], transfers=["none", "in"]
+    )
+    assert [task.on for task in tasks] == ["gpu"] * 4 + ["cpu"]
+
+
+def test_own_sizes_are_the_default() -> None:
+    """Without sizes, each workload uses its own."""
+    tasks = tasks_of(["linear"])
+    assert tuple(task.size for task in tasks) == workloads.workload("linear").sizes
+
+
+# Executors
+
+
+def forked(n_workers: int = 2) -> ProcessPoolExecutor:
+    """Return a pool of forked processes, which start quickly."""
+    return ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("fork"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.parametrize("make", [forked, lambda: ThreadPoolExecutor(2)], ids=["fork", "threads"])
+def test_executors_find_the_same(make: Callable[[], Executor]) -> None:
+    """Processes and threads use the GPU entered here, get its times, and leave it entered."""
+    with gpulab.virtual_gpu("A100") as a100:
+        here = quiet()
+        with make() as executor:
+            there = quiet(executor=executor)
+            assert a100.entered
+            assert executor.submit(os.getpid).result() > 0
+    assert [point.task for point in there.points] == list(TASKS)
+    assert {point.device_name for point in there.points} == {"NVIDIA A100-SXM4-80GB"}
+    # The host's own time is a model's of each process; the GPU's is the same, but events tick.
+    assert times(there) == pytest.approx(times(here), rel=0.02, abs=33e-9)
+
+
+def test_forks_are_refused_where_they_cannot_work() -> None:
+    """A forking executor is refused, because CUDA and torch's threads hang in a fork."""
+    with forked() as executor, pytest.raises(InvalidOptionError) as error:
+        quiet(tasks_of(["add"], [64], on=["cpu"]), executor=executor)
+    assert str(error.value) == (
+        "the executor forks this process, and in a fork neither CUDA nor torch's threads work; "
+        'make it with ProcessPoolExecutor(..., mp_context=multiprocessing.get_context("spawn"))'
+    )
+
+
+class Canned(Executor):
+    """An executor that returns the result of a function, or its error, for each task."""
+
+    def __init__(self, answer: Callable[[Task], Any], *, remote: bool = False) -> None:
+        self.answer, self.remote = answer, remote
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
+        """Run the task at once, with another process number if `remote`."""
+        future: Future[Any] = Future()
+        assignment, *rest = arguments
+        if self.remote:
+            assignment = replace(assignment, process=-1)
+        try:
+            answer = self.answer(rest[0]) if rest else None
+            future.set_result(answer or function(assignment, *rest))
+        except BaseException as error:  # noqa: BLE001  # an executor hands every error over
+            future.set_exception(error)
+        return future
+
+
+def raising(error: BaseException, at: Task = TASKS[1]) -> Canned:
+    """Return an executor on which one task ends with an error."""
+
+    def answer(task: Task) -> None:
+        if task == at:
+            raise error
+
+    return Canned(answer)
+
+
+def test_a_killed_worker_costs_its_task_only(h200: VirtualGpu) -> None:
+    """If the executor survives the loss of a worker, only that task fails."""
+    del h200
+
+    class KilledWorker(Exception):  # noqa: N818  # Dask's name
+        pass
+
+    found = quiet(executor=raising(KilledWorker("died\nof this")))
+    assert [point.error for point in found.points] == [
+        "",
+        "its worker failed: KilledWorker: died",
+        "",
+        "",
+    ]
+    (failure,) = found.failures()
+    assert (failure.source, failure.device_name) == ("virtual", "NVIDIA H200")
+
+
+def test_a_broken_pool_ends_the_sweep_and_keeps_the_rest(h200: VirtualGpu, tmp_path: Path) -> None:
+    """A broken pool ends the sweep: finished points stay, and a new call measures the rest."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    executor = raising(BrokenProcessPool("A process died."))
+    executor._max_workers = 1  # type: ignore[attr-defined]  # as a pool has
+    found = quiet(executor=executor, out=out)
+    assert str(found).splitlines() == [
+        "2 of 4 points; virtual NVIDIA H200",
+        f"failed: {TASKS[1]}: a worker died while this task ran, or one at the same time",
+        "stopped by its executor, which broke: A process died.",
+        (
+            f"missing: {TASKS[2]} and 1 more; to measure what is missing, repeat the same call "
+            "with the same file in out="
+        ),
+    ]
+    again = quiet(out=out)
+    assert (again.failures(), again.missing, again.stopped_by) == ((), (), "")
+    keys = [json.loads(line)["task"]["size"] for line in out.read_text().splitlines()[1:]]
+    assert keys == [1024, 4096, 1024, 4096, 4096], "the suspect comes last"
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_process_that_dies_loses_nothing_else(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a real worker process is killed, all finished points are kept."""
+    del h200
+
+    def deadly(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
+        if task == TASKS[2]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(task, effort)
+
+    original = _executor.measure_point
+    monkeypatch.setattr(_executor, "measure_point", deadly)
+    with forked(1) as executor:
+        found = quiet(executor=executor)
+        with pytest.raises(InvalidOptionError) as error:
+            quiet(executor=executor)
+    assert [bool(point.error) for point in found.points] == [False, False, True]
+    assert found.missing == (TASKS[3],)
+    assert str(error.value) == (
+        "the executor is broken (A child process terminated abruptly, the process pool is not "
+        "usable anymore); make a new one"
+    )
+
+
+def test_a_worker_without_gpu_ends_the_sweep(h200: VirtualGpu) -> None:
+    """A worker without a GPU would fail every task, so its error is raised once."""
+    del h200
+    with pytest.raises(NoGpuError, match=r"^no GPU there$"):
+        quiet(executor=raising(NoGpuError("no GPU there")))
+
+
+def test_a_virtual_gpu_does_not_replace_a_remote_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers without a GPU are refused, unless the user chose a virtual GPU by name."""
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: _probe.Obstacle("none", "buy one"))
+    executor = Canned(lambda _task: None, remote=True)
+    with pytest.raises(NoGpuError) as error:
+        quiet(executor=executor)
+    assert str(error.value) == (
+        "a worker of the executor has no GPU to measure on: no CUDA GPU can be used: none; buy "
+        "one; or choose a virtual GPU by its name: gpulab.use('H200')"
+    )
+    gpulab.use("H200")
+    assert quiet(executor=executor).failures() == ()
+
+
+def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
+    """A point from another kind of GPU is a failure that names both GPUs."""
+    del h200
+    other = Point(TASKS[0], median_s=1.0, n_samples=9, device_name="Tesla T4")
+    found = quiet(executor=Canned(lambda task: other if task == TASKS[0] else None))
+    assert found.points[0].error == "its worker has Tesla T4, but the sweep is for NVIDIA H200"
+    assert not any(point.error for point in found.points[1:])
+
+
+def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other task runs beside a CPU task, because they would share the CPU."""
+    del h200
+    running: list[Task] = []
+    crowds = []
+    pair = threading.Barrier(2)  # both tasks of the GPU are there before one of them goes on
+
+    def slow(_assignment: object, task: Task, _effort: object) -> Point:
+        running.append(task)
+        if task.on == "gpu":
+            pair.wait()
+        crowds.append((task.on, len(running)))
+        if task.on == "gpu":
+            pair.wait()
+        running.remove(task)
+        name = _host.cpu_name() if task.on == "cpu" else "NVIDIA H200"
+        return Point(task, median_s=1.0, n_samples=1, device_name=name)
+
+    monkeypatch.setattr(_executor, "measure_in_worker", slow)
+    tasks = tasks_of(["add", "exp"], [64, 128], on=["gpu", "cpu"])
+    with ThreadPoolExecutor(4) as executor:
+        found = quiet(tasks, executor=executor)
+    assert found.failures() == ()
+    assert [n for on, n in crowds if on == "cpu"] == [1] * 4
+    assert max(n for on, n in crowds if on == "gpu") == 2
+
+
+def is_free(name: str) -> bool:
+    """Return whether another process could measure on this hardware now."""
+    lock = FileLock(_measure_point.lock_file(name), timeout=0)
+    try:
+        with lock:
+            return True
+    except Timeout:
+        return False
+
+
+def test_processes_take_turns_at_hardware(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One process at a time measures on the CPU, while a virtual GPU needs no lock."""
+    del h200
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)  # others may measure now
+    seen = []
+
+    def walls(_work: object, **_: float) -> Any:  # noqa: ANN401  # as the original
+        seen.append(is_free("cpu"))
+        return _cpu.CpuSamples((0.001,), 1)
+
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
+    take(Task("add", 64, on="cpu"))
+    assert (seen, is_free("cpu")) == ([False], True)
+    with _measure_point.device_lock(Task("add", 64)):
+        assert is_free("cpu")
+
+
+def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The lock belongs to the GPU's UUID, so two GPUs can be measured at once."""
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
+    with gpulab.virtual_gpu("H200"):
+        real = replace(device.current(), virtual=None, source="measured")
+        monkeypatch.setattr(device, "current", lambda: real)
+        name = str(torch.cuda.get_device_properties(0).uuid)
+        with _measure_point.device_lock(Task("add", 64)):
+            assert (is_free(name), is_free("cpu")) == (False, True)
+        assert is_free(name)
+
+
+# Interrupts
+
+
+def test_ctrl_c_ends_the_wait_for_another_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """While another sweep measures, Ctrl-C arrives at once and not when that sweep is done."""
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
+    before, presses = signal.getsignal(signal.SIGINT), []
+
+    def press(_duration_s: float) -> None:
+        assert len(presses) < 3  # delayed again and again
+        presses.append("Ctrl-C")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(_measure_point, "time", SimpleNamespace(sleep=press))
+    with (
+        FileLock(_measure_point.lock_file("cpu")),
+        pytest.raises(KeyboardInterrupt),
+        _measure_point.device_lock(Task("add", 64, on="cpu")),
+    ):
+        pytest.fail("two measure at a time")
+    assert (presses, signal.getsignal(signal.SIGINT)) == (["Ctrl-C"], before)
+    assert is_free("cpu")
+
+
+def interrupting(monkeypatch: pytest.MonkeyPatch, at: Task) -> None:
+    """Raise SIGINT during one task."""
+
+    def pressed(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
+        if task == at:
+            signal.raise_signal(signal.SIGINT)
+        return original(task, effort)
+
+    original = _executor.measure_point
+    monkeypatch.setattr(_executor, "measure_point", pressed)
+
+
+def test_ctrl_c_keeps_what_there_is(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Points before Ctrl-C are in the sweep and its file, and the GPU stays entered."""
+    out = tmp_path / "sweep.jsonl"
+    with monkeypatch.context() as patch:
+        interrupting(patch, TASKS[2])
+        found = quiet(out=out)
+    assert [point.task for point in found.points] == list(TASKS[:2])
+    assert (found.missing, found.stopped_by) == (TASKS[2:], "an interrupt")
+    assert h200.entered
+    assert len(quiet(out=out).points) == 4
+
+
+class Queue(Executor):
+    """A single thread behind a long queue, as in a cluster; Ctrl-C comes at one `submit`."""
+
+    def __init__(self, begun: threading.Event, go_on: threading.Event, pressed_at: int) -> None:
+        self.inner, self.begun, self.go_on = ThreadPoolExecutor(1), begun, go_on
+        self.n_submitted, self.pressed_at = 0, pressed_at
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
+        """Pass the task on, or raise SIGINT."""
+        self.n_submitted += 1
+        if self.n_submitted == self.pressed_at:
+            self.begun.wait()
+            signal.raise_signal(signal.SIGINT)
+        future = self.inner.submit(function, *arguments)
+        future.add_done_callback(lambda done: self.go_on.set() if done.cancelled() else None)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  # as original
+        """End the thread."""
+        self.inner.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def test_ctrl_c_leaves_the_executor_as_found(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C, the running task is kept, waiting ones are cancelled, and the pool works."""
+    begun, go_on = threading.Event(), threading.Event()
+    n_taken = []
+
+    def held(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
+        n_taken.append(task)
+        begun.set()
+        go_on.wait()  # until what waits behind it has been taken back
+        return original(task, effort)
+
+    original = _executor.measure_point
+    monkeypatch.setattr(_executor, "measure_point", held)
+    with Queue(begun, go_on, pressed_at=4) as executor:  # the first asks for the provenance
+        found = quiet(executor=executor)
+        assert found.stopped_by == "an interrupt"
+        assert [point.task for point in found.points] == n_taken == [TASKS[0]]
+        assert len(quiet(executor=executor).points) == 4
+    assert h200.entered
+
+
+def test_an_interrupted_measurement_is_no_point(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measurement cut short by Ctrl-C is no point, so the task is measured again later."""
+    del h200
+
+    def pressed(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # as the original
+        return replace(original(*arguments, **options), stopped_by="interrupt")
+
+    original = _measure_point.measure
+    monkeypatch.setattr(_measure_point, "measure", pressed)
+    found = quiet()
+    assert (found.points, found.stopped_by) == ((), "an interrupt")
+
+
+# Files
+
+
+def test_file_is_lines_of_json(h200: VirtualGpu, tmp_path: Path) -> None:
+    """The file is a header with the machine, then one point per line."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    found = quiet(out=out)
+    header, *lines = out.read_text("utf-8").splitlines()
+    assert json.loads(header) == {"schema": "gpulab.sweep/1", "provenance": found.provenance}
+    assert list(found.provenance) == [
+        *["gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads", "python", "gpulab"],
+        *["taken_at", "clocks"],
+    ]
+    assert [Point.from_json(line) for line in lines] == list(found.points)
+
+
+def test_points_are_written_as_they_come(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """When a task begins, all points before it are on disk."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    n_lines = []
+
+    def looking(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
+        n_lines.append(len(out.read_text("utf-8").splitlines()))
+        return original(task, effort)
+
+    original = _executor.measure_point
+    monkeypatch.setattr(_executor, "measure_point", looking)
+    quiet(out=out)
+    assert n_lines == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("n_cut", [1, 40, 400])
+def test_a_line_cut_off_is_taken_again(h200: VirtualGpu, tmp_path: Path, n_cut: int) -> None:
+    """A line cut off by a crash costs that point only, and the file is repaired."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    whole = quiet(out=out)
+    out.write_bytes(out.read_bytes()[:-n_cut])
+    again = quiet(out=out)
+    assert again.points[:3] == whole.points[:3]
+    assert len(again.points) == 4
+    assert len([json.loads(line) for line in out.read_text("utf-8").splitlines()]) == 5
+
+
+def test_a_header_cut_off_is_written_again(h200: VirtualGpu, tmp_path: Path) -> None:
+    """A file with a part of a header is started again."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    out.write_text('{"schema": "gpulab.sw')
+    assert len(quiet(out=out).points) == 4
+    assert len(quiet(out=out).points) == 4
+
+
+def test_resuming_measures_what_is_new_or_failed(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Resuming keeps good points, then measures new tasks, then failed ones again."""
+    del h200
+    out = tmp_path / "sweep.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(_host, "free_gpu_bytes", lambda: 10_000)
+        first = quiet(TASKS[:2], out=out)
+    assert [bool(point.error) for point in first.points] == [False, True]
+    taken = []
+
+    def noting(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
+        taken.append(task)
+        return original(task, effort)
+
+    original = _executor.measure_point
+    monkeypatch.setattr(_executor, "measure_point", noting)
+    second = quiet(out=out)
+    assert taken == [TASKS[2], TASKS[3], TASKS[1]]
+    assert second.points[0] == first.points[0]
+    assert second.failures() == ()
+    taken.clear()
+    assert quiet(out=out).points == second.points
+    assert taken == []
+
+
+def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
+    """A file begun on another GPU is refused and not changed."""
+    out = tmp_path / "sweep.jsonl"
+    with gpulab.virtual_gpu("H200"):
+        quiet(out=out)
+    before = out.read_bytes()
+    with gpulab.virtual_gpu("T4"), pytest.raises(InvalidOptionError) as error:
+        quiet(out=out)
+    assert str(error.value) == (
+        f"{out} was measured with gpu='NVIDIA H200', and here it is 'Tesla T4'; one file cannot "
+        "have points of both: give another file, or continue on the first machine"
+    )
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("hello", SchemaVersionError, "{out} is not the file of a sweep; give another file"),
+        (
+            '{"schema": "gpulab.sweep/2", "provenance": {}}\n',
+            SchemaVersionError,
+            (
+                "{out} has the schema 'gpulab.sweep/2', and this version of gpulab needs "
+                "'gpulab.sweep/1'; give another file"
+            ),
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{\n{}\n',
+            SchemaVersionError,
+            (
+                "line 2 of {out} is damaged: it is not JSON (Expecting property name enclosed in "
+                "double quotes: line 1 column 2 (char 1)); remove that line, or give another file"
+            ),
+        ),
+        (
+            "[]\n",
+            SchemaVersionError,
+            "line 1 of {out} is not a JSON object; give the file of a sweep",
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"task": {"workload": 1}}\n',
+            SchemaVersionError,
+            (
+                "line 2 of {out} is damaged: the saved data have the schema None and this version "
+                "of gpulab reads 'gpulab.point/1'; read them with the gpulab that wrote them, or "
+                "save them again with this; remove that line, or give another file"
+            ),
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"section": 1e400}\n',
+            SchemaVersionError,
+            (
+                "line 2 of {out} is damaged: it has the number 1e400, which is not finite or "
+                "beyond 64 bits; remove that line, or give another file"
+            ),
+        ),
+        (
+            "\ufeff" + '{"schema": "gpulab.sweep/1", "provenance": {}}\n',
+            SchemaVersionError,
+            (
+                "{out} is not the file of a sweep: it begins with a byte order mark, and must be "
+                "UTF-8 without one, as gpulab wrote it; give another file"
+            ),
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"checksum": "x", "n_lines": 1}\n',
+            InvalidOptionError,
+            "{out} is a finished recording, closed by a checksum; give another file",
+        ),
+    ],
+)
+def test_other_files_are_left_alone(
+    tmp_path: Path, text: str, kind: type[Exception], message: str
+) -> None:
+    """A file that is not a sweep's is refused with the reason, and no byte changes."""
+    out = tmp_path / "notes.txt"
+    out.write_text(text)
+    with pytest.raises(kind) as error:
+        quiet(out=out)
+    assert str(error.value) == message.format(out=out)
+    assert out.read_text() == text
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    """A folder that does not exist is refused before anything is measured."""
+    out = tmp_path / "none" / "sweep.jsonl"
+    with pytest.raises(InvalidOptionError) as error:
+        quiet(out=out)
+    assert str(error.value) == (
+        f"out={str(out)!r}, and the folder {str(out.parent)!r} does not exist; make it"
+    )
+
+
+# Progress and tables
+
+
+def test_the_bar_has_the_title_of_the_task(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The progress bar names the running task."""
+    del h200
+    monkeypatch.setattr(
+        "gpulab.core.progress.tqdm.__init__",
+        _without_delay(gpulab.core.progress.tqdm.__init__),  # type: ignore[attr-defined]  # imported by then
+    )
+    sweep(TASKS)
+    shown = capsys.readouterr().err
+    assert "add n=1,024 float32 on the GPU: hot, calibrated:   0%" in shown
+    assert "exp n=4,096 float32 on the GPU: hot, calibrated:  75%" in shown
+
+
+def _without_delay(original: Callable[..., None]) -> Callable[..., None]:
+    return lambda *arguments, **options: original(*arguments, **options | {"delay": 0})
+
+
+def test_a_short_sweep_shows_nothing(
+    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep shorter than the bar's delay prints nothing."""
+    del h200
+    # On the bar's clock the sweep takes 0.99 s, however busy the machine is.
+    clock = itertools.chain([0.0], itertools.repeat(0.99))
+    monkeypatch.setattr("tqdm.std.time", clock.__next__)
+    sweep(TASKS[:1])
+    assert capsys.readouterr().err.strip() == ""
+
+
+def test_frame_and_duplicates(h200: VirtualGpu) -> None:
+    """A task that is given twice is measured once and has one row."""
+    del h200
+    found = quiet((*TASKS[:1], *TASKS[:1]))
+    assert len(found.to_frame()) == 1
+    assert device.current().source == "virtual"
