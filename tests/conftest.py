@@ -40,7 +40,9 @@ gc.set_threshold(10_000, 50, 20)
 
 
 _OF_TIME = {name: value for name, value in vars(time).items() if callable(value)}
-WARM_PYTHON = pytest.StashKey[list[str]]()
+# The warm processes that a run of the tests shares, and the packages that each has imported.
+WARM = {"warm_python": warm_server.HEAVY, "warm_database": warm_server.DATABASE}
+WARM_COMMANDS = pytest.StashKey[dict[str, list[str]]]()
 # pytest would import the stand-ins in search of examples, and they refuse that.
 collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
@@ -141,20 +143,35 @@ def _no_limit_of_real_time() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # pytest-xdist has no types
-    """Give the workers of a parallel run one warm Python between them."""
+    """Give the workers of a parallel run their warm processes between them."""
     config: pytest.Config = node.config
-    if WARM_PYTHON not in config.stash:
+    if WARM_COMMANDS not in config.stash:
         started = ExitStack()
-        config.stash[WARM_PYTHON] = started.enter_context(warm_server.warm_python())
+        config.stash[WARM_COMMANDS] = {
+            name: started.enter_context(warm_server.warm_python(packages))
+            for name, packages in WARM.items()
+        }
         config.add_cleanup(started.close)
-    node.workerinput["warm_python"] = config.stash[WARM_PYTHON]
+    node.workerinput |= config.stash[WARM_COMMANDS]
 
 
 @pytest.fixture(scope="session")
 def warm_python(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """Yield the command of a Python in which torch and gpulab are imported already."""
-    shared = getattr(request.config, "workerinput", {}).get("warm_python")
-    with nullcontext(shared) if shared else warm_server.warm_python() as command:
+    yield from _warm(request)
+
+
+@pytest.fixture(scope="session")
+def warm_database(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Yield the command of a Python that has imported PyTorch's database of operators, too."""
+    yield from _warm(request)
+
+
+def _warm(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    name = request.fixturename
+    assert name is not None
+    shared = getattr(request.config, "workerinput", {}).get(name)
+    with nullcontext(shared) if shared else warm_server.warm_python(WARM[name]) as command:
         yield command
 
 
