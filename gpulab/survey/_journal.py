@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulab import recordings
+from gpulab import interrupts, recordings
 from gpulab.disk import GrowingFile
 from gpulab.errors import NotSavedError, RecordingError
 from gpulab.recordings import Recording, Row
@@ -79,7 +79,7 @@ def read_earlier(path: Path) -> recordings.RecordingContents:
     return recordings.RecordingContents({})
 
 
-@contextmanager
+@interrupts.contextmanager
 def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
     """Continue the recording in a file, or begin one; close it with a checksum after the block.
 

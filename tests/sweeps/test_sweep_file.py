@@ -14,6 +14,7 @@ import pytest
 import gpulab
 from gpulab.errors import FileInUseError, InvalidOptionError, NotSavedError
 from gpulab.sweeps import Point, Sweep, Task, _executor, _measure_point, sweep, take, tasks_of
+from tests.support.ctrl_c import interrupted_at_each_line, open_in
 from tests.support.refusing import halting, refusal
 
 TASKS = tasks_of(["add", "exp"], [1024, 4096], caches=["hot"])
@@ -173,3 +174,19 @@ def test_hardware_is_measured_where_nothing_can_be_locked(
     with pytest.warns(UserWarning, match=r"^cpu cannot be locked \("):
         point = take(Task("add", 64, on="cpu"), max_time_s=0.01)
     assert point.error == ""
+
+
+def test_ctrl_c_at_any_line_neither_locks_nor_leaves_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever Ctrl-C comes while a sweep opens or closes its file, the same sweep then runs."""
+    out = tmp_path / "sweep.jsonl"
+    monkeypatch.setattr(_executor, "provenance", lambda: {"gpu": "none"})
+
+    def measure_nothing() -> None:
+        sweep([], out=out, progress=False)
+
+    for at in interrupted_at_each_line(measure_nothing, "gpulab.disk", "gpulab.sweeps._sweep"):
+        assert open_in(tmp_path) == [], at
+        measure_nothing()
+        out.unlink()
