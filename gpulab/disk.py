@@ -331,7 +331,7 @@ def _writer_of(file: GrowingFile) -> str:
         return f"process {os.getpid()}, which is this one"
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):  # a process of another user, or one that has ended
-            # Only Linux says how a file was opened; elsewhere a process that reads it may be named.
+            # Only Linux says how a file was opened; elsewhere a reader of it may be named.
             paths = [opened.path for opened in process.open_files() if _adds_to(opened)]
             if process.pid != os.getpid() and any(map(file.path.samefile, paths)):
                 return f"process {process.pid}"

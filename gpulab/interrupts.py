@@ -173,7 +173,7 @@ def _again(number: int) -> type:
 
 
 class _Rescue:
-    """Sends Ctrl-C again if it came inside a ``__del__``, where Python only prints its exception."""
+    """Sends Ctrl-C again if it came inside a ``__del__``, where Python drops its exception."""
 
     def __init__(self, hook: Callable[["sys.UnraisableHookArgs"], Any]) -> None:
         self.hook = hook

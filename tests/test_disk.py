@@ -300,17 +300,13 @@ def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_who_writes_a_file_may_be_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no process can be seen that writes to a locked file, the error names no process number."""
+    """If no process is found that writes to a locked file, the error names no process number."""
     path = tmp_path / "sweep.jsonl"
     monkeypatch.setattr(disk.psutil, "process_iter", lambda: iter(()))
-    with (
-        held_by(HOLD, path) as holder,
-        pytest.raises(FileInUseError, match="is being written by another process; wait"),
-    ):
-        try:
+    with held_by(HOLD, path) as holder:
+        with pytest.raises(FileInUseError, match="is being written by another process; wait"):
             disk.growing(path).__enter__()
-        finally:
-            holder.communicate()
+        holder.communicate()
 
 
 def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path) -> None:
@@ -388,7 +384,7 @@ def test_half_a_line_is_taken_away(
 
 
 def test_ctrl_c_at_any_line_leaves_a_growing_file_whole_and_closed(tmp_path: Path) -> None:
-    """Wherever Ctrl-C comes, the file is closed and unlocked at the end, and its lines are whole."""
+    """Wherever Ctrl-C comes, the file is closed and unlocked, and its lines are whole."""
     path = tmp_path / "sweep.jsonl"
 
     def add() -> None:

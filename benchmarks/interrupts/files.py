@@ -20,6 +20,8 @@ _MODULES = (
     *("gpulab.disk", "gpulab.interrupts", "gpulab.sweeps._sweep", "gpulab.sweeps._journal"),
     *("gpulab.survey._journal", "gpulab.exercises.journal", "contextlib"),
 )
+# A notebook keeps the last error, and with it every variable in its traceback.
+_last_error: list[BaseException] = []
 _TASK = Task("add", 64, cache="hot")
 _GUESS = Guess("01.naive", "2026-11-22T10:00:00+00:00", 2e-6)
 
@@ -75,8 +77,8 @@ def failures(write: Callable[[Path], object], step: int) -> Iterator[str | None]
                 with injector.listening():
                     _FileTracer(injector, at=at, by="bytecodes").run(partial(write, path))
                     injector.settle()
-            except KeyboardInterrupt:
-                pass
+            except KeyboardInterrupt as error:
+                _last_error[:] = [error]
             if not injector.is_done:
                 return
             yield _left(write, path)

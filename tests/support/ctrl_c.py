@@ -23,15 +23,21 @@ def interrupted_at_each_line(program: Callable[[], object], *modules: str) -> It
     """
     before = signal.getsignal(signal.SIGINT)
     at = 0
-    while place := _interrupted(program, modules, at):
+    while True:
+        # A notebook keeps the last error, and with it every variable in its traceback.
+        place, last_error = _interrupted(program, modules, at)
+        if last_error is None:
+            break
         assert signal.getsignal(signal.SIGINT) is before, place
         yield place
         at += 1
     assert at, "no line was reached"
 
 
-def _interrupted(program: Callable[[], object], modules: tuple[str, ...], at: int) -> str:
-    """Run a program with Ctrl-C at one line; return that line, or "" if it does not come."""
+def _interrupted(
+    program: Callable[[], object], modules: tuple[str, ...], at: int
+) -> tuple[str, KeyboardInterrupt | None]:
+    """Run a program with Ctrl-C at one line; return the line and the error, if that line comes."""
     n, place = 0, ""
 
     def trace(frame: FrameType, event: str, _arg: object) -> object:
@@ -51,14 +57,14 @@ def _interrupted(program: Callable[[], object], modules: tuple[str, ...], at: in
     sys.settrace(trace)
     try:
         program()
-    except KeyboardInterrupt:
-        return place
+    except KeyboardInterrupt as error:
+        return place, error
     finally:
         sys.settrace(None)
         if collects:
             gc.enable()
     assert not place, f"the Ctrl-C at {place} was lost"
-    return ""
+    return "", None
 
 
 def open_in(folder: Path) -> list[str]:
