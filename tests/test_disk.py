@@ -21,7 +21,7 @@ import pytest
 
 from gpulab import disk
 from gpulab.errors import FileInUseError, InvalidOptionError, NotSavedError
-from tests.support.ctrl_c import interrupted_at_each_line, open_in
+from tests.support.ctrl_c import interrupted_at_each_place, open_in
 from tests.support.refusing import halting, refusal
 
 ROOT = Path(__file__).parents[1]
@@ -392,7 +392,7 @@ def test_ctrl_c_at_any_line_leaves_a_growing_file_whole_and_closed(tmp_path: Pat
             file.append("line\n")
             file.sync()
 
-    for at in interrupted_at_each_line(add, "gpulab.disk", "contextlib"):
+    for at in interrupted_at_each_place(add, "gpulab.disk", "contextlib"):
         assert open_in(tmp_path) == [], at
         assert not path.exists() or path.read_text() in {"", "line\n"}, at
         path.unlink(missing_ok=True)
@@ -407,7 +407,7 @@ def test_ctrl_c_at_any_line_leaves_the_old_file_or_the_new_one(tmp_path: Path) -
     def write() -> None:
         disk.write_whole(path, b"new")
 
-    for at in interrupted_at_each_line(write, "gpulab.disk"):
+    for at in interrupted_at_each_place(write, "gpulab.disk"):
         assert open_in(tmp_path) == [], at
         assert not path.exists() or path.read_bytes() == b"new", at
         assert [*tmp_path.iterdir()] in ([], [path]), at

@@ -14,7 +14,7 @@ import pytest
 import gpulab
 from gpulab.errors import FileInUseError, InvalidOptionError, NotSavedError
 from gpulab.sweeps import Point, Sweep, Task, _executor, _measure_point, sweep, take, tasks_of
-from tests.support.ctrl_c import interrupted_at_each_line, open_in
+from tests.support.ctrl_c import interrupted_at_each_place, open_in
 from tests.support.refusing import halting, refusal
 
 TASKS = tasks_of(["add", "exp"], [1024, 4096], caches=["hot"])
@@ -186,7 +186,7 @@ def test_ctrl_c_at_any_line_neither_locks_nor_leaves_the_file(
     def measure_nothing() -> None:
         sweep([], out=out, progress=False)
 
-    for at in interrupted_at_each_line(measure_nothing, "gpulab.disk", "gpulab.sweeps._sweep"):
+    for at in interrupted_at_each_place(measure_nothing, "gpulab.disk", "gpulab.sweeps._sweep"):
         assert open_in(tmp_path) == [], at
         measure_nothing()
         out.unlink()
