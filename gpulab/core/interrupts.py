@@ -14,12 +14,13 @@ Errors that no handler raises, such as ``MemoryError``, can come in the middle o
 import _signal  # type: ignore[import-not-found] # typeshed's gap; signal's own are 20 times slower
 import _thread
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
-from signal import valid_signals
+from signal import SIGINT, valid_signals
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -171,6 +172,19 @@ def _again(number: int) -> type:
     return type("_Again", (), {"__del__": staticmethod(send)})
 
 
+class _Rescue:
+    """Sends Ctrl-C again if it came inside a ``__del__``, where Python drops its exception."""
+
+    def __init__(self, hook: Callable[["sys.UnraisableHookArgs"], Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, unraisable: "sys.UnraisableHookArgs", /) -> object:
+        is_main = threading.get_ident() == threading.main_thread().ident
+        if is_main and unraisable.exc_type is KeyboardInterrupt:
+            return _again(SIGINT)()
+        return self.hook(unraisable)
+
+
 def _interrupt_later(number: int) -> None:
     held = _thread.allocate_lock()
     held.acquire()
@@ -207,6 +221,9 @@ def hold(context: object) -> None:
 def _wrap_handlers(context: object) -> None:
     if threading.get_ident() != threading.main_thread().ident:
         return  # Python runs signal handlers on the main thread only
+    if not isinstance(sys.unraisablehook, _Rescue):
+        # It stays after the last context, because objects are deleted after it, too.
+        sys.unraisablehook = _Rescue(sys.unraisablehook)
     _open.add(id(context))
     for number in _SIGNALS:
         handler = _signal.getsignal(number)
