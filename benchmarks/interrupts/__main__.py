@@ -1,18 +1,12 @@
 """Interrupt gpulab at many places, use the same GPU again, and count what has changed.
 
-    python -m benchmarks.interrupts boundaries
-    python -m benchmarks.interrupts boundaries --processes 32
-    python -m benchmarks.interrupts points --n 2000
-    python -m benchmarks.interrupts points --n 2000 --device cuda --processes 12 --seconds 420
+    python -m benchmarks.interrupts --n 2000
+    python -m benchmarks.interrupts --n 2000 --device cuda --processes 12 --seconds 420
 
-boundaries  interrupts at every bytecode of the beginning and the end of each context.
-points      interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover,
-            hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
-            Several processes share the interrupts, and the GPU.
-
---kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the
-program's own handler, or a MemoryError that no handler can defer. The exit code is 1 if anything
-failed.
+It interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover, hazards,
+live, training, graphs, streams, %%cudatime and cells of a notebook. Several processes share the
+interrupts, and the GPU. --kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM,
+or an exception of the program's own handler. The exit code is 1 if anything failed.
 """
 
 import argparse
@@ -27,78 +21,30 @@ from benchmarks.common.markdown import padded_table
 if TYPE_CHECKING:
     from benchmarks.interrupts.campaign import Outcome
 
-_KINDS = ("interrupt", "exit", "handler", "memory")
 _HEAD = ("target", "strikes", "failed", "longest wait")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.interrupts", __doc__)
-    commands = made.add_subparsers(required=True)
-    boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
-    boundaries.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
-    boundaries.set_defaults(command=_boundaries, device="virtual")
-    points = commands.add_parser("points", help="at random calls of programs")
-    points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
-    points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
-    points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
-    points.set_defaults(command=_points)
-    for command in (boundaries, points):
-        command.add_argument(
-            "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
-        )
-        command.add_argument(
-            "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
-        )
-        command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
-        command.add_argument("--targets", nargs="*", default=None, help="default: all")
-    return made
-
-
-def _boundaries(options: argparse.Namespace) -> None:
-    import gpulab
-    from benchmarks.interrupts.targets import contexts
-
-    targets = [*contexts(gpulab.virtual_gpu())]
-    _strike(options, targets, n=0, seed=0, step=options.step)
-
-
-def _points(options: argparse.Namespace) -> None:
+    """Interrupt, and print the table of failures."""
+    from benchmarks.interrupts.injection import KINDS
+    from benchmarks.interrupts.processes import Plan, strike_in_processes
     from benchmarks.interrupts.targets import notebook_programs, programs
 
+    options = parser().parse_args(arguments)
+    warnings.simplefilter("ignore")  # measurements warn of the tracer
     notebook = [] if options.device == "cuda" else [*notebook_programs()]
-    _strike(options, [*programs(), *notebook], n=options.n, seed=options.seed)
-
-
-def _strike(
-    options: argparse.Namespace,
-    targets: Sequence[str],
-    *,
-    n: int,
-    seed: int,
-    step: int | None = None,
-) -> None:
-    from benchmarks.interrupts.processes import Plan, strike_in_processes
-
-    kinds = _kinds(options)
+    kinds = KINDS if options.kind == "all" else (options.kind,)
     outcomes: list[tuple[str, Outcome]] = []
     ended_early: list[str] = []
     for kind in kinds:
         plan = Plan(
-            names=options.targets or targets,
+            names=options.targets or [*programs(), *notebook],
             kind=kind,
             device=options.device,
-            n=n,
-            seed=seed,
+            n=options.n,
+            seed=options.seed,
             duration_s=options.seconds / len(kinds),
             n_processes=options.processes,
-            step=step,
         )
         found, ended = strike_in_processes(plan)
         ended_early += ended
@@ -106,9 +52,22 @@ def _strike(
     _report(outcomes, ended_early)
 
 
-def _kinds(options: argparse.Namespace) -> Sequence[str]:
-    warnings.simplefilter("ignore")  # measurements warn of the tracer
-    return _KINDS if options.kind == "all" else (options.kind,)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.interrupts", __doc__)
+    made.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
+    made.add_argument("--seed", type=int, default=0, help="seed of the random calls")
+    made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    made.add_argument(
+        "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
+    )
+    made.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
+    )
+    kinds = ("interrupt", "exit", "handler", "all")
+    made.add_argument("--kind", choices=kinds, default="interrupt")
+    made.add_argument("--targets", nargs="*", default=None, help="default: all")
+    return made
 
 
 def _report(outcomes: Sequence[tuple[str, "Outcome"]], ended_early: Sequence[str] = ()) -> None:

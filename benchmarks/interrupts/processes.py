@@ -39,9 +39,6 @@ class Plan:
         Time after which all processes are stopped, wherever they are.
     n_processes
         Number of processes.
-    step
-        If given, the targets are contexts, and every ``step``-th bytecode of their beginning and
-        end is interrupted, once by one of the processes; ``n`` is not used.
     """
 
     names: Sequence[str]
@@ -51,7 +48,6 @@ class Plan:
     seed: int
     duration_s: float
     n_processes: int
-    step: int | None = None
 
 
 def strike_in_processes(plan: Plan) -> tuple[list[Outcome], list[str]]:
@@ -123,10 +119,6 @@ def _strike(sender: Connection, plan: Plan, seed: int, end_s: float) -> None:
         now_s = time.monotonic()
         # What a quick target leaves is shared among the targets after it.
         campaign.end_s = now_s + (end_s - now_s) / (len(plan.names) - index)
-        if plan.step is None:
-            strike(name, n, seed)
-        else:
-            start = (seed - plan.seed) * plan.step
-            campaign.boundaries(name, start=start, step=plan.step * plan.n_processes)
+        strike(name, n, seed)
     if campaign.is_beyond_repair:
         raise SystemExit("an interrupt left this process with no usable GPU")

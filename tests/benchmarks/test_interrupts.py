@@ -1,4 +1,4 @@
-"""A short form of the campaign of interrupts: every n-th bytecode, and some random calls."""
+"""A short form of the campaign of interrupts: some random calls."""
 
 import math
 import multiprocessing
@@ -31,25 +31,9 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_left_behind(kind: str) -> None:
     """After interrupts, contexts are closed and the GPU computes as an undisturbed one does."""
     campaign = Campaign(kind=kind)
-    step = 809 if kind == "memory" else 1621  # fewer instructions can raise a MemoryError
-    contexts = ("virtual_gpu", "left_as_found", "hazards", "records")
-    outcomes = [
-        *(campaign.boundaries(name, step=step) for name in contexts),
-        campaign.points("streams", 4, seed=1),
-        campaign.points("graphs", 4, seed=1),
-    ]
+    outcomes = [campaign.points(name, 4, seed=1) for name in ("streams", "graphs", "measure")]
     assert {outcome.name: dict(outcome.faults) for outcome in outcomes if outcome.faults} == {}
-    assert all(outcome.n >= 4 for outcome in outcomes)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_bytecodes_are_shared() -> None:
-    """Two processes interrupt each bytecode that one alone would interrupt."""
-    campaign = Campaign(kind="interrupt")
-    alone = campaign.boundaries("outside", step=3000)
-    shares = [campaign.boundaries("outside", start=start, step=6000) for start in (0, 3000)]
-    assert alone.n >= 3
-    assert sum(share.n for share in shares) == alone.n
+    assert all(outcome.n >= 3 for outcome in outcomes)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -90,8 +74,6 @@ def test_processes_share_the_interrupts() -> None:
     outcomes, ended = strike_in_processes(plan)
     assert [(outcome.n, outcome.n_failed) for outcome in outcomes] == [(2, 0), (0, 0)]
     assert ended == ["the process of seed 1 ended: 1"]
-    (outcome,), ended = strike_in_processes(replace(plan, names=["outside"], step=4000))
-    assert (outcome.n >= 2, outcome.n_failed, ended) == (True, 0, [])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
