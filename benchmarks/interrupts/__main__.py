@@ -5,7 +5,7 @@
 
 It interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover, hazards,
 live, training, graphs, streams, %%cudatime and cells of a notebook. Several processes share the
-interrupts, and the GPU. --kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM,
+interrupts, and the GPU. --kind chooses the interrupt: Ctrl-C, SystemExit from a SIGTERM handler,
 or an exception of the program's own handler. The exit code is 1 if anything failed.
 """
 

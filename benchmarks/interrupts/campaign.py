@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gpulab
 from benchmarks.common import real_clocks
@@ -20,7 +20,9 @@ from benchmarks.interrupts.targets import (
     set_up_notebook,
     use_in_notebook,
 )
-from gpulab.virtual import VirtualGpu
+
+if TYPE_CHECKING:
+    from gpulab.virtual import VirtualGpu
 
 _RISE_S = 2.0  # until a clock is back at its highest after a lock
 

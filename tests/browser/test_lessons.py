@@ -11,16 +11,13 @@ import pytest
 
 from gpulab.lessons import _build as build
 from tests.support.jupyterlab import Lab, needs_browser, run_all, take_picture, upload
-from tests.support.lessons import SOURCES, checked, source_of, uses_answers_later
+from tests.support.lessons import USING_ANSWERS, checked, source_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = needs_browser
-LESSONS = [
-    *("00_start_here", "10_roofline"),
-    *(source.stem for source in SOURCES if uses_answers_later(source)),
-]
+LESSONS = ("00_start_here", "10_roofline", *USING_ANSWERS)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
