@@ -47,13 +47,6 @@ class Outcome:
     worst_wait_s: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
 
-    def merge(self, other: "Outcome") -> None:
-        """Add the strikes of another process on the same target."""
-        self.n += other.n
-        self.n_failed += other.n_failed
-        self.worst_wait_s = max(self.worst_wait_s, other.worst_wait_s)
-        self.faults.update(other.faults)
-
     def add(self, injector: Injector, faults: list[str]) -> None:
         """Count one strike."""
         self.n += 1
@@ -65,8 +58,6 @@ class Outcome:
 class Campaign:
     """Interrupts targets on a virtual or a CUDA GPU, with one kind of interrupt.
 
-    Calls ``found`` with the outcome of each single strike.
-
     Attributes
     ----------
     kind
@@ -77,17 +68,10 @@ class Campaign:
         Whether an interrupt has left a process in which no GPU can be used; then it stops.
     """
 
-    def __init__(
-        self,
-        *,
-        kind: str,
-        device: str = "virtual",
-        found: Callable[[Outcome], object] = lambda _: None,
-    ) -> None:
+    def __init__(self, *, kind: str, device: str = "virtual") -> None:
         self.kind = kind
         self.end_s = math.inf
         self.is_beyond_repair = False
-        self._found = found
         self._is_virtual = device == "virtual"
         self._gpu: VirtualGpu | None = None
         self._new_gpu()
@@ -168,10 +152,7 @@ class Campaign:
         faults += self._use_again(in_notebook=in_notebook)
         if not injector.is_done and not faults:
             return  # the program took another way this time
-        single = Outcome(outcome.name)
-        single.add(injector, faults)
-        outcome.merge(single)
-        self._found(single)
+        outcome.add(injector, faults)
         if faults:
             self._recover()
             if in_notebook:

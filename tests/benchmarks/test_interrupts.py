@@ -1,12 +1,6 @@
 """A short form of the campaign of interrupts: some random calls."""
 
-import math
-import multiprocessing
-import signal
 import time
-from dataclasses import replace
-from multiprocessing.connection import Connection, wait
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +8,6 @@ import torch
 from benchmarks.interrupts import injection
 from benchmarks.interrupts.campaign import Campaign
 from benchmarks.interrupts.injection import KINDS
-from benchmarks.interrupts.processes import Plan, strike_in_processes
 from gpulab import interrupts
 
 pytestmark = pytest.mark.slow
@@ -57,54 +50,6 @@ def test_what_a_strike_has_left_is_put_back_before_the_next_one(
     campaign = Campaign(kind="interrupt")
     outcome = campaign.points("leaves", 4, seed=1)
     assert (outcome.n, outcome.n_failed) == (4, 1)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_processes_share_the_interrupts() -> None:
-    """One more process counts as the first one does, and a process that fails is named."""
-    plan = Plan(
-        names=["streams", "no such target"],
-        kind="interrupt",
-        device="virtual",
-        n=4,
-        seed=1,
-        duration_s=1e6,
-        n_processes=1,
-    )
-    outcomes, ended = strike_in_processes(plan)
-    assert [(outcome.n, outcome.n_failed) for outcome in outcomes] == [(2, 0), (0, 0)]
-    assert ended == ["the process of seed 1 ended: 1"]
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_stop_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends all processes in the middle of a target, and their strikes are counted."""
-    plan = Plan(
-        names=["streams"],
-        kind="interrupt",
-        device="virtual",
-        n=10**9,
-        seed=1,
-        duration_s=math.inf,
-        n_processes=1,
-    )
-    n_waits = 0
-
-    def wait_thrice(connections: list[Connection], timeout: float | None) -> list[Any]:
-        nonlocal n_waits
-        n_waits += 1
-        if n_waits > 3:
-            raise KeyboardInterrupt
-        return wait(connections, timeout)
-
-    monkeypatch.setattr("benchmarks.interrupts.processes.wait", wait_thrice)
-    (outcome,), ended = strike_in_processes(plan)
-    assert (outcome.n, ended) == (3, ["Ctrl-C stopped all processes"])
-    assert multiprocessing.active_children() == []
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    (outcome,), ended = strike_in_processes(replace(plan, duration_s=0.0))
-    assert (outcome.n, ended) == (0, [])
-    assert multiprocessing.active_children() == []
 
 
 def test_no_interrupt_begins_after_the_end() -> None:
