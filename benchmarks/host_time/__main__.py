@@ -6,8 +6,7 @@
     python -m benchmarks.host_time judge blind.json
 
 record  times each program's step on the CUDA GPU in use: the time until it returns when the
-        device was idle, the wall time of many in a row, and the durations of its kernels; and
-        single calls, such as that of a module or of an optimizer.
+        device was idle, the wall time of many in a row, and the durations of its kernels.
 fit     fits the costs that the virtual GPU charges the host between launches to the programs of
         one or more files, prints the costs before and after, and writes them to gpulab/data with
         --write.
@@ -36,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="time a CUDA GPU")
     record.add_argument("--set", choices=("fit", "blind"), default="fit", help="which programs")
     record.add_argument("--out", type=Path, required=True, help="file of the times")
-    record.add_argument("--no-calls", action="store_true", help="leave out the single calls")
     record.set_defaults(command=_record)
     fit = commands.add_parser("fit", help="fit the host's costs")
     fit.add_argument("times", type=Path, nargs="+", help="files that record has written")
@@ -44,7 +42,6 @@ def parser() -> argparse.ArgumentParser:
     fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
     judge.add_argument("times", type=Path, nargs="+", help="files that record has written")
-    judge.add_argument("--calls", action="store_true", help="compare the single calls, too")
     judge.set_defaults(command=_judge)
     return made
 
@@ -52,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
 def _record(options: argparse.Namespace) -> None:
     from benchmarks.host_time.reading import record
 
-    record(options.set, options.out, with_calls=not options.no_calls)
+    record(options.set, options.out)
 
 
 def _fit(options: argparse.Namespace) -> None:
@@ -64,7 +61,7 @@ def _fit(options: argparse.Namespace) -> None:
 def _judge(options: argparse.Namespace) -> None:
     from benchmarks.host_time.judging import judge
 
-    print(judge(options.times, with_calls=options.calls))
+    print(judge(options.times))
 
 
 if __name__ == "__main__":

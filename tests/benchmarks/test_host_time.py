@@ -46,7 +46,7 @@ def test_a_judgement_lists_programs_and_sums_up(
     monkeypatch.setattr(judging, "predict", lambda _set, _titles: predicted)
     times = tmp_path / "times.json"
     times.write_text(json.dumps({"programs": {"good": there, "bad": there}}), "utf-8")
-    lines = judging.judge([times], with_calls=False).splitlines()
+    lines = judging.judge([times]).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
         "good",
         "100",

@@ -1,8 +1,8 @@
 """Simulate clock, power and temperature: work heats a GPU, and its power limit slows the clock.
 
 The model was fitted to one NVIDIA H200 (driver 580.159) that ran half-precision matmuls of
-8192 x 8192 without pause. ``python -m benchmarks.heat`` prints the recorded rows beside the
-modelled ones. For other GPUs the same ratios are applied to their data sheets, which is an
+8192 x 8192 without pause. Its readings are the section ``clocks`` of the recording
+``h200-sxm-2026-11``. For other GPUs the same ratios are applied to their data sheets, which is an
 extrapolation.
 
 Not modelled are the values of the data (on the H200 a matmul of zeros draws less power, and took
