@@ -13,7 +13,7 @@ def judge(times: Sequence[Path]) -> str:
     """Return the tables of errors: of each program, and of all together."""
     recorded = read_times(times)
     programs = recorded["programs"]
-    predicted = predict("all", list(programs))
+    predicted = predict(list(programs))
     lines = [*_programs_table(programs, predicted), "", *_summary_table(programs, predicted)]
     return "\n".join(lines)
 

@@ -18,13 +18,10 @@ import torch
 import gpulab
 from benchmarks.common.device_records import busy_us, duration_us, profiled, short_name
 from benchmarks.fidelity.bench import at_most
-from benchmarks.host_time import blind_programs, fit_programs, more_fit_programs
+from benchmarks.host_time import fit_programs, more_fit_programs
 from gpulab.work import Work
 
-SETS = {
-    "fit": {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS},
-    "blind": blind_programs.PROGRAMS,
-}
+PROGRAMS = {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS}
 QUANTITIES = ("host_us", "wall_us", "busy_us")
 _N_WARM_UP = 6
 _N_STEPS = 25
@@ -34,20 +31,15 @@ _N_PASSES = 2_000
 _NS_PER_US = 1e3
 
 
-def programs_of(name: str) -> dict[str, Callable[[], Work]]:
-    """Return a set of programs: the one to fit to, the one to test with, or both."""
-    return {**SETS["fit"], **SETS["blind"]} if name == "all" else SETS[name]
-
-
-def record(name: str, out: Path) -> None:
-    """Time a set of programs on the CUDA GPU in use, and write a file.
+def record(out: Path) -> None:
+    """Time the programs on the CUDA GPU in use, and write a file.
 
     A program that fails is recorded with its error, and the rest goes on.
     """
     started_s = time.monotonic()
-    found: dict[str, Any] = {"set": name, **_provenance(), "programs": {}}
+    found: dict[str, Any] = {**_provenance(), "programs": {}}
     with quiet():
-        for title, make in programs_of(name).items():
+        for title, make in PROGRAMS.items():
             found["programs"][title] = _tried(partial(read_program, make, is_real=True))
             print(f"{time.monotonic() - started_s:6.1f} s  {title}", flush=True)
             out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -72,12 +64,12 @@ def read_times(files: Sequence[Path]) -> dict[str, Any]:
     return found
 
 
-def predict(name: str, titles: list[str] | None = None) -> dict[str, Any]:
-    """Return the virtual H200's times of the programs of a set."""
+def predict(titles: list[str]) -> dict[str, Any]:
+    """Return the virtual H200's times of some programs."""
     return {
         title: _tried(partial(_on_virtual, make))
-        for title, make in programs_of(name).items()
-        if titles is None or title in titles
+        for title, make in PROGRAMS.items()
+        if title in titles
     }
 
 
