@@ -15,7 +15,7 @@ from pathlib import Path
 from gpulab.clocks import _nvml as driver
 from gpulab.clocks import _watchdog as watchdog
 from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
-from gpulab.interrupts import ExitStack, contextmanager, ending
+from gpulab.interrupts import ExitStack, contextmanager, step
 from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
 # A dismissed watchdog only has to exit. It may take longer if it unlocks the clock itself, and
@@ -226,7 +226,7 @@ def _refusal(entry: _Entry, answers: list[str]) -> str:
     )
 
 
-@ending
+@step
 def _release(entry: _Entry) -> None:
     # Not in the list: refused, or already released. A forked child must leave it to the parent.
     if entry not in _entries or entry.pid != os.getpid():

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from gpulab.activity import ActivityRecord, HostCall
-from gpulab.interrupts import ending, hold, let_go, step
+from gpulab.interrupts import hold, let_go, step
 from gpulab.virtual._replaced import put_back
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class SimulatorSession:
             raise
         return self
 
-    @ending
+    @step
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         # If two sessions are open on one machine, this may be the other one's replacement.

@@ -201,12 +201,6 @@ class SimulatedRegime:
         self._core_mw -= load.core_mw
         self._memory_mw -= load.memory_mw
 
-    def rest(self, now_ns: int) -> None:
-        """Note that no kernel runs any longer; used when the simulation restarts."""
-        self._n_running = self._core_mw = self._memory_mw = 0
-        self._n_quiet = 0
-        self.advance(now_ns)
-
     def stretch(self, arithmetic: str, now_ns: int) -> float:
         """Return the time of this arithmetic at the present clock, divided by that in a burst.
 
