@@ -1,11 +1,17 @@
-"""Interrupt what opens, writes and closes a file at every bytecode, and use the file again."""
+"""Interrupt what opens, writes and closes a file at every bytecode, and use the file again.
+
+    python -m benchmarks.interrupts.files --step 20
+
+--step leaves out all but every n-th bytecode. The exit code is 1 if any try failed.
+"""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import gpulab
+from benchmarks.common.command_line import parser_of
 from gpulab.core import disk
 from gpulab.core.errors import GpulabError
 from gpulab.exercises.journal import Guess, LearnerJournal
@@ -24,6 +30,22 @@ _MODULES = (
 )
 _TASK = Task("add", 64, cache="hot")
 _GUESS = Guess("01.naive", "2026-11-22T10:00:00+00:00", 2e-6)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Interrupt each writer, and print how often its file could not be used again."""
+    parser = parser_of("benchmarks.interrupts.files", __doc__)
+    parser.add_argument("--step", type=int, default=1, help="interrupt at every n-th bytecode")
+    step = parser.parse_args(arguments).step
+    n_failed = n_tried = 0
+    for name, write in writers().items():
+        outcomes = [*failures(write, step)]
+        failed = [outcome for outcome in outcomes if outcome]
+        print(f"{name}: {len(failed)} of {len(outcomes)} failed", *failed[:9], sep="\n  ")
+        n_tried, n_failed = n_tried + len(outcomes), n_failed + len(failed)
+    print(f"{n_failed} of {n_tried} failed")
+    if n_failed:
+        raise SystemExit(1)
 
 
 def writers() -> dict[str, Callable[[Path], object]]:
@@ -80,3 +102,7 @@ def _failure(write: Callable[[Path], object], path: Path) -> str:
         return f"then refused: {error}"
     parts = [*path.parent.glob(".gpulab-*")]
     return f"left over: {parts}" if parts else ""
+
+
+if __name__ == "__main__":
+    main()
