@@ -16,6 +16,7 @@ from gpulab.figures._labels import (
     place_labels,
 )
 from gpulab.figures._line_names import name_line
+from gpulab.figures._plot import HEIGHT_IN, FigureOptions, Plot
 from gpulab.figures._style import (
     INK,
     MUTED,
@@ -42,14 +43,17 @@ from gpulab.figures._style import (
 from gpulab.figures._svg import picture_address
 
 __all__ = [
+    "HEIGHT_IN",
     "INK",
     "MUTED",
     "PAPER",
     "SIZE_IN",
     "WIDTH_IN",
     "Figure",
+    "FigureOptions",
     "Look",
     "PackedCanvas",
+    "Plot",
     "as_list",
     "bar_marks",
     "check_axes",
