@@ -2,7 +2,7 @@
 
 from gpulab.tracing._capture import timeline
 from gpulab.tracing._counters import CounterSeries, counter_series
-from gpulab.tracing._figure import draw_timeline, timeline_axes
+from gpulab.tracing._figure import draw_timeline, timeline_plot
 from gpulab.tracing._flows import Flow, flows
 from gpulab.tracing._lanes import Lane, layout
 from gpulab.tracing._read_trace import read_trace
@@ -24,5 +24,5 @@ __all__ = [
     "layout",
     "read_trace",
     "timeline",
-    "timeline_axes",
+    "timeline_plot",
 ]

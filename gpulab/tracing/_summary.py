@@ -144,6 +144,19 @@ class Summary:
         ]
         return lines
 
+    @property
+    def finding(self) -> str:
+        """What a picture of the timeline shows first: how busy the GPUs are."""
+        window = format_time(self.window_s)
+        shares = " and ".join(
+            f"{share.busy_s / self.window_s if self.window_s else 0:.0%}".replace("%", " %")
+            for share in self.devices
+        )
+        if not shares:
+            return f"No GPU did any work in {window}"
+        gpus = "The GPU is" if len(self.devices) == 1 else f"{len(self.devices)} GPUs are"
+        return f"{gpus} busy {shares} of {window}"
+
     def headline(self, share: DeviceShare) -> str:
         """Return the most important line about one device: busy, idle and overlap."""
         idle_s = self.window_s - share.busy_s

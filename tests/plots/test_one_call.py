@@ -72,7 +72,12 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         "1 of 2 predictions are right within a factor of 2",
         "1 of 2 readings lie within a factor of 2. The farthest is 3 times its prediction.",
     ),
-    (plots.timeline, QUEUE, "Timeline", "\n".join(QUEUE.summary().lines())),
+    (
+        plots.timeline,
+        QUEUE,
+        "The GPU is busy 70 % of 100 µs",
+        "\n".join(QUEUE.summary().lines()),
+    ),
     (
         plots.ladder,
         LADDER,
