@@ -328,7 +328,7 @@ def _binary(size: float) -> str:
 
 
 def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
-    """Put the ticks of a logarithmic x axis at the sizes, and leave out those that would overlap."""
+    """Put the ticks of a logarithmic x axis at the sizes, without those that would overlap."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     ordered = sorted(set(sizes))

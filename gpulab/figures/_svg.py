@@ -51,6 +51,6 @@ def shortened(svg: str) -> str:
 
 
 def picture_address(svg: str) -> str:
-    """Return the address of an SVG that contains the picture itself, for the ``src`` of an image."""
+    """Return the address of an SVG, which contains the picture, for the ``src`` of an image."""
     # A quarter shorter than in base64.
     return "data:image/svg+xml," + quote(svg.replace('"', "'"), safe=_PLAIN)

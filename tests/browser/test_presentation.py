@@ -32,7 +32,7 @@ CELLS = [
 WIDGETS = {
     ".gpulab-picture >> nth=0": ".stage",
     ".gpulab-picture >> nth=1": ".stage",
-    ".gpulab-timeline": "canvas.chart",
+    ".gpulab-timeline": "svg.chart",
     ".gpulab-machine": "svg.chart",
 }
 

@@ -54,7 +54,7 @@ def test_columns_of_the_widget() -> None:
     assert floats(sent["end"]) == pytest.approx([10, 12, 80, 80, 80])
     assert floats(sent["busy"]) == pytest.approx([10, 1, 65, 0, 50])
     assert whole(sent["row"]) == [0, 0, 1, 1, 2]
-    assert [sent["kinds"][kind]["name"] for kind in whole(sent["kind"])] == [
+    assert [sent["kinds"][kind] for kind in whole(sent["kind"])] == [
         *["launch", "host", "copy", "event", "wait"]
     ]
     assert [sent["names"][name] for name in whole(sent["name"])] == [
@@ -62,7 +62,9 @@ def test_columns_of_the_widget() -> None:
     ]
     assert floats(sent["size"])[2] == 64
     assert whole(sent["count"]) == [1] * 5
-    assert whole(sent["arrows"]) == [0, 0, 2, 1, 1, 3, 2, 3, 4]
+    arrows = sent["arrows"]
+    ends = zip(arrows["kind"], whole(arrows["source"]), whole(arrows["target"]), strict=True)
+    assert list(ends) == [("launch", 0, 2), ("record", 1, 3), ("wait", 3, 4)]
 
 
 def test_words_of_the_widget() -> None:
