@@ -24,6 +24,7 @@ import {
   slivers,
   stacked,
 } from "../widgets/lanes.js";
+import { keepKeys } from "../widgets/keys.js";
 import LANES_STYLE from "../widgets/lanes.css";
 import { drawn, Presentation, tag, time } from "../widgets/shared.js";
 import STYLE from "./timeline.css";
@@ -315,8 +316,6 @@ class Page {
     this.chart = new LaneChart(view, {
       role: "application",
       "aria-label": `Timeline with ${what}. ${how}`,
-      // Without this, JupyterLab takes keys such as 0 and Enter as commands of the notebook.
-      "data-lm-suppress-shortcuts": "true",
     });
     this.chart.take(spans.allLanes);
     this.svg = this.chart.svg;
@@ -826,6 +825,7 @@ class TimelineView {
     this.model = model;
     this.root = tag("div", { class: "gpulab-timeline", role: "group" });
     el.append(this.root);
+    this.releaseKeys = keepKeys(this.root);
     this.presentation = new Presentation(this.root, () => this.present());
     this.listeners = new Listeners();
     this.reload = () => this.load();
@@ -837,6 +837,7 @@ class TimelineView {
     this.model.off("change:drawing", this.reload);
     this.leave();
     this.presentation.close();
+    this.releaseKeys();
     this.root.remove();
   }
 

@@ -3,6 +3,7 @@
 // of a drag. Times are microseconds since the start of the program. A *place* is the index of an
 // operation.
 
+import { keepKeys } from "./keys.js";
 import LANES_STYLE from "./lanes.css";
 import STYLE from "./machine.css";
 import { BAR, MachineChart, MachineScale, ON_HOST, roleOf, TIMED } from "./machine_chart.js";
@@ -66,7 +67,8 @@ class Machine {
     this.told = tag("p", { class: "told", "aria-live": "polite" });
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
-    this.root = tag("div", { class: "gpulab-machine", "data-lm-suppress-shortcuts": "true" });
+    this.root = tag("div", { class: "gpulab-machine" });
+    this.releaseKeys = keepKeys(this.root);
     this.presentation = new Presentation(this.root, isOn => this.present(isOn));
     this.origin = tag("span", { class: "push quiet" });
     this.root.append(
@@ -396,6 +398,7 @@ class Machine {
   close() {
     this.closed = true;
     this.presentation.close();
+    this.releaseKeys();
     this.watch.disconnect();
     this.model.off("change:view", this.changed);
     this.messages?.disconnect(this.heard);
