@@ -34,7 +34,8 @@ class Strip:
     row
         The row, counted from the top.
     role
-        One of :data:`gpulab.core.palette.ROLES`, which gives the look, or ``"ink"`` or ``"muted"``.
+        One of :data:`gpulab.core.palette.ROLES`, which gives the look, or ``"ink"`` or
+        ``"muted"``.
     label
         The text on it; empty for none. It is cut, or left out, where it has no room.
     start_s, end_s

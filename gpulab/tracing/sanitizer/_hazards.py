@@ -83,7 +83,6 @@ class Hazards:
     def _counts(self) -> _Counts:
         return self._at_end or _Counts.of(self._checker)
 
-    @ending
     def _end(self) -> None:
         """Let the report grow no more."""
         self._at_end = _Counts.of(self._checker)
