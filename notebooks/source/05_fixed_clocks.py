@@ -233,7 +233,7 @@ matmul()
 exercises.ask("05.burst-or-settled")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "burst", "b": "settled", "c": "settled", "d": "burst"}
 ### END SOLUTION
@@ -477,7 +477,7 @@ lab.plot_over_time(traces, "duration_s", "time per call", title="Two traces of o
 exercises.ask("05.two-traces")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": (..., ...), "b": (..., ...)}
 ### BEGIN SOLUTION
 answer = {"a": ("power cap", "name the regime"), "b": ("noise", "more samples")}
 ### END SOLUTION

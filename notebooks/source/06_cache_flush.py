@@ -373,7 +373,7 @@ after.compare("hot" if chained.median_s < midway_s else "cold")
 exercises.ask("06.hot-or-cold")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
 ### END SOLUTION
@@ -551,7 +551,7 @@ pd.Series(lost).round(1)  # percent
 exercises.ask("06.which-is-cold")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
 ### END SOLUTION
@@ -680,7 +680,7 @@ lab.plot_staircase(
 exercises.ask("06.staircase")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"hot up to": ..., "cold from": ..., "l2 size": ...}
 ### BEGIN SOLUTION
 answer = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
 ### END SOLUTION
