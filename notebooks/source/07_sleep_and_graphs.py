@@ -116,7 +116,7 @@ display(*[gpulab.timeline(lab.program(letter)) for letter in "abc"])
 exercises.ask("07.gaps")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ...}
 ### BEGIN SOLUTION
 answer = {"a": "wait", "b": "gpu", "c": "host"}
 ### END SOLUTION
@@ -706,7 +706,7 @@ outcomes
 exercises.ask("07.capturable")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ..., "g": ..., "h": ...}
 ### BEGIN SOLUTION
 words = "runs raises frozen raises runs frozen raises runs"
 answer = dict(zip("abcdefgh", words.split(), strict=True))
@@ -847,7 +847,7 @@ pd.Series(fresh.samples_s) * 1e6  # µs
 exercises.ask("07.which-rung")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 rungs = "naive synchronized events calibrated graph"
 answer = dict(zip("abcde", rungs.split(), strict=True))

@@ -181,7 +181,14 @@ blocks.compare(host_s["host_s"].idxmax())
 exercises.ask("08.five-waits")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {
+    "torch.cuda.synchronize": (..., ...),
+    "left.synchronize": (..., ...),
+    "marker.synchronize": (..., ...),
+    "right.wait_event": (..., ...),
+    "right.wait_stream": (..., ...),
+    "y.item": (..., ...),
+}
 ### BEGIN SOLUTION
 answer = {
     "torch.cuda.synchronize": ("abc", "after abc"),
@@ -352,7 +359,7 @@ found
 exercises.ask("08.find-the-races")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"pinned": (..., ..., ...), "device": (..., ..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "pinned": ("fill", "copy", "host"),
@@ -520,7 +527,7 @@ tiny.compare(lab.how_they_ran(kernels))
 exercises.ask("08.two-reasons")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"two matmuls": (..., ...), "two small kernels": (..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "two matmuls": ("the gpu is full", "nothing"),

@@ -98,7 +98,7 @@ found
 exercises.ask("08.record-stream")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "corrupted",
@@ -342,7 +342,7 @@ exercises.claim("08.caller-waits", here=f"{train(default, default)} and {new_wei
 exercises.ask("08.backward")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "none",

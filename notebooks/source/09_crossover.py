@@ -129,7 +129,7 @@ exercises.claim("09.launch-is-flat", here=growth["naive"])
 exercises.ask("09.which-time")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
 ### END SOLUTION

@@ -68,7 +68,7 @@ explorer.choose(span=1 << 20)  # by code: those that move about 1 MiB
 print(explorer)
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"all sizes": (..., ...), "large": (..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "all sizes": ("argmax", "the floor"),
@@ -233,7 +233,7 @@ roofline.ceilings_of(gpulab.recordings.load("h200-sxm-2026-11")).to_frame().pivo
 exercises.ask("10.which-roof")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "data sheet",
@@ -360,7 +360,7 @@ gaps["kernels"] = [int((frame["kind"] == "kernel").sum()) for frame in shown]
 gaps.round(1)
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ...}
 ### BEGIN SOLUTION
 answer = {"a": "too small", "b": "moves more", "c": "slow kernel"}
 ### END SOLUTION

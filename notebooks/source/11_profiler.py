@@ -230,7 +230,7 @@ f"program {letter}: the GPU is busy for {device_share(seen):.0%} of the time"
 print(seen.key_averages().table(sort_by="self_cpu_time_total", row_limit=6))
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
 ### END SOLUTION

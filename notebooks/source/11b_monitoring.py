@@ -85,7 +85,7 @@ looks[["time_s", "pwr", "gtemp", "sm", "mclk", "pclk", "reasons"]].round(1)
 exercises.ask("11.which-column")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
 ### END SOLUTION
@@ -174,7 +174,7 @@ plots.line(column.reset_index(), x="second", source=shown["source"][0])
 exercises.ask("11.monitors")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "nothing",

@@ -170,7 +170,7 @@ largest.compare(factors.idxmax())
 exercises.ask("12.source")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "clock",
@@ -364,7 +364,7 @@ exercises.claim("12.mixed-precision", here=times["float32"] / times["autocast"])
 exercises.ask("12.cure")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "batch", "b": "fuse", "c": "precision", "d": "layout", "e": "none"}
 ### END SOLUTION
@@ -444,7 +444,7 @@ exercises.claim("12.pageable-blocks", here=returns[0] / returns[1])
 exercises.claim("12.context", here=first_call_s)
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ..., "g": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "cannot run",

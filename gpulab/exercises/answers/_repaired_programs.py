@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import isfinite
 from typing import Any
@@ -18,7 +18,7 @@ from gpulab.exercises.answers._judging import (
     raised,
     wrong_units,
 )
-from gpulab.tracing.trials import Rule, Trial, called, first_fitting, tried
+from gpulab.tracing.trials import Rule, Trial, called, first_fitting, pair_in, tried
 
 MendedProgram = Callable[..., object]
 
@@ -74,7 +74,10 @@ class MendedTrial:
     @cached_property
     def values(self) -> tuple[object, ...]:
         """The result for each work."""
-        return tuple(trial.value for trial in self.trials)
+        return tuple(
+            _in_form(trial.value, wanted)
+            for trial, wanted in zip(self.trials, self.expected, strict=True)
+        )
 
     @cached_property
     def expected(self) -> tuple[object, ...]:
@@ -249,10 +252,8 @@ class Mended(FunctionJudge):
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> Trial:
         """Run a program on a new virtual GPU."""
         with fresh_h200(first_use=self.first_use), self.around():
-            # Made here, because a work may leave the GPU busy.
             # One work is enough for races: the detector goes by order and not by time.
-            trial = tried(program, *work.make(), races=work is self.works[0])
-            return replace(trial, value=_on_host(trial.value))
+            return tried(program, make=work.make, races=work is self.works[0])
 
     def agree(self, value: object, expected: object) -> bool:
         """Return whether a result agrees with the expected one."""
@@ -266,7 +267,8 @@ class Mended(FunctionJudge):
             )
         if isinstance(expected, torch.Tensor):
             # Exactly, because the numbers in a tensor show which data a program has read.
-            return isinstance(value, torch.Tensor) and torch.equal(value, expected)
+            tensor = called(lambda: torch.as_tensor(value, dtype=expected.dtype)).value
+            return isinstance(tensor, torch.Tensor) and torch.equal(tensor, expected)
         number, wanted = read_number(value), read_number(expected)
         # read_number accepts "3 ms", but a program must return a number.
         if number is None or wanted is None or isinstance(value, str) or not isfinite(number):
@@ -302,6 +304,12 @@ def _known_values(mended: Mended, program: MendedProgram) -> tuple[object, ...]:
     return mended.right_values(program)
 
 
+def _in_form(value: object, wanted: object) -> object:
+    """Return a pair as a tuple if a pair is wanted, whether it is a list, an array or a dict."""
+    is_pair = isinstance(wanted, tuple) and len(wanted) == 2  # noqa: PLR2004  # a pair
+    return (pair_in(value) or value) if is_pair else value
+
+
 def _scaled(value: object, factor: float) -> object:
     """Return a result with its time divided by a factor; in a tuple the first part is the time."""
     number = None if isinstance(value, tuple) else read_number(value)
@@ -309,15 +317,4 @@ def _scaled(value: object, factor: float) -> object:
         return number / factor
     if isinstance(value, tuple) and value:
         return (_scaled(value[0], factor), *value[1:])
-    return value
-
-
-def _on_host(value: object) -> object:
-    """Return a result with its tensors on the host, because the virtual GPU ends after a run."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu()
-    if isinstance(value, tuple | list):
-        return type(value)(map(_on_host, value))
     return value

@@ -11,6 +11,8 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > _MORE,
         because="the power is no limit here, or the virtual GPU does not look at the data",
+        differs="The power of a real GPU depends on the data. The virtual GPU does not look at "
+        "them.",
     ),
     Claim(
         "12.order-alone",
@@ -60,6 +62,8 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > _MORE,
         because="the virtual GPU counts the bytes of a gather, and no sectors",
+        differs="A real GPU reads whole sectors, also if it needs one number of each. The "
+        "virtual GPU counts only the bytes of a gather.",
     ),
     Claim(
         "12.batching",
@@ -130,6 +134,7 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio >= 1.2,  # noqa: PLR2004  # as the sentence says
         because="the virtual GPU's host is always equally fast, and an idle host nearly so",
+        differs="Other programs disturb a real host. The virtual host is always equally fast.",
     ),
     Claim(
         "12.shifted-view",
@@ -137,5 +142,6 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > _MORE,
         because="the memory may be the limit either way, and the virtual GPU knows no alignment",
+        differs="The virtual GPU knows no alignment of memory.",
     ),
 )
