@@ -351,8 +351,8 @@ def counted_calls() -> Iterator[Counter[str]]:
     """Yield a counter of the calls of functions of ``torch.cuda`` that wait or read events.
 
     Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
-    ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced inside the ``with``
-    block and restored after it.
+    ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are
+    replaced inside the ``with`` block and restored after it.
 
     Examples
     --------
@@ -371,6 +371,7 @@ def counted_calls() -> Iterator[Counter[str]]:
         (torch.cuda, "synchronize", "synchronize"),
         (stream, "synchronize", "Stream.synchronize"),
         (stream, "wait_stream", "Stream.wait_stream"),
+        (stream, "query", "Stream.query"),
         (event, "query", "Event.query"),
         (event, "elapsed_time", "Event.elapsed_time"),
     )
@@ -388,7 +389,13 @@ def _counting(
     @wraps(original)
     def counting(*given: object, **named: object) -> object:
         counts[key] += 1
-        return original(*given, **named)
+        before = counts.copy()
+        try:
+            return original(*given, **named)
+        finally:
+            # Without what the function calls inside: elapsed_time asks both of its events.
+            counts.clear()
+            counts.update(before)
 
     return counting
 
@@ -436,15 +443,18 @@ class _Observer:
 
         arguments, stream = make(), current_raw_stream()
         start_ns = self._now_ns()
-        try:
-            value = function(*arguments)
-        finally:
-            self._window_ns = (start_ns, self._now_ns())
-            self._asked = self._counts.copy()
-            if current_raw_stream() != stream:
-                torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
-            torch.cuda.synchronize()
-        return _on_host(value)
+        with ExitStack() as stack:
+            stack.callback(torch.cuda.synchronize)
+            try:
+                value = function(*arguments)
+            finally:
+                self._window_ns = (start_ns, self._now_ns())
+                self._asked = self._counts.copy()
+                if current_raw_stream() != stream:
+                    torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
+            # Before anything waits, as a caller would read it: if a stream still writes the value
+            # and nobody waits for it, that is a race.
+            return _on_host(value)
 
     def note(self, work: WatchedWork, call: Callable[[], object]) -> object:
         """Call a work, and record the call."""
