@@ -5,7 +5,7 @@ The module ``_surface_points`` says what a coordinate is and which calls use the
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     VECTOR,
     Coordinates,
     dtype_name,
@@ -14,7 +14,7 @@ from gpulab.virtual.kernels._common_coordinates import (
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _FEW_CHANNELS_BYTES = 16

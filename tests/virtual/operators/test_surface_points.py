@@ -1,14 +1,16 @@
 """Coordinates of calls on the efficiency surfaces, and how reductions are launched."""
 
 from math import log2
+from typing import Any
 
 import pytest
 import torch
 
-from gpulab.virtual.kernels._common_coordinates import log2_alignment, log2_size
-from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import reduction_launch
-from gpulab.virtual.kernels._surface_points import surface_point_of
+from gpulab.virtual.operators._common_coordinates import log2_alignment, log2_size
+from gpulab.virtual.operators._models import model_of
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._reduction_launch import reduction_launch
+from gpulab.virtual.operators._surface_points import surface_point_of as point_of
 from gpulab.virtual.tensors._storage import TensorLayout, layout
 
 
@@ -18,9 +20,16 @@ def dense(*sizes: int, dtype: torch.dtype = torch.float32) -> TensorLayout:
     return layout(tuple(sizes), example.stride(), dtype)
 
 
-def call(name: str, reads: list[TensorLayout], write: TensorLayout, *args: object) -> OperatorCall:
+def call(
+    name: str, reads: list[TensorLayout], write: TensorLayout, *args: object, dim: object = None
+) -> OperatorCall:
     """Return a call in single precision."""
-    return OperatorCall(name, args, {}, reads, [write], "float32", 0, is_in_place=False)
+    return OperatorCall(name, args, {}, reads, [write], "float32", 0, is_in_place=False, dim=dim)
+
+
+def surface_point_of(call: OperatorCall, family: str) -> Any:  # noqa: ANN401 # a point or None
+    """Return the point of a call on its surface, by the model of its operator."""
+    return point_of(call, model_of(call.name), family)
 
 
 def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
@@ -33,7 +42,7 @@ def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
     """A call finds its surface by its name, its prefix or type, else by the kernel family."""
     x = dense(64, 64)
-    assert surface_point_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
+    assert surface_point_of(call("_softmax", [x], x, dim=-1), "softmax")[0] == "softmax"
     found = {
         ("mm", "gemm"): "single product",
         ("add", "elementwise"): "elementwise",
@@ -124,7 +133,7 @@ def test_a_reduction_is_launched_by_its_sizes(
     """The sizes of a reduction decide its blocks, its threads and the work of each."""
     source = dense(*sizes)
     out = dense(*[n for i, n in enumerate(sizes) if i not in (dim or range(len(sizes)))])
-    found = reduction_launch(call("sum", [source], out, None, dim), source)
+    found = reduction_launch(call("sum", [source], out, dim=dim), source)
     assert (
         found.n_results,
         found.length,
@@ -171,22 +180,18 @@ def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
     assert rows.coordinates[:4] == found.coordinates[:4]
     mask = dense(1024, dtype=torch.bool)
     by_mask = call("index", [table, mask], dense(500, 16), table, [mask])
-    assert surface_point_of(by_mask, "gather")[0] == "selection"  # type: ignore[index] # it has one
+    assert surface_point_of(by_mask, "gather")[0] == "selection"
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "length", "side"),
-    [
-        ("sort", (None, 0, False), 64, "other"),
-        ("kthvalue", (None, 3, 0), 64, "other"),
-        ("median", (None,), 2048, "last"),
-    ],
+    ("name", "dim", "length", "side"),
+    [("sort", 0, 64, "other"), ("kthvalue", 0, 64, "other"), ("median", None, 2048, "last")],
 )
 def test_an_order_is_described_by_its_dimension(
-    name: str, arguments: tuple[object, ...], length: int, side: str
+    name: str, dim: int | None, length: int, side: str
 ) -> None:
     """The rows of a sort or a selection run along the dimension that the call names."""
     source = dense(64, 32)
-    found = surface_point_of(call(name, [source], source, *arguments), "row sort")
+    found = surface_point_of(call(name, [source], source, dim=dim), "row sort")
     assert found is not None
     assert (found.coordinates[1], found.coordinates[-1]) == (log2(length), side)

@@ -26,6 +26,8 @@ class OperatorCall:
         Floating-point operations, 0 if PyTorch has no formula for the operator.
     is_in_place
         Whether the result replaces the first argument.
+    dim
+        Its argument ``dim`` or ``dims``: a number, several, or None.
     """
 
     name: str
@@ -36,6 +38,19 @@ class OperatorCall:
     arithmetic: str
     flops: int
     is_in_place: bool
+    dim: Any = None
+
+    def dims(self, source: TensorLayout | None = None) -> list[int]:
+        """Return along which dimensions it works; empty if it takes the tensor as one line.
+
+        Parameters
+        ----------
+        source
+            The tensor; by default the first that it reads.
+        """
+        n_dims = max(1, len((source or self.reads[0]).sizes))
+        items = self.dim if isinstance(self.dim, (list, tuple)) else [self.dim]
+        return [item % n_dims for item in items if item is not None]
 
     @property
     def n_in(self) -> int:

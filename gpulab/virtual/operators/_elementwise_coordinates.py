@@ -5,14 +5,14 @@ The module ``_surface_points`` says what a coordinate is and which calls use the
 
 from math import ceil
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     Coordinates,
     dtype_name,
     largest_written,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 
 # A block of a foreach kernel processes this many elements of one tensor.
 _CHUNK = 65_536

@@ -5,9 +5,8 @@ The module ``_surface_points`` says what a coordinate is and which calls use the
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     Coordinates,
-    dims_of,
     dtype_name,
     largest_read,
     largest_written,
@@ -15,8 +14,8 @@ from gpulab.virtual.kernels._common_coordinates import (
     log2_size,
     side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import inner_results, reduction_launch
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._reduction_launch import inner_results, reduction_launch
 
 # PyTorch's softmax keeps rows of up to this many elements in the registers of one warp.
 _WARP_ROW = 1_024
@@ -90,7 +89,7 @@ def _padding(n: int) -> float:
 
 def across(call: OperatorCall) -> Coordinates:
     """Return the sizes before, along and after the dimension that a call works along."""
-    source, dims = largest_read(call), dims_of(call)
+    source, dims = largest_read(call), call.dims()
     dim = dims[0] if dims else len(source.sizes) - 1
     inner = prod(source.sizes[dim + 1 :])
     length = source.sizes[dim] if source.sizes else 1
@@ -127,7 +126,7 @@ def norm(call: OperatorCall) -> Coordinates:
 
 def scan(call: OperatorCall) -> Coordinates:
     """Return the rows that are scanned, their length, and along which dimension."""
-    source, dims = largest_read(call), dims_of(call)
+    source, dims = largest_read(call), call.dims()
     length = source.sizes[dims[0]] if dims and source.sizes else max(1, source.n_elements)
     rows = source.n_elements // max(1, length)
     return (
@@ -137,7 +136,7 @@ def scan(call: OperatorCall) -> Coordinates:
         float(ceil(log2_size(rows)) - ceil(log2_size(length))),
         call.name,
         dtype_name(source),
-        side_of(call, dims),
+        side_of(call),
     )
 
 
@@ -170,7 +169,7 @@ def _factors(n: int) -> tuple[int, int, int]:
 
 def ordered(call: OperatorCall) -> Coordinates:
     """Return the rows that are ordered, their length, and which of PyTorch's sorts is used."""
-    source, dims = call.reads[0], dims_of(call)
+    source, dims = call.reads[0], call.dims()
     length = source.sizes[dims[0]] if dims and source.sizes else max(1, source.n_elements)
     rows = source.n_elements // max(1, length)
     width = source.dtype.itemsize
@@ -184,7 +183,7 @@ def ordered(call: OperatorCall) -> Coordinates:
         float(min(ceil(log2_size(length)), _LONGEST_PADDED)),
         call.name,
         dtype_name(source),
-        side_of(call, dims),
+        side_of(call),
     )
 
 

@@ -5,15 +5,13 @@ The module ``_surface_points`` says what a coordinate is and which calls use the
 
 from math import log2
 
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import Coordinate
 from gpulab.virtual.tensors import TensorLayout
 
 Coordinates = tuple[Coordinate, ...]
 # The widest load of a thread is 16 bytes, which is 2**4.
 VECTOR = 4
-# Where the dimension is among the arguments of an operator, if it is not the second.
-_DIM_AT = {"topk": 2, "kthvalue": 2, "roll": 2}
 
 
 def log2_size(n: float) -> float:
@@ -49,19 +47,9 @@ def largest_written(call: OperatorCall) -> TensorLayout:
     return largest(call.writes)
 
 
-def dims_of(call: OperatorCall) -> list[int]:
-    """Return the dimensions that a call works along; empty if it takes the tensor as one line."""
-    n_dims = max(1, len(call.reads[0].sizes))
-    position = _DIM_AT.get(call.name, 1)
-    given = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
-    if given is None and call.name in {"sort", "argsort", "topk", "kthvalue"}:
-        given = -1
-    items = given if isinstance(given, (list, tuple)) else [given]
-    return [i % n_dims for i in items if isinstance(i, int) and not isinstance(i, bool)]
-
-
-def side_of(call: OperatorCall, dims: list[int]) -> str:
-    """Return whether the dimensions are the last one, another one, or several."""
+def side_of(call: OperatorCall) -> str:
+    """Return whether a call works along the last dimension, another one, or several."""
+    dims = call.dims()
     if len(dims) > 1:
         return "several"
     is_last = not dims or dims[0] == len(call.reads[0].sizes) - 1

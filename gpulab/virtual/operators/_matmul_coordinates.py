@@ -5,14 +5,14 @@ The module ``_surface_points`` says what a coordinate is and which calls use the
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     Coordinates,
     largest_read,
     largest_written,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 
 # A usual size of a matmul's tiles; the library may have chosen another one.
 _TILE = 128

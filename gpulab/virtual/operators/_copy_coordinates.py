@@ -3,9 +3,8 @@
 The module ``_surface_points`` says what a coordinate is and which calls use these.
 """
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     Coordinates,
-    dims_of,
     dtype_name,
     largest,
     largest_read,
@@ -14,7 +13,7 @@ from gpulab.virtual.kernels._common_coordinates import (
     log2_size,
     side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 
@@ -41,7 +40,7 @@ def moved(call: OperatorCall) -> Coordinates:
         *(log2_alignment(row * width) for row in rows),
         float(width),
         call.name,
-        side_of(call, dims_of(call)) if call.name in {"roll", "flip"} else "",
+        side_of(call) if call.name in {"roll", "flip"} else "",
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     Coordinates,
-    dims_of,
     dtype_name,
     largest,
     largest_written,
@@ -17,18 +16,24 @@ from gpulab.virtual.kernels._common_coordinates import (
     log2_size,
     side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall, n_indexed
-
-# These only read the table.
-_READERS = frozenset({"index", "_unsafe_index", "take", "gather", "index_select", "embedding"})
-# Their first argument is what they add to a new table.
-_GRADIENTS = frozenset({"embedding_dense_backward"})
+from gpulab.virtual.operators._operator_call import OperatorCall, n_indexed
 
 
-def indexed(call: OperatorCall) -> Coordinates:
-    """Return how many elements a call reads or writes by an index, in which pieces, and where."""
+def indexed(
+    call: OperatorCall, *, is_read: bool = False, is_gradient: bool = False
+) -> Coordinates:
+    """Return how many elements a call reads or writes by an index, in which pieces, and where.
+
+    Parameters
+    ----------
+    call
+        The call.
+    is_read
+        Whether it only reads the table.
+    is_gradient
+        Whether its first argument is what it adds to a new table.
+    """
     reads = call.reads
-    is_read, is_gradient = call.name in _READERS, call.name in _GRADIENTS
     table = largest_written(call) if is_gradient else reads[0]
     others = (reads if is_gradient else reads[1:]) or reads
     index = largest([item for item in others if not item.dtype.is_floating_point] or others)
@@ -52,7 +57,7 @@ def indexed(call: OperatorCall) -> Coordinates:
         call.name,
         way_of(call),
         "expanded" if is_expanded else "whole",
-        side_of(call, dims_of(call)) if call.name in {"gather", "scatter_add", "scatter"} else "",
+        side_of(call) if call.name in {"gather", "scatter_add", "scatter"} else "",
     )
 
 
