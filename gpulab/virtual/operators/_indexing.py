@@ -8,7 +8,7 @@ from gpulab.virtual.operators._argument_checks import check_scatter_reduce
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._host_reads import HostRead, When, has_mask, on_device
 from gpulab.virtual.operators._index_ranges import along_dimension, of_each_dimension, of_rows
-from gpulab.virtual.operators._model import Alert, Autocast, Models, OperatorModel, Surface
+from gpulab.virtual.operators._model import Alert, Autocast, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall, n_indexed
 from gpulab.virtual.simulator.costs import KernelWork
 
@@ -37,15 +37,6 @@ def _added(call: OperatorCall) -> KernelWork:
     return call.work("atomic add", n_elements=call.n_in)
 
 
-def _surface_of_index(call: OperatorCall) -> Surface | None:
-    return ("selection", indexing.selected) if indexing.way_of(call) == "mask" else None
-
-
-def _surface_of_index_put(call: OperatorCall) -> Surface | None:
-    # Additions that may meet at one element are sorted first.
-    return ("index add", indexing.indexed) if indexing.way_of(call) == "add" else None
-
-
 _READ = partial(indexing.indexed, is_read=True)
 _GRADIENT = partial(indexing.indexed, is_gradient=True)
 _INDEX = OperatorModel(
@@ -57,7 +48,7 @@ _SCATTER = OperatorModel(
 )
 # To find out whether the index is right takes about as long as to compute the values.
 _PUT = replace(_WRITE, may_find_wrong_values=True)
-_INDEX_PUT = replace(_PUT, surface_by_call=_surface_of_index_put, takes_host_indices=True)
+_INDEX_PUT = replace(_PUT, surface_by_call=indexing.surface_of_index_put, takes_host_indices=True)
 _BAG = OperatorModel(is_wrong_on_meta=True, may_find_wrong_values=True)
 _MAX_IN_BAG = Alert("embedding_bag_backward_cuda_max", lambda given: given("mode") == _MAX)
 _SPARSE_GRADIENTS = (
@@ -68,7 +59,7 @@ MODELS: Models = {
     # Reads
     "index": replace(
         _INDEX,
-        surface_by_call=_surface_of_index,
+        surface_by_call=indexing.surface_of_index,
         host_reads=(
             HostRead(When.FOR_SIZE, "how many are selected", "IndexingUtils.h", has_mask),
         ),

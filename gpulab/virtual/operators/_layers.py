@@ -17,7 +17,6 @@ from gpulab.virtual.operators._argument_checks import (
     refuse,
 )
 from gpulab.virtual.operators._call_arguments import CallArguments
-from gpulab.virtual.operators._common_coordinates import side_of
 from gpulab.virtual.operators._index_ranges import of_classes
 from gpulab.virtual.operators._model import (
     Alert,
@@ -25,7 +24,6 @@ from gpulab.virtual.operators._model import (
     Models,
     OperatorModel,
     Rehearsal,
-    Surface,
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
@@ -184,10 +182,6 @@ def _foreach_norm(call: OperatorCall) -> KernelWork:
     return replace(work, host_ns=host_ns, before=(*work.before, tidy))
 
 
-def _surface_of_softmax(call: OperatorCall) -> Surface | None:
-    return None if side_of(call) == "last" else ("softmax across", reductions.across)
-
-
 def _is_by_pytorch(given: CallArguments) -> bool:
     """Return whether PyTorch's own kernel samples the grid; cuDNN's is not refused."""
     is_possible = torch.backends.cudnn.enabled and given("align_corners")
@@ -214,13 +208,13 @@ _MARGIN_LOSS = OperatorModel(may_find_wrong_values=True)
 _LOWER, _FLOAT32, _WIDEST = (
     OperatorModel(autocast=each) for each in (Autocast.LOWER, Autocast.FLOAT32, Autocast.WIDEST)
 )
-FOREACH: Surface = ("foreach", pointwise.foreach)
+FOREACH = ("foreach", pointwise.foreach)
 MODELS: Models = {
     # Softmax and norms
     "_softmax _log_softmax _safe_softmax": OperatorModel(
         lowering=_softmax,
         surface=("softmax", reductions.softmax),
-        surface_by_call=_surface_of_softmax,
+        surface_by_call=reductions.surface_of_softmax,
     ),
     "_softmax_backward_data _log_softmax_backward_data": OperatorModel(
         lowering=_softmax_backward, surface=("softmax backward", reductions.softmax)

@@ -10,17 +10,38 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import allows_tf32, flop_formulas
+from gpulab.virtual.operators import _copy_coordinates as copies
+from gpulab.virtual.operators import _elementwise_coordinates as elementwise
+from gpulab.virtual.operators import _matmul_coordinates as matmuls
+from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._call_arguments import CallArguments
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._model import OperatorModel
+from gpulab.virtual.operators._operator_call import OperatorCall, Surface
 from gpulab.virtual.operators._operators import Operator
-from gpulab.virtual.operators._surface_points import surface_point_of
-from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
 from gpulab.virtual.tensors import TensorLayout
 
 _ARITHMETIC = {
     torch.float16: "float16",
     torch.bfloat16: "bfloat16",
     torch.float64: "float64",
+}
+# The surfaces of operators whose models name none, by the family of their last kernel.
+_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
+_SURFACES: dict[str, Surface] = {
+    **dict.fromkeys(_POINTWISE, ("elementwise", elementwise.elements)),
+    **{name: (name, elementwise.elements) for name in ("uniform", "normal", "dropout")},
+    "broadcast": ("broadcast", elementwise.broadcast),
+    "strided": ("strided", copies.strided),
+    "concatenation": ("concatenation", copies.concatenation),
+    "scan": ("scan", reductions.scan),
+    "scan of one row": ("scan", reductions.scan),
+    "row sort": ("sort", reductions.ordered),
+    "reduction": ("reduction", reductions.reduction),
+    "first axis": ("reduction", reductions.reduction),
+    "radix pass": ("sort", reductions.ordered),
+    "fourier": ("fourier", reductions.fourier),
+    "factorization": ("factorization", matmuls.factorization),
 }
 
 
@@ -74,11 +95,24 @@ def lower(
         is_in_place=func.overloadpacket.__name__.endswith("_"),
         dim=given("dim") if given("dims") is None else given("dims"),
     )
-    work = operator.model.lowering(call)
-    surface_point = surface_point_of(call, operator.model, work.family)
+    return lower_call(call, operator.model)
+
+
+def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
+    """Return the work of a call's kernels, with its point on its surface of efficiencies."""
+    work = model.lowering(call)
+    if not call.writes:
+        return work
+    surface = model.surface or _SURFACES.get(work.family)
+    if model.surface_by_call is not None:
+        surface = model.surface_by_call(call) or surface
+    if surface is None:  # nothing like it was measured
+        return work
+    name, coordinates = surface
     # Whole calls were measured, so all kernels of a call get the same correction.
-    before = tuple(replace(step, surface_point=surface_point) for step in work.before)
-    return replace(work, before=before, surface_point=surface_point)
+    point = SurfacePoint(name, coordinates(call))
+    before = tuple(replace(step, surface_point=point) for step in work.before)
+    return replace(work, before=before, surface_point=point)
 
 
 def _single_precision(operator: Operator) -> str:

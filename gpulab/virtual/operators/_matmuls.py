@@ -12,7 +12,7 @@ from gpulab.virtual.operators._argument_checks import (
     refuse,
 )
 from gpulab.virtual.operators._elementwise import elementwise
-from gpulab.virtual.operators._model import Autocast, Models, OperatorModel, Surface
+from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
@@ -79,7 +79,7 @@ def _convolution(call: OperatorCall) -> KernelWork:
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
-    if groups > 1 and weight.sizes[1] == 1:
+    if layers.is_depthwise(weight, groups):
         return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
     return _implicit_gemm(call, x, weight, out, groups)
 
@@ -137,7 +137,7 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     # PyTorch's output_mask: whether the gradients of images, weights and bias are needed.
     wanted = call.args[10]
     n_taps = prod(weight.sizes[2:])
-    if groups > 1 and weight.sizes[1] == 1:
+    if layers.is_depthwise(weight, groups):
         n = out.n_elements * n_taps
         weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
         more = (weights,) if wanted[1] else ()
@@ -204,26 +204,12 @@ def _attention_backward(call: OperatorCall) -> KernelWork:
     )
 
 
-# The file of surfaces that gpulab ships has these names, so "product" stays.
-_MATMUL_SURFACES = {
-    "float16": "half product",
-    "bfloat16": "half product",
-    "tf32": "tf32 product",
-    "float32": "single product",
-    "float64": "double product",
-}
-
-
-def _surface_of_matmul(call: OperatorCall) -> Surface:
-    return _MATMUL_SURFACES[call.arithmetic], matmuls.matmul
-
-
 _NO_INTEGERS = refuse("addmm_cuda", INTEGERS)
 _NO_INTEGERS_IN_BATCHES = refuse("baddbmm_cuda", INTEGERS)
 _LOWER = OperatorModel(autocast=Autocast.LOWER)
 # A CPU takes a hundred times as long for matmuls in half precision as in float32.
 _MATMUL = replace(
-    _LOWER, lowering=_mm, surface_by_call=_surface_of_matmul, tf32="matmul", is_widened=True
+    _LOWER, lowering=_mm, surface_by_call=matmuls.surface_of_matmul, tf32="matmul", is_widened=True
 )
 _VECTOR = OperatorModel(lowering=_mv, surface=("vector", matmuls.vector))
 _MATRIX_BY_VECTOR = replace(_VECTOR, tf32="matmul", autocast=Autocast.LOWER)
@@ -248,7 +234,7 @@ MODELS: Models = {
     "convolution": replace(
         _CONVOLUTION,
         lowering=_convolution,
-        surface=("convolution", layers.convolution),
+        surface_by_call=layers.surface_of_convolution,
         keeps_channels_last=True,
         checks=(check_convolution,),
         autocast=Autocast.LOWER,
@@ -257,7 +243,7 @@ MODELS: Models = {
     "convolution_backward": replace(
         _CONVOLUTION,
         lowering=_convolution_backward,
-        surface=("convolution backward", layers.convolution_backward),
+        surface_by_call=layers.surface_of_convolution,
     ),
     "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d": _LOWER,
     "cudnn_convolution cudnn_convolution_transpose": _LOWER,

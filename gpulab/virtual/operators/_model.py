@@ -11,14 +11,10 @@ from typing import Any, NamedTuple
 import torch
 
 from gpulab.virtual.operators._call_arguments import CallArguments, always
-from gpulab.virtual.operators._common_coordinates import Coordinates
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._host_reads import HostRead
 from gpulab.virtual.operators._index_ranges import IndexRange
-from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
-
-# The name of a surface of measured efficiencies, and the function of the coordinates on it.
-Surface = tuple[str, Callable[[OperatorCall], Coordinates]]
+from gpulab.virtual.operators._operator_call import Lowering, OperatorCall, Surface
 
 
 class Autocast(Enum):

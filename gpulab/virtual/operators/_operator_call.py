@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.simulator.costs import Coordinate, KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
 
@@ -53,6 +53,25 @@ class OperatorCall:
         return [item % n_dims for item in items if item is not None]
 
     @property
+    def side(self) -> str:
+        """Whether it works along the last dimension, another one, or several."""
+        dims = self.dims()
+        if len(dims) > 1:
+            return "several"
+        is_last = not dims or dims[0] == len(self.reads[0].sizes) - 1
+        return "last" if is_last else "other"
+
+    @property
+    def largest_read(self) -> TensorLayout:
+        """The largest tensor that it reads."""
+        return max(self.reads or self.writes, key=lambda item: item.n_elements)
+
+    @property
+    def largest_written(self) -> TensorLayout:
+        """The largest tensor that it writes."""
+        return max(self.writes, key=lambda item: item.n_elements)
+
+    @property
     def n_in(self) -> int:
         """Elements of the largest tensor that it reads, or of the result if it reads none."""
         return max((item.n_elements for item in self.reads), default=self.n_out)
@@ -82,6 +101,10 @@ class OperatorCall:
 
 # A function that returns the work of the kernels of a call.
 Lowering = Callable[[OperatorCall], KernelWork]
+# The name of a surface of measured efficiencies, and the function of the coordinates on it: one
+# for each input of the kernels' choices, as far as they are known, a number or a word.
+Coordinates = tuple[Coordinate, ...]
+Surface = tuple[str, Callable[[OperatorCall], Coordinates]]
 
 
 def n_indexed(call: OperatorCall) -> int:

@@ -17,7 +17,6 @@ from gpulab.virtual.operators._model import (
     Models,
     OperatorModel,
     Rehearsal,
-    Surface,
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
@@ -47,10 +46,6 @@ def _lower_to(family: str) -> Lowering:
     return lambda call: call.work(family)
 
 
-def _surface_of_copy(call: OperatorCall) -> Surface | None:
-    return ("strided", copies.strided) if copies.is_rearranged(call) else None
-
-
 _FILL, _SPECIAL = _lower_to("fill"), _lower_to("error function")
 _UNIFORM, _NORMAL = _lower_to("uniform"), _lower_to("normal")
 _BOUNDS = tuple(
@@ -74,11 +69,11 @@ MODELS: Models = {
     "full_like": OperatorModel(lowering=_factory, takes_shape_alone=True),
     "new_full": OperatorModel(takes_shape_alone=True),
     "zero": OperatorModel(
-        lowering=_FILL, surface_by_call=_surface_of_copy, fills_with=0, overwrites=True
+        lowering=_FILL, surface_by_call=copies.surface_of_copy, fills_with=0, overwrites=True
     ),
-    "fill": OperatorModel(lowering=_FILL, surface_by_call=_surface_of_copy, overwrites=True),
-    "copy": OperatorModel(lowering=_copy, surface_by_call=_surface_of_copy, overwrites=True),
-    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=_surface_of_copy),
+    "fill": OperatorModel(lowering=_FILL, surface_by_call=copies.surface_of_copy, overwrites=True),
+    "copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy, overwrites=True),
+    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy),
     "arange": OperatorModel(lowering=_lower_to("index")),
     "linspace logspace": OperatorModel(lowering=_lower_to("index"), host_reads=_BOUNDS),
     "cat stack": OperatorModel(lowering=_lower_to("concatenation")),
