@@ -44,6 +44,7 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     host_result,
     run_data_dependent,
 )
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._execute import (
     execute_and_read,
     execute_plan,
@@ -51,26 +52,23 @@ from gpulab.virtual.dispatch._execute import (
     reads_of,
 )
 from gpulab.virtual.dispatch._host_operators import on_host
-from gpulab.virtual.dispatch._host_reads import MASKS, When
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
-from gpulab.virtual.dispatch._operators import DispatchedCall, Operator, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import (
-    ALLOCATING,
-    SHAPED_LIKE,
     plan_for,
 )
 from gpulab.virtual.dispatch._rehearsal import overlaps
 from gpulab.virtual.dispatch._untyped_storage import set_to
-from gpulab.virtual.dispatch._value_references import reference
+from gpulab.virtual.operators import MASKS, Operator, When, operator_of
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
     VirtualTensor,
     layout_of,
+    reference,
     set_dispatch,
     wrap,
 )
@@ -193,28 +191,28 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return _for_host(operator, args, kwargs)
     gpu = gpu_of(tensors, device, func, args, kwargs)
     if key.host_tensors and tensors:
-        check_host_tensors(func, operator.name, args, kwargs)
+        check_host_tensors(operator, args, kwargs)
     dispatched = DispatchedCall(operator, args, kwargs, tensors, key.unplanned, gpu)
     reads = reads_of(dispatched) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
     if reads and reads[0].when is When.FOR_SIZE:
-        check_call(func, args, kwargs)
+        check_call(operator, args, kwargs)
         return run_data_dependent(dispatched, by_library=reads[0].by_library)
     parts = (*parts, *_more_of_key(operator, key))
     # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
-    plan = plan_for(func, *call, tensors, hashable)
+    plan = plan_for(operator, *call, tensors, hashable)
     return execute_and_read(plan, dispatched, reads) if reads else execute_plan(plan, dispatched)
 
 
 def _more_of_key(operator: Operator, key: CallKey) -> Iterator[Hashable]:
     """Yield what else decides the plan of a call, beside the operator and its arguments."""
     # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
-    if operator.tf32_switch is not None:
-        yield allows_tf32(operator.tf32_switch)
+    if operator.model.tf32 is not None:
+        yield allows_tf32(operator.model.tf32)
     # The lengths of sequences decide the shapes, so their values are part of the key.
-    if operator.takes_lengths:
+    if operator.model.takes_lengths:
         yield from (str(item.tolist()) for item in key.host_tensors)
     # A call that writes to memory which it also reads has a plan, or an error, of its own.
     if operator.changes_arguments and len(key.tensors) > 1:
@@ -224,7 +222,7 @@ def _more_of_key(operator: Operator, key: CallKey) -> Iterator[Hashable]:
 def _for_host(operator: Operator, args: Any, kwargs: Any) -> Any:
     """Run an operator on device tensors whose result must be on the host."""
     func = operator.func
-    if operator.name in SHAPED_LIKE or func in ALLOCATING:
+    if operator.model.takes_shape_alone or operator.model.allocates:
         # E.g. torch.zeros_like(x, device="cpu") needs only the shape of x, and waits for nothing.
         key = args[0].layout_key
         shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)

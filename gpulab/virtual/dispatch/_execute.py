@@ -13,10 +13,9 @@ from gpulab.virtual._generators import (
 )
 from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
-from gpulab.virtual.dispatch._host_reads import CallArguments, HostRead, When
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._in_place_reshape import reshape
 from gpulab.virtual.dispatch._moved_values import clear
-from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import (
     ArgumentResult,
     Effect,
@@ -26,8 +25,7 @@ from gpulab.virtual.dispatch._plans import (
     ViewResult,
 )
 from gpulab.virtual.dispatch._value_limits import missing_by_size
-from gpulab.virtual.dispatch._value_references import reference
-from gpulab.virtual.kernels import libraries_used
+from gpulab.virtual.operators import CallArguments, HostRead, Operator, When, libraries_used
 from gpulab.virtual.simulator import (
     CacheAccess,
     Kind,
@@ -37,12 +35,17 @@ from gpulab.virtual.simulator import (
     active,
 )
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
+from gpulab.virtual.tensors import (
+    MissingValues,
+    Storage,
+    VirtualTensor,
+    device_accesses,
+    reference,
+    wrap,
+)
 
 # About how long it takes to simulate an operator with values.
 _SIMULATED_S = 50e-6
-# The operator by which a GradScaler finds out whether a gradient overflowed.
-_FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
@@ -57,8 +60,8 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         launch_ns=plan.launch_ns,
         n_listed=_n_listed(call.args, plan) if call.operator.is_over_lists else 0,
     )
-    if call.operator.n_inside:
-        machine.host.charge("operator inside another", call.operator.n_inside)
+    if call.operator.model.n_inside:
+        machine.host.charge("operator inside another", call.operator.model.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
@@ -152,7 +155,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
             clear(reference(tensor))
     # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
-        _load(machine, call.operator.func, work)
+        _load(machine, call.operator, work)
     accesses = [_access(tensor, is_write=False) for tensor in read]
     accesses += [_access(tensor, is_write=True) for tensor in written]
     # A call may launch several kernels. The last one leaves the values; the others only take time.
@@ -182,7 +185,8 @@ def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
     The flag keeps its values even if the gradients have none: nothing overflowed, so the optimizer
     takes its step.
     """
-    return call.operator.name in _FINDING_INFINITIES and tensor is call.args[1]
+    position = call.operator.model.flag_at
+    return position is not None and tensor is call.args[position]
 
 
 def _launch_step(
@@ -196,11 +200,11 @@ def _launch_step(
     )
 
 
-def _load(machine: Machine, func: Any, work: KernelWork) -> None:
-    for part in libraries_used(func, work):
+def _load(machine: Machine, operator: Operator, work: KernelWork) -> None:
+    for part in libraries_used(operator, work):
         machine.host.load(part)
     # CUDA loads each kernel when it is first launched, and another type is another kernel.
-    machine.host.load("kernel", (func, work.arithmetic))
+    machine.host.load("kernel", (operator.func, work.arithmetic))
 
 
 def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:

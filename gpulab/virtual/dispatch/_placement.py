@@ -8,19 +8,12 @@ import torch
 from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch._argument_checks import mixed_devices
+from gpulab.virtual.operators import Operator
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import VirtualTensor
 
-# These accept index tensors on the host together with device tensors.
-_INDEXES = {"index", "index_put", "_index_put_impl"}
-# These take the lengths of sequences as a host tensor, and their shapes depend on the lengths.
-TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lstm", "gru"}
-TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
 
-
-def check_host_tensors(
-    func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def check_host_tensors(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse host tensors together with tensors of a GPU, except as indices or lengths.
 
     Raises
@@ -36,15 +29,16 @@ def check_host_tensors(
         if not isinstance(item, VirtualTensor)
     ):
         raise NotModelledError(
-            f"a tensor that PyTorch made without values reached {name}; make it with "
-            "torch.tensor(...) first, or run this part on the CPU"
+            f"a tensor that PyTorch made without values reached {operator.name}; make it "
+            "with torch.tensor(...) first, or run this part on the CPU"
         )
-    if name in _INDEXES and not isinstance(args[0], VirtualTensor):
+    model = operator.model
+    if model.takes_host_indices and not isinstance(args[0], VirtualTensor):
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
         )
-    if name not in _INDEXES | TAKES_LENGTHS:
-        raise RuntimeError(mixed_devices(func, args, kwargs))
+    if not (model.takes_host_indices or model.takes_lengths):
+        raise RuntimeError(mixed_devices(operator.func, args, kwargs))
 
 
 def _flat(value: Any) -> Iterator[torch.Tensor]:

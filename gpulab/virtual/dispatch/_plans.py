@@ -14,10 +14,9 @@ import torch
 from gpulab.core.torch_private import arguments_of, overload_name, results_of, unsafe_view
 from gpulab.virtual.dispatch._argument_checks import check_written
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_dense
-from gpulab.virtual.dispatch._operators import OVERWRITING
 from gpulab.virtual.dispatch._rehearsal import rehearse
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
-from gpulab.virtual.kernels import is_random, lower, operator_name
+from gpulab.virtual.operators import Operator, lower
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, TensorLayout, VirtualTensor, layout_of
 
@@ -25,24 +24,8 @@ aten = torch.ops.aten
 # A limit for programs whose shapes never repeat, because their plans would fill the memory.
 _N_PLANS_KEPT = 20_000
 
-ALLOCATING = {
-    aten.empty.memory_format,
-    aten.empty_strided.default,
-    aten.empty_like.default,
-    aten.empty_permuted.default,
-    aten.new_empty.default,
-    aten.new_empty_strided.default,
-}
-# These take only shape and type from their first argument, and read none of its elements.
-SHAPED_LIKE = frozenset(
-    {
-        *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
-        *("new_ones", "new_zeros", "new_full"),
-    }
-)
-# In training mode these update running mean and variance, although their schemas in torch 2.13 do
-# not mark these arguments as written.
-_BATCH_NORMS = {"native_batch_norm", "cudnn_batch_norm"}
+# In training mode a batch norm updates running mean and variance, although its schema in torch
+# 2.13 does not mark these arguments as written.
 _RUNNING_STATISTICS, _TRAINING = (3, 4), 5
 
 
@@ -153,7 +136,7 @@ _plans: dict[Hashable, ExecutionPlan] = {}
 
 
 def plan_for(
-    func: Any,
+    operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
@@ -166,28 +149,28 @@ def plan_for(
         # more than it saves.
         if len(_plans) >= _N_PLANS_KEPT:
             _plans.clear()
-        plan = _plans[key] = _make_plan(func, args, kwargs, tensors)
+        plan = _plans[key] = _make_plan(operator, args, kwargs, tensors)
     return plan
 
 
 def _make_plan(
-    func: Any,
+    operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
 ) -> ExecutionPlan:
-    execution = execute_on_meta(func, args, kwargs)
+    execution = execute_on_meta(operator, args, kwargs)
     stand_ins, out = execution.stand_ins, execution.out
     is_several = isinstance(out, (list, tuple))
     # In reverse, so that a tensor that is given twice has the index of its first position.
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
-    is_view = _returns_view(func)
+    is_view = _returns_view(operator.func)
     outs = list(out) if is_several else [out]
-    results = tuple(_result(func, item, index_of, is_view=is_view) for item in outs)
+    results = tuple(_result(operator, item, index_of, is_view=is_view) for item in outs)
     # From the schema, because the stand-ins do not show which arguments were written.
-    writes = _changed(func, args, kwargs, tensors)
-    reads = _read(func, tensors, writes)
-    effect = _effect(func, results, writes)
+    writes = _changed(operator, args, kwargs, tensors)
+    reads = _read(operator, tensors, writes)
+    effect = _effect(operator, results, writes)
     # Views may have overlapping elements, but CUDA refuses a kernel that writes them.
     if effect is Effect.KERNEL:
         for i in writes:
@@ -201,16 +184,16 @@ def _make_plan(
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
     is_wider = effect is Effect.KERNEL and rehearse(
-        func, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
+        operator, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
     )
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
         # PyTorch launches no kernel for results without elements.
         effect = Effect.ALLOCATION
     work, launch_ns, duration_s = None, 0, 0.0
     if effect is Effect.KERNEL:
-        work = lower(func, execution.args, execution.kwargs, out, layouts)
+        work = lower(operator, execution.args, execution.kwargs, out, layouts)
         launch_ns = sum(step.launch_ns for step in (*work.before, work))
-        duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=is_random(func))
+        duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=operator.is_random)
     container = type(out) if is_several else None
     new_results = tuple(i for i, item in enumerate(results) if isinstance(item, NewResult))
     return ExecutionPlan(
@@ -226,7 +209,7 @@ def _make_plan(
         has_complex(args),
         is_wider,
         duration_s,
-        too_slow(str(func), duration_s),
+        too_slow(str(operator.func), duration_s),
     )
 
 
@@ -249,7 +232,7 @@ def _reshaped(
 
 
 def _result(
-    func: Any,
+    operator: Operator,
     item: Any,
     index_of: dict[int, int],
     *,
@@ -262,7 +245,7 @@ def _result(
         return ArgumentResult(index_of[id(item)])
     # A sparse result has no memory layout that the model could use.
     if item.layout is not torch.strided:
-        raise not_dense(func, item.layout)
+        raise not_dense(operator, item.layout)
     if is_view:
         return ViewResult(layout_of(item), int(item.storage_offset()))
     return NewResult(layout_of(item))
@@ -277,14 +260,14 @@ def _returns_view(func: Any) -> bool:
 
 
 def _changed(
-    func: Any,
+    operator: Operator,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
 ) -> tuple[int, ...]:
     changed: set[int] = set()
-    unnamed = _changed_unnamed(func, args)
-    for position, argument in enumerate(arguments_of(func)):
+    unnamed = _changed_unnamed(operator, args)
+    for position, argument in enumerate(arguments_of(operator.func)):
         is_named = argument.alias_info is not None and argument.alias_info.is_write
         if not is_named and position not in unnamed:
             continue
@@ -294,29 +277,30 @@ def _changed(
     return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
 
 
-def _changed_unnamed(func: Any, args: Sequence[Any]) -> tuple[int, ...]:
+def _changed_unnamed(operator: Operator, args: Sequence[Any]) -> tuple[int, ...]:
     """Return the positions of arguments that an operator changes but its schema does not mark."""
-    if operator_name(func) not in _BATCH_NORMS:
+    if not operator.model.updates_statistics:
         return ()
     is_training = args[_TRAINING] if len(args) > _TRAINING else True
     return _RUNNING_STATISTICS if is_training else ()
 
 
-def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
-    name = operator_name(func)
+def _read(
+    operator: Operator, tensors: list[VirtualTensor], writes: tuple[int, ...]
+) -> tuple[int, ...]:
     # These replace all elements of what they write, so the kernel does not read it.
-    only_written = name in OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
-    skipped = set(writes) if only_written else set()
-    if name in SHAPED_LIKE:
+    is_out = overload_name(operator.func) in {"out", "Tensor_out"}
+    skipped = set(writes) if operator.model.overwrites or is_out else set()
+    if operator.model.takes_shape_alone:
         skipped.add(0)
     return tuple(i for i in range(len(tensors)) if i not in skipped)
 
 
-def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
-    if func in ALLOCATING:
+def _effect(operator: Operator, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
+    if operator.model.allocates and not writes:
         return Effect.ALLOCATION
     # An operator that only changes a tensor's shape, such as t_(), launches no kernel.
-    if torch.Tag.inplace_view in func.tags:
+    if torch.Tag.inplace_view in operator.func.tags:
         return Effect.VIEW
     if not writes and all(isinstance(item, (ViewResult, ArgumentResult)) for item in results):
         return Effect.VIEW

@@ -1,0 +1,34 @@
+"""The record of one operator call, which every part of its execution gets."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpulab.virtual.operators import Operator
+from gpulab.virtual.simulator import SimulatedGpu
+from gpulab.virtual.tensors import VirtualTensor
+
+
+@dataclass(slots=True)
+class DispatchedCall:
+    """One call of an operator.
+
+    Attributes
+    ----------
+    operator
+        The operator.
+    args, kwargs
+        Its arguments.
+    tensors
+        The virtual tensors among the arguments; the indices in a plan refer to this list.
+    unplanned
+        The arguments whose values may differ under one plan: floats and host tensors.
+    gpu
+        The GPU that it runs on.
+    """
+
+    operator: Operator
+    args: Any
+    kwargs: Any
+    tensors: list[VirtualTensor]
+    unplanned: list[object]
+    gpu: SimulatedGpu
