@@ -142,9 +142,11 @@ def _no_limit_of_real_time() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_wait_for_the_disk() -> Iterator[None]:
     """Let the system write files when it likes: no test loses the power after a write."""
-    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(os, "fsync", lambda _handle: None)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
