@@ -15,7 +15,7 @@ unexport VIRTUAL_ENV
 # left takes tests from another.
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 WORKERS := $(shell echo $$(( $(CORES) + 1 )))
-WHOLE_PROGRAMS := benchmarks gpu laws probes sanitizer virtual/patches virtual/test_waits.py
+WHOLE_PROGRAMS := benchmarks gpu laws probes virtual/patches virtual/test_waits.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
