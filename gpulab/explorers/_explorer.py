@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab import widgets
 from gpulab.disk import write_whole
-from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._panel import Panel
 from gpulab.explorers._renderer import Renderer
@@ -82,6 +82,12 @@ class Explorer(Generic[State]):
         # Saved by another version, it may lack a field.
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
         given = {name: value for name, value in known.items() if value is not _LACKS}
+        try:
+            hash(tuple(given.values()))
+        except TypeError:
+            raise InvalidOptionError(
+                f"state={shown(state)}; each choice must be one value, as in explorer.state"
+            ) from None
         self._settle(kind(**given), known)
 
     def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
