@@ -166,6 +166,15 @@ def _is_finite(value: object) -> bool:
     return _is_number(value) and math.isfinite(value)  # type: ignore[arg-type]  # it is a number
 
 
+def _path_text(value: Any) -> str:  # noqa: ANN401  # any argument
+    """Return the text of a path; an empty text for anything else."""
+    try:
+        text = os.fspath(value)
+    except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
+        return ""
+    return text if isinstance(text, str) else ""
+
+
 _MOST_DIGITS = 17  # of a float64: more digits would be invented
 
 WHOLE = Requirement("a whole number", lambda value: _is_whole(value, value))
@@ -196,7 +205,7 @@ NAME = Requirement(
 )
 PATH = Requirement(
     "the path of a file, as a text that is not empty or a Path",
-    lambda value: isinstance(value, os.PathLike) or (isinstance(value, str) and value != ""),
+    lambda value: _path_text(value) != "",
 )
 
 

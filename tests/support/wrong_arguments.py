@@ -195,6 +195,8 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return True
+    if isinstance(value, Raising) or getattr(value, "shape", None) == ():
+        return False
     if origin in {typing.Union, types.UnionType}:
         return any(_allows(call, part, value) for part in parts)
     if hint in {int, float}:
