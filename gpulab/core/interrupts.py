@@ -29,8 +29,10 @@ Value = TypeVar("Value")
 
 # A signal inside a step is sent again at once; most steps end within microseconds. To send it
 # again and again would slow down a long step, such as an import, so after 5,000 times there are
-# pauses.
+# pauses. Between two pauses it is sent often enough to find the gap between two short steps: a
+# single time after each pause would nearly always find a step of a loop.
 _N_AT_ONCE = 5_000
+_N_BETWEEN_PAUSES = 500
 _PAUSE_S = 0.005
 
 _SIGNALS = sorted(int(number) for number in valid_signals())
@@ -127,7 +129,7 @@ class _Waiting:
             self.n_waits = 0
             return self.handler(number, frame)
         self.n_waits += 1
-        if self.n_waits < _N_AT_ONCE:
+        if self.n_waits < _N_AT_ONCE or self.n_waits % _N_BETWEEN_PAUSES:
             return _again(number)()
         # Not threading.Thread: the interrupted step may have a lock of that module.
         _thread.start_new_thread(_interrupt_later, (number,))

@@ -8,9 +8,12 @@ checks and sentences of this module would be needed beside them.
 
 import math
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import islice
 from numbers import Integral, Real
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -135,25 +138,41 @@ class NameOf:
 
 
 def _is_whole(value: object, least: int) -> bool:
-    if type(value) is int:
-        return value >= least
-    # Python accepts True as 1, but n_samples=True is a mistake.
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    if type(value) is not int:
+        # Python accepts True as 1, but n_samples=True is a mistake.
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            return False
+        value = int(value)
+    # What no float can be, such as 10**400, is no amount of anything.
+    return least <= value <= sys.float_info.max
 
 
 def _is_number(value: object) -> bool:
     # The exact type first: isinstance with an abstract class takes several times as long.
-    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+    return type(value) is float or (
+        isinstance(value, Real) and not isinstance(value, bool) and not _is_too_large(value)
+    )
+
+
+def _is_too_large(value: Any) -> bool:  # noqa: ANN401  # a number
+    """Return whether no float can be so large, as 10**400 is."""
+    return isinstance(value, Integral) and abs(int(value)) > sys.float_info.max
 
 
 def _is_finite(value: object) -> bool:
     """Return whether a value is a number, and neither nan nor infinite."""
     if type(value) is float:
         return math.isfinite(value)
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    # math.isfinite raises OverflowError for a whole number that is too large for a float.
-    return isinstance(value, Integral) or math.isfinite(value)
+    return _is_number(value) and math.isfinite(value)  # type: ignore[arg-type]  # it is a number
+
+
+def _path_text(value: Any) -> str:  # noqa: ANN401  # any argument
+    """Return the text of a path; an empty text for anything else."""
+    try:
+        text = os.fspath(value)
+    except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 _MOST_DIGITS = 17  # of a float64: more digits would be invented
@@ -186,7 +205,7 @@ NAME = Requirement(
 )
 PATH = Requirement(
     "the path of a file, as a text that is not empty or a Path",
-    lambda value: isinstance(value, os.PathLike) or (isinstance(value, str) and value != ""),
+    lambda value: _path_text(value) != "",
 )
 
 
@@ -230,6 +249,9 @@ def mapping_to(part: Requirement, wanted: str) -> Requirement:
     )
 
 
+_MOST_ITEMS = 1_000_000
+
+
 def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
     """Return the items of an argument as a tuple, each checked.
 
@@ -247,12 +269,21 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
     >>> items_of("sizes", (2**k for k in range(3)), COUNT)
     (1, 2, 4)
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    iterator = None
+    if not isinstance(values, str | bytes | Mapping):
+        # A tensor without dimensions says that it is iterable, and raises.
+        with suppress(Exception):
+            iterator = iter(values)
+    if iterator is None:
         raise InvalidOptionError(
             f"{name}={shown(values)}; it must be a list, each item {part.wanted}"
         )
     # Read once and returned: a generator would be empty for the caller after the check.
-    items = tuple(values)
+    items = tuple(islice(iterator, _MOST_ITEMS + 1))
+    if len(items) > _MOST_ITEMS:
+        raise InvalidOptionError(
+            f"{name}={shown(values)} has more than {_MOST_ITEMS:,} items, or no end; give fewer"
+        )
     for index, item in enumerate(items):
         if not part.accepts(item):
             part.check(**{f"{name}[{index}]" if isinstance(part, Requirement) else name: item})
@@ -276,7 +307,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
 
     try:
         found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
         # A value that the test below refuses, so that both mistakes have one message.
         found = np.array(math.nan)
     if found.ndim != 1 or np.isnan(found).any():

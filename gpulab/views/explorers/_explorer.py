@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab.core.disk import write_whole
-from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import PATH, instance_of
@@ -81,6 +81,12 @@ class Explorer(Generic[State]):
         # Saved by another version, it may lack a field.
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
         given = {name: value for name, value in known.items() if value is not _LACKS}
+        try:
+            hash(tuple(given.values()))
+        except TypeError:
+            raise InvalidOptionError(
+                f"state={shown(state)}; each choice must be one value, as in explorer.state"
+            ) from None
         self._settle(kind(**given), known)
 
     def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
