@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from itertools import zip_longest
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab import device
@@ -59,10 +59,10 @@ class Hazards:
     @property
     def found(self) -> tuple[Hazard, ...]:
         """The hazards, one for each kind and pair of lines, in the order of discovery."""
-        before = [hazard.count for hazard in self._at_begin.hazards]
+        before = chain((hazard.count for hazard in self._at_begin.hazards), repeat(0))
         return tuple(
             replace(hazard, count=hazard.count - count)
-            for hazard, count in zip_longest(self._counts().hazards, before, fillvalue=0)
+            for hazard, count in zip(self._counts().hazards, before, strict=False)
             if hazard.count > count
         )
 
