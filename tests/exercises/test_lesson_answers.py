@@ -3,26 +3,31 @@
 The right ones differ from the model solution; each wrong one makes the mistake of its lesson.
 """
 
+import operator
 import statistics
 import time
 import timeit
 from collections import deque
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch.cuda import Event
 
-from gpulab import clocks
+import gpulab
+from gpulab import clocks, exercises, stats
+from gpulab.exercises.lesson_04.traces import SAMPLES_S
 from tests.support.answers import Answer, Answers, assert_verdict
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
-answers = Answers()
-right, wrong = answers.right, answers.wrong
+ANSWERS = Answers()
+right, wrong = ANSWERS.right, ANSWERS.wrong
 
 
 # Stopwatches: 01.benchmark asks for no wait, and a wait is right, too.
@@ -768,6 +773,192 @@ def flush_in_the_sample(fn: Work) -> tuple[float, float]:
     return flushed(lambda: (buffer.sum(), fn()), lambda: None)
 
 
+# Rules on samples.
+
+
+def runs_of_three(samples_s: list[float], level_s: float) -> int:
+    """Return where three samples in a row are within 5 % of a level."""
+    near = np.abs(np.array(samples_s) / level_s - 1) < 0.05
+    starts = (i for i in range(len(near) - 2) if near[i : i + 3].all())
+    return next(starts, len(samples_s))
+
+
+@right("04.steady-state")
+def steady_by_level(samples_s: list[float]) -> int:
+    """Compare with the median of the last third, if its two halves agree."""
+    third = samples_s[-20:]
+    first_s, last_s = np.median(third[:10]), np.median(third[10:])
+    if abs(last_s / first_s - 1) > 0.02:
+        return len(samples_s)
+    return runs_of_three(samples_s, float(last_s))
+
+
+@right("04.steady-state")
+def steady_by_windows(samples_s: list[float]) -> np.int64:
+    """Take the first window of four whose largest sample is at the level of the end."""
+    windows = np.lib.stride_tricks.sliding_window_view(np.array(samples_s), 4).max(axis=1)
+    if np.median(windows[-5:]) / np.median(windows[-25:-20]) > 1.05:
+        return np.int64(len(samples_s))
+    return np.argmax(windows < 1.05 * np.median(samples_s[40:]))
+
+
+@right("04.steady-state")
+def steady_from_the_end(samples_s: list[float]) -> float:
+    """Go back from the end as long as two of the three samples before are at the level."""
+    level_s = statistics.median(samples_s[-15:])
+    if abs(statistics.median(samples_s[-30:-15]) / level_s - 1) > 0.03:
+        return float(len(samples_s))
+    near = [abs(sample_s / level_s - 1) < 0.05 for sample_s in samples_s]
+    start = len(samples_s) - 1
+    while start >= 1 and (near[start - 1] or sum(near[max(0, start - 3) : start]) == 2):
+        start -= 1
+    return float(start)
+
+
+@right("04.steady-state")
+def steady_by_sorting(samples_s: list[float]) -> torch.Tensor:
+    """Sort a part of the list that it was given, which must do no harm."""
+    end = samples_s[30:]
+    end.sort()
+    slope = np.polyfit(range(30), np.array(samples_s[30:]) / end[15], 1)[0]
+    is_rising = slope > 0.002
+    return torch.tensor(len(samples_s) if is_rising else runs_of_three(samples_s, end[15]))
+
+
+@right("04.steady-state")
+def steady_by_gpulab(samples_s: list[float]) -> int:
+    """Use what gpulab.measure uses."""
+    start = stats.steady_from(samples_s)
+    return len(samples_s) if start is None else start
+
+
+@wrong("guessed-count", "04.steady-state")
+def steady_after_three(samples_s: list[float]) -> int:
+    """Leave out three calls of any loop."""
+    return min(3, len(samples_s))
+
+
+@wrong("mean-as-level", "04.steady-state")
+def steady_below_the_mean(samples_s: list[float]) -> int:
+    """Start at the first sample below the mean."""
+    if samples_s[-1] > 1.2 * samples_s[0]:
+        return len(samples_s)
+    return next(
+        i for i, sample_s in enumerate(samples_s) if sample_s < statistics.fmean(samples_s)
+    )
+
+
+Samples = list[float]
+Readings = list[clocks.Reading | None]
+
+
+@right("05.which-to-discard")
+def keep_near_the_median(samples_s: Samples, readings: Readings) -> list[float]:
+    """Compare each clock with the median clock."""
+    known = [reading.sm_mhz for reading in readings if reading and reading.sm_mhz]
+    usual_mhz = statistics.median(known)
+    pairs = zip(samples_s, readings, strict=True)
+    return [s for s, r in pairs if not (r and r.sm_mhz) or abs(r.sm_mhz / usual_mhz - 1) <= 0.03]
+
+
+@right("05.which-to-discard")
+def keep_as_array(samples_s: Samples, readings: Readings) -> np.ndarray[Any, Any]:
+    """Use a mask on an array."""
+    return np.array(samples_s)[~np.array(clocks.flag(readings))]
+
+
+@right("05.which-to-discard")
+def keep_by_generator(samples_s: Samples, readings: Readings) -> Iterator[float]:
+    """Yield the samples."""
+    yield from compress(samples_s, map(operator.not_, clocks.flag(readings)))
+
+
+@right("05.which-to-discard")
+def keep_by_removing(samples_s: Samples, readings: Readings) -> tuple[float, ...]:
+    """Remove samples from the list that it was given."""
+    for index in reversed(np.flatnonzero(clocks.flag(readings)).tolist()):
+        del samples_s[index]
+    return tuple(samples_s)
+
+
+@right("05.which-to-discard")
+def keep_as_series(samples_s: Samples, readings: Readings) -> "pd.Series[float]":
+    """Use pandas."""
+    return pd.Series(samples_s)[[not flag for flag in clocks.flag(readings)]]
+
+
+@wrong("kept-all", "05.which-to-discard")
+def keep_all(samples_s: Samples, _readings: Readings) -> Samples:
+    """Keep every sample."""
+    return samples_s
+
+
+@wrong("by-duration", "05.which-to-discard")
+def keep_the_fast(samples_s: Samples, readings: Readings) -> Samples:
+    """Discard slow samples, too."""
+    middle_s = statistics.median(samples_s)
+    return [s for s in keep_near_the_median(samples_s, readings) if s < 1.1 * middle_s]
+
+
+# Flushes before a layer, each with its reason.
+
+
+def flush_with(make: Callable[[], Work]) -> dict[str, object]:
+    """Return an answer whose buffer is made at the first call, on the GPU in use."""
+    flushes: list[Work] = []
+
+    def flush() -> None:
+        if not flushes:
+            flushes.append(make())
+        flushes[0]()
+
+    return {"flush": flush, "because": "c"}
+
+
+def rotated() -> Work:
+    """Return a flush that reads eight buffers in turn."""
+    buffers = [buffer_of(20) for _ in range(8)]
+    return lambda: [buffer.amax() for buffer in buffers]
+
+
+DATA = [
+    *(
+        ("06.choose-a-flush", flush_with(make), code)
+        for make, code in (
+            (lambda: buffer_of(120).sum, ""),
+            (lambda: buffer_of(300).max, ""),
+            (lambda: partial(torch.sum, buffer_of(128).view(-1, 64), dim=1), ""),
+            (lambda: torch.zeros(70 << 20, device="cuda", dtype=torch.half).amin, ""),
+            (rotated, ""),
+            (lambda: buffer_of(256).zero_, "dirty"),
+            (lambda: buffer_of(8).sum, "still-hot"),
+            (lambda: lambda: buffer_of(120).sum().item(), "waits"),
+        )
+    ),
+    *(
+        ("03.floor", value, "")
+        for value in (3.08e-6, "3.1 µs", np.float32(3.07e-6), "3100 ns", 3e-6)
+    ),
+    ("03.floor", 2.59e-6, "too-small"),
+    ("03.floor", 1.28e-6, "empty-pair"),
+    *(
+        ("04.one-number", value, "")
+        for value in (41.2e-6, "41.2 µs", np.median(SAMPLES_S), torch.tensor(41.2e-6), "0.0412 ms")
+    ),
+    ("04.one-number", statistics.fmean(SAMPLES_S), "mean"),
+    *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), 1000, 1024)),
+    ("01.queue-length", 1300, "too-many"),
+]
+
+
+@pytest.mark.parametrize(("exercise_id", "answer", "code"), DATA)
+def test_each_value_gets_its_verdict(exercise_id: str, answer: object, code: str) -> None:
+    """A value is right in any form, and the mistake of its lesson gets its diagnosis."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (not code, code), str(verdict)
+
+
 # The model solution of each rung is right in its own lesson, and short of the next one.
 for exercise_id, rung in (
     ("01.benchmark", "stopwatch"),
@@ -781,7 +972,7 @@ for exercise_id, rung in (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", answers, ids=str)
+@pytest.mark.parametrize("answer", ANSWERS, ids=str)
 def test_each_answer_gets_its_verdict(answer: Answer) -> None:
     """A right answer is right, and a mistake gets its diagnosis."""
     assert_verdict(answer)
