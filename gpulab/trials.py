@@ -392,7 +392,13 @@ def _counting(
     @wraps(original)
     def counting(*given: object, **named: object) -> object:
         counts[key] += 1
-        return original(*given, **named)
+        before = counts.copy()
+        try:
+            return original(*given, **named)
+        finally:
+            # Without what the function calls inside: elapsed_time asks both of its events.
+            counts.clear()
+            counts.update(before)
 
     return counting
 
@@ -440,15 +446,18 @@ class _Observer:
 
         arguments, stream = make(), current_raw_stream()
         start_ns = self._now_ns()
-        try:
-            value = function(*arguments)
-        finally:
-            self._window_ns = (start_ns, self._now_ns())
-            self._asked = self._counts.copy()
-            if current_raw_stream() != stream:
-                torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
-            torch.cuda.synchronize()
-        return _on_host(value)
+        with ExitStack() as stack:
+            stack.callback(torch.cuda.synchronize)
+            try:
+                value = function(*arguments)
+            finally:
+                self._window_ns = (start_ns, self._now_ns())
+                self._asked = self._counts.copy()
+                if current_raw_stream() != stream:
+                    torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
+            # Before anything waits, as a caller would read it: if a stream still writes the value
+            # and nobody waits for it, that is a race.
+            return _on_host(value)
 
     def note(self, work: WatchedWork, call: Callable[[], object]) -> object:
         """Call a work, and record the call."""

@@ -26,7 +26,13 @@ _COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
 _RULE = NameOf("rule of what counts", tuple(RULES))
 
 # The singular of units that count things. "times" is a factor, so it stays "1 times".
-_ONE = {"launches": "launch", "calls": "call"}
+_ONE = {
+    "launches": "launch",
+    "calls": "call",
+    "steps": "step",
+    "trials": "trial",
+    "answers": "answer",
+}
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")

@@ -127,8 +127,8 @@ exercises.check("07.gaps", answer)
 #
 # `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and does nothing else. The host
 # launches it like any other kernel and goes on at once. (In CUDA C++ you can write such a kernel
-# yourself, with `clock64()` or with `__nanosleep(ns)`, which counts nanoseconds.) How long does a
-# million cycles take?
+# yourself, with `clock64()` or with `__nanosleep(ns)`, for about so many nanoseconds.) How long do
+# a million cycles take?
 
 # %%
 million = exercises.predict(
@@ -322,8 +322,8 @@ plots.compare_methods([eager, replayed, busy], title="Ten relus")
 exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 
 # %% [markdown]
-# *Recorded* on an H200: 74 to 80 µs with ten launches, 14 µs in a graph, and 10 µs in which the
-# kernels are busy. The difference was Python. The short pauses from kernel to kernel remain.
+# *Recorded* on an H200: of the 14 µs in a graph, the kernels are busy for 10. The difference from
+# ten launches was Python. The short pauses from kernel to kernel remain.
 #
 # ## 5 What a graph contains
 #

@@ -281,8 +281,9 @@ pd.Series({name: lab.how_they_ran(line) for name, line in lines.items()})
 lines["both"]
 
 # %% [markdown]
-# Each of the two reasons was enough to keep copy and kernel apart, and hid the other. You need all
-# three: pinned memory, `non_blocking=True`, and two streams.
+# Each of the two reasons was enough to keep copy and kernel apart, and hid the other. If the copy
+# is launched first, you need all three: pinned memory, `non_blocking=True`, and two streams. (A
+# kernel that was launched before runs beside a slow copy from pageable memory, too.)
 
 # %% [markdown]
 # ## 4 The double buffer
@@ -314,7 +315,7 @@ pipelines.run(one_at_a_time)
 
 # %%
 wrong = exercises.predict(
-    "How many of 40 steps?", ..., unit="times", counts="count", name="08.wrong"
+    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.wrong"
 )
 wrong
 
@@ -380,7 +381,7 @@ animations.show("double_buffer")
 
 # %%
 half = exercises.predict(
-    "How many of 40 steps?", ..., unit="times", counts="count", name="08.half"
+    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.half"
 )
 half
 

@@ -66,7 +66,7 @@ is_corrupted(lambda _x, _total: side.synchronize())
 
 # %%
 dropped = exercises.predict(
-    "In how many of 20 trials?", ..., unit="times", counts="count", name="08b.dropped"
+    "In how many of 20 trials?", ..., unit="trials", counts="count", name="08b.dropped"
 )
 dropped
 
@@ -490,7 +490,7 @@ plots.bars(pd.DataFrame(rows, columns=["work", "yours_s", "measure_s", "records_
 # ## What you take along
 #
 # - Memory that another stream reads: `record_stream` before it is dropped.
-# - Pinned batches and a prefetcher hide the copies; the batch needs a wait and `record_stream`.
+# - Pinned batches and a prefetcher can hide copies; the batch needs a wait and `record_stream`.
 # - Gradients are ready for the stream that called `backward()`, and for no other.
 # - An error comes at the first call that waits. `CUDA_LAUNCH_BLOCKING=1` finds its line.
 

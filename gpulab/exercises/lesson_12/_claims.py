@@ -16,9 +16,9 @@ CLAIMS = (
     ),
     Claim(
         "12.order-alone",
-        "A function that is timed second is slower than itself timed first",
-        unit="times",
-        holds=lambda ratio: ratio > _MORE,
+        "A function that is timed second is slower than itself timed first; by how much",
+        unit="%",
+        holds=lambda percent: percent > 2,  # noqa: PLR2004  # a larger one is no noise
         because="the clock of this GPU may not fall under such a load, or falls more slowly",
     ),
     Claim(
@@ -138,10 +138,10 @@ CLAIMS = (
     ),
     Claim(
         "12.shifted-view",
-        "An addition of a view that is not aligned takes longer",
+        "A large addition of a view that is not aligned takes about as long: the memory is the "
+        "limit",
         unit="times",
-        holds=lambda ratio: ratio > _MORE,
-        because="the memory may be the limit either way, and the virtual GPU knows no alignment",
-        differs="The virtual GPU knows no alignment of memory.",
+        holds=lambda ratio: ratio < 1.05,  # noqa: PLR2004  # about
+        because="the arithmetic of this GPU may be slow beside its memory",
     ),
 )
