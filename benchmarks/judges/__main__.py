@@ -26,12 +26,18 @@ from typing import Any, NamedTuple
 import gpulab
 from benchmarks.common.command_line import parser_of
 from benchmarks.judges.references import REFERENCES
+from benchmarks.judges.timing_references import TIMING_REFERENCES
 from benchmarks.mutation.mutants import changed_copies
 from gpulab import exercises
 
 Function = Callable[..., Any]
 
-_ANSWERS = ("test_clinic_answers", "test_case_answers", "test_function_answers")
+_ANSWERS = (
+    "test_lesson_answers",
+    "test_clinic_answers",
+    "test_case_answers",
+    "test_function_answers",
+)
 _WAITS = {"synchronize", "wait_stream", "wait_event", "wait"}
 _WORDS = {"median": "sum", "min": "max", "max": "min", "floor": "ceil", "ceil": "floor"}
 _MOST_S = 4  # of this machine, because a changed loop may never end
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Judge changed answers, and print the false verdicts and their number."""
     options = parser().parse_args(arguments)
     n_tried = n_false = 0
-    for exercise_id, reference in REFERENCES.items():
+    for exercise_id, reference in (TIMING_REFERENCES | REFERENCES).items():
         if not exercise_id.startswith(tuple(options.exercises)):
             continue
         chosen = random.Random(options.seed)  # noqa: S311  # no secret
@@ -119,9 +125,8 @@ def changes_of(exercise_id: str) -> Iterator[Changed]:
 def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:
     """Yield a function with each change, and the change as text."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    definition = tree.body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    definition.decorator_list = []
+    if isinstance(definition := tree.body[0], ast.FunctionDef):
+        definition.decorator_list = []
     for change, copy in (*changed_copies(tree), *_changed_order(tree)):
         names = dict(function.__globals__)
         exec(compile(copy, inspect.getfile(function), "exec"), names)  # noqa: S102  # our own tests

@@ -30,7 +30,7 @@ def is_number_near(value: object, truth: float, more: float = 0.0, share: float 
 
 def kernel(duration_s: float) -> Callable[[], None]:
     """Return a kernel of known length."""
-    return partial(torch.cuda._sleep, round(duration_s * _CYCLES_PER_S))  # noqa: SLF001  # as lessons do
+    return partial(torch.cuda._sleep, round(duration_s * _CYCLES_PER_S))
 
 
 @contextmanager
@@ -47,14 +47,14 @@ def times_a_kernel(function: Function, *, backlog_s: float = 0.0, by_events: boo
         with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
             event, original = torch.cuda.Event, torch.cuda.Event.elapsed_time
 
-            def elapsed_time(*events: Any, original: Function = original) -> float:
+            def elapsed_time(*events: Any, original: Function = original) -> float:  # noqa: ANN401  # two events
                 asked.append(events)
                 return float(original(*events))
 
             with patch.object(event, "elapsed_time", elapsed_time):
                 if backlog_s:
                     kernel(backlog_s)()
-                value = function(kernel(duration_s))
+                value = float(function(kernel(duration_s)))  # it may be on the GPU
         if not is_number_near(value, duration_s, more=_WAKE_UP_S):
             return False
     return bool(asked) or not by_events

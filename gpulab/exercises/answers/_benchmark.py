@@ -297,8 +297,8 @@ def _is_between(reading: BenchmarkReading) -> bool:
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
     work = _spin(2.0)
     true_s = _true_s(work)
-    # A backlog of twenty times the work: if it is timed, nothing else explains the reading.
-    _spin(40.0)()
+    # A backlog of eight times the work: if it is timed, nothing else explains the reading.
+    _spin(16.0)()
     trial = tried(benchmark, WatchedWork(work))
     if not trial.asked["Event.query"] + trial.asked["Stream.query"]:
         # No sleep of the host is as long as this, so only a wait can be right. To ask an event
@@ -328,8 +328,8 @@ _WAIT_BEFORE: tuple[BenchmarkRule, ...] = (
 
 
 def _read_outliers(benchmark: Benchmark) -> BenchmarkReading:
-    true_s = _true_s(_spin(2.0))
-    trial = tried(benchmark, WatchedWork(_sometimes_slow(2.0)))
+    true_s = _true_s(_spin(0.5))
+    trial = tried(benchmark, WatchedWork(_sometimes_slow(0.5)))
     return BenchmarkReading(trial, f"work of which one call in {_OUTLIER_EACH} is slow", true_s)
 
 
