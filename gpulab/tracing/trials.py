@@ -213,6 +213,8 @@ class WatchedWork:
     ----------
     work
         The function to call.
+    most_calls
+        Calls after which a trial stops the function, which would never end.
 
     Examples
     --------
@@ -225,8 +227,9 @@ class WatchedWork:
     ([16.0, 16.0, 16.0], 3, 3, 6)
     """
 
-    def __init__(self, work: Callable[..., object]) -> None:
+    def __init__(self, work: Callable[..., object], most_calls: int = _MOST_CALLS) -> None:
         self._work = work
+        self.most_calls = most_calls
 
     def __call__(self, *given: object, **named: object) -> object:
         """Call the work, and note the call if a function is tried."""
@@ -351,8 +354,8 @@ def counted_calls() -> Iterator[Counter[str]]:
     """Yield a counter of the calls of functions of ``torch.cuda`` that wait or read events.
 
     Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
-    ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are
-    replaced inside the ``with`` block and restored after it.
+    ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced
+    inside the ``with`` block and restored after it.
 
     Examples
     --------
@@ -460,10 +463,10 @@ class _Observer:
         """Call a work, and record the call."""
         import torch
 
-        if len(self._calls) >= _MOST_CALLS:
+        if len(self._calls) >= work.most_calls:
             raise CutOffError(
-                f"it called the work {_MOST_CALLS:,} times and had not returned; look for a loop "
-                "that never ends"
+                f"it called the work {work.most_calls:,} times and had not returned; look for a "
+                "loop that never ends"
             )
         timer, is_captured = _ready_made_timer(), torch.cuda.is_current_stream_capturing()
         start_ns = self._now_ns()

@@ -6,11 +6,15 @@ entry of the mistakes says, and expect the diagnosis of this entry.
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 import pytest
+import torch
 
 from gpulab.exercises._api import exercise, exercise_ids
 from gpulab.exercises.answers import CaseFunction, Choice, Diagnosis, Letters, Quantities, Table
@@ -120,19 +124,45 @@ def as_written(value: Words) -> object:
     return int(value) if value.isdigit() else f"{value.upper()} "
 
 
+def as_numbers(value: Words) -> object:
+    """Return numbers in place of their texts, each of another type."""
+    if isinstance(value, str):
+        return np.float64(value) if value.isdigit() else value
+    return tuple(torch.tensor(int(word)) if word.isdigit() else word for word in value)
+
+
 def right_answers(form: Form) -> list[object]:
     """Return the right answer, and the same in other forms."""
     match form:
         case Table():
-            other = {f" {key.title()}()": as_written(value) for key, value in form.right.items()}
-            return [form.right, other]
+            items = form.right.items()
+            return [
+                form.right,
+                {f" {key.title()}()": as_written(value) for key, value in items},
+                MappingProxyType(dict(reversed(items))),
+                {np.str_(key): np.array(value) for key, value in items},
+                {key: as_numbers(value) for key, value in items},
+                {key: value if isinstance(value, str) else deque(value) for key, value in items},
+            ]
         case Letters():
             letters = sorted(form.right, reverse=True)
-            return [form.right, letters, "".join(letters), ", ".join(letters).upper()]
+            chosen = {
+                letter: letter in form.right for letter in form.right | form.wrongly_in.keys()
+            }
+            texts = ["".join(letters), ", ".join(letters).upper()]
+            return [form.right, letters, tuple(letters), np.array(letters), chosen, *texts]
         case Quantities():
             return [form.right, {key: 1.02 * number for key, number in form.right.items()}]
         case Choice():
-            return [form.right, f" {form.right.upper()} "]
+            letter = form.right
+            return [
+                letter,
+                f" {letter.upper()} ",
+                f"{letter})",
+                [letter],
+                {letter},
+                np.str_(letter),
+            ]
         case CaseFunction():
             return [form.right]
 

@@ -190,17 +190,14 @@ def test_the_current_stream_is_restored() -> None:
         assert torch.cuda.current_stream().cuda_stream == side.cuda_stream
 
 
-def test_a_function_that_calls_its_work_for_ever_is_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_function_that_calls_its_work_for_ever_is_stopped() -> None:
     """After very many calls the work raises an error, so the trial ends."""
-    monkeypatch.setattr(trials, "_MOST_CALLS", 100)
 
     def function(work: Callable[[], object]) -> None:
         while True:
             work()
 
-    trial = tried(function, WatchedWork(lambda: None))
+    trial = tried(function, WatchedWork(lambda: None, most_calls=100))
     assert isinstance(trial.error, CutOffError)
     assert str(trial.error).startswith("it called the work 100 times and had not returned")
 

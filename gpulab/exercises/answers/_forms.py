@@ -46,7 +46,9 @@ class Choice(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge one letter."""
-        letter = answer.strip().lower() if isinstance(answer, str) else ""
+        letters = _letters([answer] if isinstance(answer, str) else answer) or frozenset()
+        # Learners also write "b)" or ["b"].
+        letter = next(iter(letters)).strip("(). ") if len(letters) == 1 else ""
         if letter == self.right:
             return self.why
         if letter in self.wrong:
@@ -305,6 +307,8 @@ def _key(key: object) -> str:
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, Mapping):
         value = tuple(value.values())
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # an array of one word
     if isinstance(value, str) or not isinstance(value, Iterable) or number_in(value) is not None:
         return (_word(value),)
     return tuple(map(_word, value))

@@ -232,7 +232,10 @@ _OTHER_CLOCK: TrialRule = (
 
 
 def without_reading(
-    work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
+    work: str,
+    is_number: Callable[[Trial], bool],
+    known: KnownErrors = (),
+    wanted: str = "seconds, a number",
 ) -> tuple[TrialRule, ...]:
     """Return the rules for a function that did not return a time of its own for a work."""
     return (
@@ -254,7 +257,7 @@ def without_reading(
             ),
         ),
         returning_nothing(work),
-        returning_no_number("seconds, a number", is_number),
+        returning_no_number(wanted, is_number),
         _OTHER_CLOCK,
     )
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 LEAST_OVERLAP = 0.5
+_FEW_WAITS = 2  # before and after the loop
 _N_TRIES = 3  # the best counts: if other programs delay the host's launches, the overlap is small
 
 _HOST_RACE = "host write into a buffer in flight"
@@ -112,11 +113,11 @@ def _is_in_one_stream(run: "PipelineRun") -> bool:
 # Why the overlap is small, by what the program did.
 _CAUSES: tuple[Rule["PipelineRun", str], ...] = (
     (
-        lambda run: run.n_device_waits > 0,
+        lambda run: run.n_device_waits > _FEW_WAITS,
         "torch.cuda.synchronize() waits for all streams, also for what could go on.",
     ),
     (
-        lambda run: run.n_queue_waits > 0,
+        lambda run: run.n_queue_waits > _FEW_WAITS,
         "It waits for whole streams, also for what was launched after the work that matters.",
     ),
     (_is_in_one_stream, "The copies run in the stream of the computing, one after the other."),
