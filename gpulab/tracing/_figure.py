@@ -140,7 +140,7 @@ class _TimelinePlot(Plot):
         return self.lanes.draw(ax)
 
 
-def timeline_plot(record: "Timeline", summary: Summary | None = None) -> Plot:
+def timeline_plot(record: "Timeline", summary: Summary | None = None) -> _TimelinePlot:
     """Return the plot of a timeline.
 
     Time starts at the first span. Arrows lead from a launch to the kernels and copies that it

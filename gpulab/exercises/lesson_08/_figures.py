@@ -36,7 +36,7 @@ class _Overlap(Plot):
         right = shares[record["n_wrong"] == 0].dropna()
         if right.empty:
             return "No program that overlaps has right values"
-        program = record["program"][right.idxmax()]
+        program = record["program"].loc[right.index[int(right.argmax())]]
         percent = f"{100 * right.max():.0f} %"
         return f"With right values, {program} saves most: {percent} of what overlap can"
 
@@ -50,10 +50,12 @@ class _Overlap(Plot):
         possible, hidden = record["possible_s"] / scale, record["hidden_s"] / scale
         is_wrong = record["n_wrong"] > 0
         for wrong, look, label in zip((False, True), looks(), _LABELS, strict=False):
-            rows = record.index[is_wrong == wrong]
-            if len(rows):
-                signs = {"color": look.colour, "hatch": _WRONG_HATCH if wrong else None}
-                ax.barh(rows, hidden[rows], _BAR, edgecolor=PAPER, label=label, **signs)
+            chosen = record.index[is_wrong == wrong]
+            if len(chosen):
+                hatch = _WRONG_HATCH if wrong else None
+                bars = ax.barh(chosen, hidden[chosen], _BAR, color=look.colour, label=label)
+                for bar in bars:
+                    bar.set(hatch=hatch, edgecolor=PAPER)
         rows = range(len(record))
         ax.barh(rows, possible, _BAR, fill=False, edgecolor=INK, label="possible")
         for row, share in enumerate(hidden / possible):
