@@ -1,6 +1,6 @@
 """The figure of lesson 08: time that overlap saved, and time that it could save."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab.figures import INK, PAPER, Figure, Plot, finish, legend_below, looks, unit_of
@@ -27,7 +27,7 @@ class _Overlap(Plot):
     """
 
     record: "pd.DataFrame"
-    words: str
+    words: str = field()
 
     @property
     def title(self) -> str:
