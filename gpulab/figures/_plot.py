@@ -38,7 +38,8 @@ class Plot(ABC):
     """A record with its picture; subclasses are frozen dataclasses whose first field is `record`.
 
     A subclass checks its record when it is made. So the picture, the title and the words can rely
-    on it, and they cannot disagree, because all three are computed from the same fields.
+    on it, and they cannot disagree, because all three are computed from the same fields. A title
+    that the caller gives is a field, too: ``title: str = field()``.
     """
 
     __slots__ = ()

@@ -1,5 +1,6 @@
 """Draw a timeline as a static picture, with the lanes, arrows and series of the widget."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import Requirement, instance_of
-from gpulab.core.units import format_bytes
+from gpulab.core.units import format_bytes, format_time
 from gpulab.figures import (
     Arrow,
     Figure,
@@ -19,9 +20,10 @@ from gpulab.figures import (
     check_words,
 )
 from gpulab.tracing._counters import CounterSeries
+from gpulab.tracing._event_pairs import EventPair, event_pairs, shifted, work_between
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Drawing, drawing
-from gpulab.tracing._spans import SPAN_KINDS
+from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.tracing._summary import Summary
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 MAX_BARS = 3_000
 MAX_ARROWS = 60
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
+_MOST_PAIRS = 6
+_LEAST_AHEAD = 2  # launches
 _MOST_PLACE = 120  # characters of the device's name: longer text leaves no space for the picture
 # Checked by its attribute: Timeline imports this module to show itself, so isinstance() would need
 # an import in a circle.
@@ -58,11 +62,28 @@ class _TimelinePlot(Plot):
 
     @property
     def title(self) -> str:
-        return self.summary.finding
+        spans = self.record.spans
+        if len(self.pairs) == 1:
+            (pair,) = self.pairs
+            work = format_time(work_between(pair, spans))
+            return (
+                f"Two events {format_time(pair.duration_s)} apart; the GPU works for {work} of it"
+            )
+        return _ahead(spans) or self.summary.finding
 
     @property
     def words(self) -> str:
-        return "\n".join([*self.summary.lines(), *self.notes])
+        reads = [
+            f"Two events on {pair.lane} are {format_time(pair.duration_s)} apart."
+            for pair in self.pairs
+        ]
+        return "\n".join([*self.summary.lines(), *reads, *self.notes])
+
+    @property
+    def pairs(self) -> tuple[EventPair, ...]:
+        """The pairs of events that time something; none if there are too many to show."""
+        pairs = event_pairs(self.record.spans)
+        return pairs if len(pairs) <= _MOST_PAIRS else ()
 
     @property
     def notes(self) -> list[str]:
@@ -85,6 +106,13 @@ class _TimelinePlot(Plot):
         names = [
             RowName(lane.first_row + (lane.n_rows - 1) / 2, lane.name) for lane in shown.lanes
         ]
+        pairs = [
+            Strip(n_rows, "ink", format_time(pair.duration_s), pair.start_s, pair.end_s)
+            for pair in shifted(self.pairs, self.record.spans)
+        ]
+        if pairs:
+            names.append(RowName(n_rows, "between events"))
+            n_rows += 1
         for row, series in enumerate(shown.series, start=n_rows):
             names.append(RowName(row, f"{title_of(series, shown)} (≤ {most_of(series)})"))
         columns = (bars.row, bars.kind, bars.start_s, bars.end_s)
@@ -102,7 +130,7 @@ class _TimelinePlot(Plot):
         return Lanes(
             tuple(names),
             n_rows + len(shown.series),
-            tuple(strips),
+            (*strips, *pairs),
             tuple(levels),
             tuple(_arrows(shown)),
             shown.length_s,
@@ -112,7 +140,7 @@ class _TimelinePlot(Plot):
         return self.lanes.draw(ax)
 
 
-def timeline_plot(record: "Timeline", summary: Summary | None = None) -> Plot:
+def timeline_plot(record: "Timeline", summary: Summary | None = None) -> _TimelinePlot:
     """Return the plot of a timeline.
 
     Time starts at the first span. Arrows lead from a launch to the kernels and copies that it
@@ -193,6 +221,19 @@ def arrows_of(shown: Drawing) -> list[Flow]:
     """Return the arrows to draw: all but those from a call to the event that it records."""
     # An event lies right after its call, so its arrow would show nothing new.
     return [arrow for arrow in shown.arrows if arrow.kind != "record"]
+
+
+def _ahead(spans: Sequence[Span]) -> str:
+    """Return in words how far the host is ahead of the GPU when it has launched everything."""
+    launches = [span for span in spans if span.kind == "launch"]
+    if len(launches) < _LEAST_AHEAD:
+        return ""
+    all_s = max(span.end_s for span in launches)
+    n_done = sum(span.is_work and span.end_s <= all_s for span in spans)
+    if 2 * n_done >= len(launches):
+        return ""
+    done = f"finished {n_done}" if n_done else "finished none"
+    return f"The host has launched all {len(launches)}; by then the GPU has {done}"
 
 
 def _arrows(shown: Drawing) -> list[Arrow]:

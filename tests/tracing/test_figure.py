@@ -63,6 +63,34 @@ def series_of(record: Timeline, ax: Axes) -> list[str]:
     return [row for row in rows(ax) if "≤" in row]
 
 
+def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
+    """Events that nothing waits for are pairs, and a row shows what each of them reads."""
+    pair = (mark("event", 110, 110, 0, 8), mark("event", 150, 150, 0, 9))
+    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)))
+    (ax,) = figure.canvas.axes
+    assert rows(ax)[3] == "between events"
+    assert "40.0 µs" in [text.get_text() for text in ax.texts]
+    assert "Two events on stream 0 are 40.0 µs apart." in figure.caption
+    assert figure.title.startswith("Two events 40.0 µs apart; the GPU works for 35.0 µs of it")
+    many = tuple(mark("event", at, at, 0, 20 + at) for at in range(110, 130))
+    assert "between events" not in rows(
+        draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *many))).canvas.axes[0]
+    )
+
+
+def test_the_title_says_how_far_the_host_is_ahead() -> None:
+    """With several launches, the title compares the last launch with the work that is done."""
+    launches = tuple(host("launch", 10 * n, 10 * n + 9, n) for n in range(3))
+    works = tuple(work(10 + 20 * n, 30 + 20 * n, 0, n) for n in range(3))
+    title = draw_timeline(Timeline((*launches, *works), "virtual", "NVIDIA H200")).title
+    assert title == (
+        "The host has launched all 3; by then the GPU has finished none (virtual NVIDIA H200)"
+    )
+    waited = tuple(replace(each, start_s=0.0, end_s=US) for each in works)
+    title = draw_timeline(Timeline((*launches, *waited), "virtual", "NVIDIA H200")).title
+    assert title.startswith("The GPU is busy ")
+
+
 def test_series_of_two_devices_are_named(ax: Axes) -> None:
     """With two devices, each series is named after its device."""
     both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
