@@ -10,11 +10,10 @@ from typing import Any
 import torch
 
 from gpulab.virtual.dispatch._copies import require_values
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._moved_values import put
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import has_complex
 from gpulab.virtual.operators import Operator, lower, operator_of
 from gpulab.virtual.simulator import (
     CacheAccess,

@@ -8,22 +8,21 @@ from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._generators import (
     captured_seeds,
     generator_for,
-    generator_in,
     next_seed,
 )
 from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
-from gpulab.virtual.dispatch._in_place_reshape import reshape
-from gpulab.virtual.dispatch._moved_values import clear
-from gpulab.virtual.dispatch._plans import (
+from gpulab.virtual.dispatch._effects import (
     ArgumentResult,
     Effect,
-    ExecutionPlan,
     NewResult,
     PlainResult,
     ViewResult,
 )
+from gpulab.virtual.dispatch._in_place_reshape import reshape
+from gpulab.virtual.dispatch._moved_values import clear
+from gpulab.virtual.dispatch._plans import ExecutionPlan
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.operators import CallArguments, HostRead, Operator, When, libraries_used
 from gpulab.virtual.simulator import (
@@ -209,8 +208,7 @@ def _load(machine: Machine, operator: Operator, work: KernelWork) -> None:
 
 def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
     """Return a function that draws the seed for each launch of the call."""
-    given = generator_in(call.operator.func, call.args, call.kwargs)
-    generator = generator_for(given, call.gpu.index)
+    generator = generator_for(call.generator, call.gpu.index)
     return captured_seeds(generator) if is_captured else partial(next_seed, generator)
 
 
