@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
@@ -47,7 +48,9 @@ def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     for tensor in tensors:
         require_values(tensor)
     _wait_for_inputs(gpu, by_library=by_library)
-    given, options = _elements(call.args), _elements(call.kwargs)
+    given, options = tree_map_only(
+        VirtualTensor, lambda item: reference(item).view(), (call.args, call.kwargs)
+    )
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*given, **options)
     results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
@@ -108,16 +111,6 @@ def _take_time(
             StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), step.launch_ns
         )
     machine.wait_for_stream(gpu.stream)
-
-
-def _elements(value: Any) -> Any:
-    if isinstance(value, VirtualTensor):
-        return reference(value).view()
-    if isinstance(value, (list, tuple)):
-        return [_elements(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _elements(item) for name, item in value.items()}
-    return value
 
 
 def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:

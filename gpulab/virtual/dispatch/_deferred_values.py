@@ -65,7 +65,7 @@ class DeferredValues:
         self._kwargs = _on_the_host(kwargs, operator.out_names, read) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
-            for item, by in zip(results, plan.results, strict=True)
+            for item, by in zip(results, plan.effects.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
         written = self._written()

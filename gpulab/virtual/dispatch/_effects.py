@@ -86,6 +86,8 @@ class CallEffects:
         Whether it launches a kernel, returns a view, or only allocates memory.
     results
         What each result is: new memory, a view, an argument, or not a tensor.
+    new_results
+        Indices of the results that get new memory.
     container
         ``list`` or ``tuple`` if the operator returns several results, otherwise None.
     reads, writes
@@ -96,6 +98,7 @@ class CallEffects:
 
     effect: Effect
     results: tuple[Result, ...]
+    new_results: tuple[int, ...]
     container: type | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -133,6 +136,7 @@ def effects_of(
     return CallEffects(
         effect,
         results,
+        tuple(i for i, item in enumerate(results) if isinstance(item, NewResult)),
         type(out) if is_several else None,
         _read(operator, tensors, writes),
         writes,

@@ -49,7 +49,7 @@ _SIMULATED_S = 50e-6
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Allocate the results of a call, launch its kernels, and return the results."""
-    machine, tensors = active(), call.tensors
+    machine, tensors, effects = active(), call.tensors, plan.effects
     # Before the host is charged, because it may end a layer whose operators were free.
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
@@ -63,18 +63,18 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         machine.host.charge("operator inside another", call.operator.model.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
-    for change in plan.reshaped:
+    for change in effects.reshaped:
         reshape(tensors[change.index], change)
     # Before the launch, as on CUDA: an error for too little memory comes before any kernel.
-    results = [_make_result(item, machine, call, missing) for item in plan.results]
-    if plan.effect is Effect.VIEW:
+    results = [_make_result(item, machine, call, missing) for item in effects.results]
+    if effects.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
-    elif plan.effect is Effect.ALLOCATION:
+    elif plan.work is None:
         machine.host.spend(machine.host.costs.empty_ns)
-    elif plan.work is not None:
+    else:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     # No reference to a new tensor may stay in this frame; see _on_host().
-    return results.pop() if plan.container is None else plan.container(results)
+    return results.pop() if effects.container is None else effects.container(results)
 
 
 def reads_of(call: DispatchedCall) -> Sequence[HostRead]:
@@ -100,7 +100,7 @@ def execute_and_read(plan: ExecutionPlan, call: DispatchedCall, reads: Sequence[
 def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
     """Return the number of tensors in the first list among the arguments, and of new results."""
     first = next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
-    return first + len(plan.new_results)
+    return first + len(plan.effects.new_results)
 
 
 def _missing(
@@ -108,7 +108,7 @@ def _missing(
 ) -> MissingValues | None:
     """Return why the values of a call are not computed, or None if they are."""
     # A result computed from missing values has none either, and for the same reason.
-    for i in plan.reads:
+    for i in plan.effects.reads:
         missing = inputs[i].storage_block.values.missing
         if missing is not None:
             return missing
@@ -143,9 +143,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 ) -> None:
     tensors = call.tensors
     machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
-    read = [tensors[i] for i in plan.reads]
-    changed = [tensors[i] for i in plan.writes]
-    written = changed + [results[i] for i in plan.new_results]
+    read = [tensors[i] for i in plan.effects.reads]
+    changed = [tensors[i] for i in plan.effects.writes]
+    written = changed + [results[i] for i in plan.effects.new_results]
     for tensor in changed:
         if missing is None or not _is_flag(call, tensor):
             mark_written(machine, tensor, missing)

@@ -1,9 +1,9 @@
 """Find the GPU that an operator runs on, and refuse tensors on other devices."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import arguments_of, overload_name
@@ -24,9 +24,8 @@ def check_host_tensors(operator: Operator, args: tuple[Any, ...], kwargs: dict[s
         With PyTorch's message.
     """
     if any(
-        item.is_meta
-        for item in _flat([*args, *kwargs.values()])
-        if not isinstance(item, VirtualTensor)
+        isinstance(item, torch.Tensor) and item.is_meta and not isinstance(item, VirtualTensor)
+        for item in tree_leaves([args, kwargs])
     ):
         raise NotModelledError(
             f"a tensor that PyTorch made without values reached {operator.name}; make it "
@@ -39,15 +38,6 @@ def check_host_tensors(operator: Operator, args: tuple[Any, ...], kwargs: dict[s
         )
     if not (model.takes_host_indices or model.takes_lengths):
         raise RuntimeError(_mixed_devices(operator.func, args, kwargs))
-
-
-def _flat(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors among arguments, including those in lists."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _flat(item)
 
 
 def named_gpu(device: torch.device | None) -> SimulatedGpu:

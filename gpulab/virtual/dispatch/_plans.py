@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.virtual.dispatch._effects import Effect, NewResult, Reshaped, Result, effects_of
+from gpulab.virtual.dispatch._effects import CallEffects, Effect, NewResult, effects_of
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta
 from gpulab.virtual.dispatch._rehearsal import rehearse
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
@@ -26,18 +26,8 @@ class ExecutionPlan:
 
     Attributes
     ----------
-    effect
-        Whether it launches a kernel, returns a view, or only allocates memory.
-    results
-        What each result is: new memory, a view, an argument, or not a tensor.
-    new_results
-        Indices of the results that get new memory.
-    container
-        ``list`` or ``tuple`` if the operator returns several results, otherwise None.
-    reads, writes
-        Indices of the argument tensors that are read and written.
-    reshaped
-        The arguments whose layout changes.
+    effects
+        What it does to memory.
     work
         What the kernels do; None if none is launched.
     launch_ns
@@ -52,13 +42,7 @@ class ExecutionPlan:
         The reason to give if ``host_s`` exceeds the limit, so that the results have no values.
     """
 
-    effect: Effect
-    results: tuple[Result, ...]
-    new_results: tuple[int, ...]
-    container: type | None
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    reshaped: tuple[Reshaped, ...]
+    effects: CallEffects
     work: KernelWork | None
     launch_ns: int
     is_complex: bool
@@ -98,33 +82,25 @@ def _make_plan(
         check(*args, **kwargs)
     execution = execute_on_meta(operator, args, kwargs)
     effects = effects_of(operator, args, kwargs, tensors, execution)
-    effect, reads, writes = effects.effect, effects.reads, effects.writes
     # As after the call: the kernel writes an ``out=`` that was resized in its new layout.
     layout_after = {item.index: item.layout for item in effects.reshaped}
     layouts = (
-        [tensors[i].layout_key for i in reads],
-        [layout_after.get(i, tensors[i].layout_key) for i in writes]
+        [tensors[i].layout_key for i in effects.reads],
+        [layout_after.get(i, tensors[i].layout_key) for i in effects.writes]
         + [item.layout for item in effects.results if isinstance(item, NewResult)],
     )
-    is_wider = effect is Effect.KERNEL and rehearse(
+    is_kernel = effects.effect is Effect.KERNEL
+    is_wider = is_kernel and rehearse(
         operator, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
     )
-    if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
-        # PyTorch launches no kernel for results without elements.
-        effect = Effect.ALLOCATION
     work, launch_ns, duration_s = None, 0, 0.0
-    if effect is Effect.KERNEL:
+    # PyTorch launches no kernel for results without elements.
+    if is_kernel and (not layouts[1] or any(each.n_elements for each in layouts[1])):
         work = lower(operator, execution.args, execution.kwargs, execution.out, layouts)
         launch_ns = sum(step.launch_ns for step in (*work.before, work))
         duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=operator.is_random)
     return ExecutionPlan(
-        effect,
-        effects.results,
-        tuple(i for i, item in enumerate(effects.results) if isinstance(item, NewResult)),
-        effects.container,
-        reads,
-        writes,
-        effects.reshaped,
+        effects,
         work,
         launch_ns,
         any(item.layout_key.dtype.is_complex for item in tensors),

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gpulab.torch_private import disable_dispatch, has_shape_function
 from gpulab.virtual.dispatch._cpu_errors import (
@@ -118,7 +119,7 @@ class _Rehearsal:
             The device of the tensors.
         """
         operator, args, kwargs = self._call
-        sizes = _smaller_sizes(self._tensors, [*args, *kwargs.values()], least) if least else {}
+        sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
         made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
         given = [made.of(arg) for arg in args]
         options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
@@ -199,22 +200,14 @@ def _overlap(first: VirtualTensor, second: VirtualTensor) -> bool:
 
 
 def _smaller_sizes(
-    tensors: Iterable[VirtualTensor], args: Iterable[Any], least: int
+    tensors: Iterable[VirtualTensor], args: list[Any], least: int
 ) -> dict[int, int]:
     """Return a small number for each large size, in the same order."""
     sizes = {n for item in tensors for n in item.layout_key.sizes}
     # Arguments may be compared with sizes, such as the k of topk.
-    sizes.update(n for n in _numbers(args) if type(n) is int)
+    sizes.update(n for n in tree_leaves(args) if type(n) is int)
     large = sorted(n for n in sizes if n > _SMALL_SIZE)
     return {n: least + 1 + rank for rank, n in enumerate(large)}
-
-
-def _numbers(args: Iterable[Any]) -> Iterator[Any]:
-    for arg in args:
-        if isinstance(arg, (list, tuple)):
-            yield from _numbers(arg)
-        else:
-            yield arg
 
 
 class _StandIns:
