@@ -28,14 +28,13 @@ from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, reference,
 
 aten = torch.ops.aten
 
-# How many leading dimensions of the data are steps and sequences; the others are features.
-_N_LEADING = {"_pack_padded_sequence": 2, "_pad_packed_sequence": 1}
 
+def host_result(func: Any, args: tuple[Any, ...], n_leading: int) -> torch.Tensor:
+    """Return the second result of packing or padding, which PyTorch leaves on the host.
 
-def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
-    """Return the second result of packing or padding, which PyTorch leaves on the host."""
+    ``n_leading`` leading dimensions of the data are steps and sequences; the others are features.
+    """
     # It depends on the lengths only, so it is computed with a single feature.
-    n_leading = _N_LEADING[func.overloadpacket.__name__]
     data: torch.Tensor = args[0]
     thin = torch.empty((*data.shape[:n_leading], 1), dtype=data.dtype, device="cpu")
     result: torch.Tensor = func(thin, *args[1:])[1]

@@ -410,8 +410,12 @@ def _equal(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _pack_or_pad(func: Any, args: Any, kwargs: Any) -> Any:
-    return _run_planned(func, args, kwargs)[0], host_result(func, args)
+def _pack(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, args, kwargs)[0], host_result(func, args, 2)
+
+
+def _pad(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, args, kwargs)[0], host_result(func, args, 1)
 
 
 def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
@@ -465,8 +469,8 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _BY_OPERATOR: dict[Any, OperatorHandler] = {
-    pack_padded_sequence: _on_virtual(_pack_or_pad),
-    pad_packed_sequence: _on_virtual(_pack_or_pad),
+    pack_padded_sequence: _on_virtual(_pack),
+    pad_packed_sequence: _on_virtual(_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     efficient_zero_tensor: _zero_tangent,
