@@ -4,47 +4,23 @@ PyTorch has them for CUDA only, so there is nothing to call for meta tensors or 
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
 
 from gpulab.core.torch_private import arguments_of
-from gpulab.virtual.kernels._linalg_drivers import DRIVERS
 
 _HALVES = (torch.float16, torch.bfloat16)
-_MATMULS = {"mm", "bmm", "addmm", "baddbmm"}
 
 
-@cache
 def place_of_out_dtype(func: Any) -> int | None:
-    """Return the position of the argument ``out_dtype``; None if the operator is no such matmul.
-
-    Examples
-    --------
-    >>> import torch
-    >>> place_of_out_dtype(torch.ops.aten.mm.default) is None
-    True
-    """
-    # Others have an argument of this name, too, such as _scaled_mm.
-    if func.namespace != "aten" or func.overloadpacket.__name__ not in _MATMULS:
-        return None
+    """Return the position of the argument ``out_dtype`` of a matmul, or None."""
     names = [argument.name for argument in arguments_of(func)]
     return names.index("out_dtype") if "out_dtype" in names else None
 
 
-def computable(func: Any) -> Callable[..., Any]:
-    """Return a function that computes an operator on any device: mostly the operator itself.
-
-    Examples
-    --------
-    >>> import torch
-    >>> computable(torch.ops.aten.mm.default) is torch.ops.aten.mm.default
-    True
-    """
-    position = place_of_out_dtype(func)
-    if position is None:
-        return DRIVERS.get(func, func)  # type: ignore[no-any-return] # an operator is callable
+def computable(func: Any, position: int) -> Callable[..., Any]:
+    """Return a function that computes such a matmul, with ``out_dtype`` at ``position``."""
     plain = func.overloadpacket.default
 
     def compute(*args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor:
@@ -63,11 +39,6 @@ def check_out_dtype(wanted: torch.dtype, given: torch.dtype) -> None:
     ------
     RuntimeError
         With PyTorch's message.
-
-    Examples
-    --------
-    >>> import torch
-    >>> check_out_dtype(torch.float32, torch.bfloat16)
     """
     if wanted != given and not (wanted == torch.float32 and given in _HALVES):
         raise RuntimeError(
