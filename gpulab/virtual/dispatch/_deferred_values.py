@@ -4,7 +4,7 @@ A program that reads too early therefore reads the old values, as it does on a C
 that ends only notes in a log what it would write; it is computed when somebody looks.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,9 +13,9 @@ import torch
 
 from gpulab.core.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
-from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
-from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
+from gpulab.virtual.dispatch._effects import NewResult
+from gpulab.virtual.dispatch._plans import ExecutionPlan
 from gpulab.virtual.dispatch._value_checks import may_fail, note_check
 from gpulab.virtual.simulator import active
 from gpulab.virtual.simulator.values import ByteSpan, LogEntry
@@ -50,9 +50,6 @@ class DeferredValues:
         plan: ExecutionPlan,
     ) -> None:
         operator, args, kwargs = call.operator, call.args, call.kwargs
-        if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
-            # The generator has already given the seed of this launch.
-            args, kwargs = without_generator(operator.func, args, kwargs)
         self._pending = active().values
         self._operator = operator
         self._is_complex = plan.is_complex
@@ -68,7 +65,7 @@ class DeferredValues:
         self._kwargs = _on_the_host(kwargs, operator.out_names, read) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
-            for item, by in zip(results, plan.results, strict=True)
+            for item, by in zip(results, plan.effects.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
         written = self._written()
@@ -179,6 +176,11 @@ def _copy(out: Any, written: Any) -> None:
             item.copy_(source)
     else:
         out.copy_(written)
+
+
+def has_complex(args: Iterable[Any]) -> bool:
+    """Return whether one of an operator's arguments is a complex tensor."""
+    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
 @contextmanager

@@ -8,22 +8,21 @@ from gpulab.core.torch_private import next_sequence_number
 from gpulab.virtual._generators import (
     captured_seeds,
     generator_for,
-    generator_in,
     next_seed,
 )
 from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
-from gpulab.virtual.dispatch._in_place_reshape import reshape
-from gpulab.virtual.dispatch._moved_values import clear
-from gpulab.virtual.dispatch._plans import (
+from gpulab.virtual.dispatch._effects import (
     ArgumentResult,
     Effect,
-    ExecutionPlan,
     NewResult,
     PlainResult,
     ViewResult,
 )
+from gpulab.virtual.dispatch._in_place_reshape import reshape
+from gpulab.virtual.dispatch._moved_values import clear
+from gpulab.virtual.dispatch._plans import ExecutionPlan
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.operators import CallArguments, HostRead, Operator, When, libraries_used
 from gpulab.virtual.simulator import (
@@ -50,7 +49,7 @@ _SIMULATED_S = 50e-6
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Allocate the results of a call, launch its kernels, and return the results."""
-    machine, tensors = active(), call.tensors
+    machine, tensors, effects = active(), call.tensors, plan.effects
     # Before the host is charged, because it may end a layer whose operators were free.
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
@@ -64,18 +63,18 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         machine.host.charge("operator inside another", call.operator.model.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
-    for change in plan.reshaped:
+    for change in effects.reshaped:
         reshape(tensors[change.index], change)
     # Before the launch, as on CUDA: an error for too little memory comes before any kernel.
-    results = [_make_result(item, machine, call, missing) for item in plan.results]
-    if plan.effect is Effect.VIEW:
+    results = [_make_result(item, machine, call, missing) for item in effects.results]
+    if effects.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
-    elif plan.effect is Effect.ALLOCATION:
+    elif plan.work is None:
         machine.host.spend(machine.host.costs.empty_ns)
-    elif plan.work is not None:
+    else:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     # No reference to a new tensor may stay in this frame; see _on_host().
-    return results.pop() if plan.container is None else plan.container(results)
+    return results.pop() if effects.container is None else effects.container(results)
 
 
 def reads_of(call: DispatchedCall) -> Sequence[HostRead]:
@@ -101,7 +100,7 @@ def execute_and_read(plan: ExecutionPlan, call: DispatchedCall, reads: Sequence[
 def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
     """Return the number of tensors in the first list among the arguments, and of new results."""
     first = next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
-    return first + len(plan.new_results)
+    return first + len(plan.effects.new_results)
 
 
 def _missing(
@@ -109,7 +108,7 @@ def _missing(
 ) -> MissingValues | None:
     """Return why the values of a call are not computed, or None if they are."""
     # A result computed from missing values has none either, and for the same reason.
-    for i in plan.reads:
+    for i in plan.effects.reads:
         missing = inputs[i].storage_block.values.missing
         if missing is not None:
             return missing
@@ -144,9 +143,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 ) -> None:
     tensors = call.tensors
     machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
-    read = [tensors[i] for i in plan.reads]
-    changed = [tensors[i] for i in plan.writes]
-    written = changed + [results[i] for i in plan.new_results]
+    read = [tensors[i] for i in plan.effects.reads]
+    changed = [tensors[i] for i in plan.effects.writes]
+    written = changed + [results[i] for i in plan.effects.new_results]
     for tensor in changed:
         if missing is None or not _is_flag(call, tensor):
             mark_written(machine, tensor, missing)
@@ -209,8 +208,7 @@ def _load(machine: Machine, operator: Operator, work: KernelWork) -> None:
 
 def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
     """Return a function that draws the seed for each launch of the call."""
-    given = generator_in(call.operator.func, call.args, call.kwargs)
-    generator = generator_for(given, call.gpu.index)
+    generator = generator_for(call.generator, call.gpu.index)
     return captured_seeds(generator) if is_captured else partial(next_seed, generator)
 
 

@@ -8,8 +8,7 @@ import torch
 from gpulab.core.torch_private import results_of
 from gpulab.happens_before.tensor_accesses import check_host_operation
 from gpulab.virtual.dispatch._copies import pin
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
-from gpulab.virtual.dispatch._plans import has_complex
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
 from gpulab.virtual.operators import operator_of
 from gpulab.virtual.simulator import active
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from gpulab.virtual.dispatch._effects import Reshaped
 from gpulab.virtual.dispatch._moved_values import move
-from gpulab.virtual.dispatch._plans import Reshaped
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.simulator import FixedDuration, Kind, StreamTask, active
 from gpulab.virtual.tensors import (

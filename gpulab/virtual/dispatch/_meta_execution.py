@@ -1,16 +1,17 @@
 """Run an operator on meta tensors to find the shapes and strides of its results."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.errors import NotModelledError
-from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.core.torch_private import arguments_of, call_shape_function, has_shape_function
+from gpulab.virtual.dispatch._cpu_errors import is_about_arguments
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._rehearsal import is_about_arguments
-from gpulab.virtual.dispatch._shape_functions import ShapesAlone
 from gpulab.virtual.operators import USE_DENSE, Operator
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -60,7 +61,10 @@ def execute_on_meta(
             f"the virtual GPU has no model of {operator.func}, which communicates between "
             "processes; send a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
-    check_call(operator, args, kwargs)
+    if operator.model.is_on_cpu_alone:
+        raise NotImplementedError(
+            f"Could not run '{operator.func.name()}' with arguments from the 'CUDA' backend."
+        )
     if operator.model.is_wrong_on_meta:
         return _execute_on(operator, args, kwargs, _CPU)
     try:
@@ -121,11 +125,59 @@ def _execute_on(
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
         new_kwargs["device"] = device
-    with ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+    with shapes_alone() if device is META else without_symbols():
         out = operator.compute(*new_args, **new_kwargs)
         if operator.model.keeps_channels_last:
             out = _as_cudnn(new_args, out)
         return MetaExecution(stand_ins, new_args, new_kwargs, out)
+
+
+@contextmanager
+def shapes_alone() -> Iterator[None]:
+    """Run operators on meta tensors inside the block as they run to make a plan."""
+    with _ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+        yield
+
+
+class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Runs the C++ shape function of an operator, which the CUDA kernel also uses, if it has one.
+
+    PyTorch would choose its Python implementation for meta tensors instead.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would import torch._dynamo; see VirtualMode.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if not has_shape_function(func):
+            return func(*args, **(kwargs or {}))
+        with _NothingWritten():  # type: ignore[no-untyped-call] # torch's is untyped
+            return call_shape_function(func, args, kwargs or {})
+
+
+class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
+    """Skips the ``out=`` operator that follows a shape function, and returns its outputs."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        results = [kwargs[argument.name] for argument in arguments_of(func) if argument.is_out]
+        if not results:
+            return func(*args, **kwargs)
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def _as_cudnn(args: tuple[Any, ...], out: Any) -> Any:

@@ -5,16 +5,21 @@ these, and would raise only when the values are computed: at a later line, or ne
 has no values. So a call is rehearsed once, when its plan is made.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gpulab.core.torch_private import disable_dispatch, has_shape_function
-from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._shape_functions import ShapesAlone
+from gpulab.virtual.dispatch._cpu_errors import (
+    NO_KERNEL,
+    as_on_cuda,
+    is_about_arguments,
+    is_of_the_cpu,
+)
+from gpulab.virtual.dispatch._meta_execution import shapes_alone
 from gpulab.virtual.operators import MASKS, Operator, Rehearsal, When
 from gpulab.virtual.tensors import TensorLayout, VirtualTensor
 
@@ -22,16 +27,6 @@ _CPU, _META = torch.device("cpu"), torch.device("meta")
 # A call with more elements is rehearsed with smaller tensors, so that it takes microseconds.
 _MOST_ELEMENTS = 1 << 14
 _SMALL_SIZE, _OTHER_SIZE = 4, 6
-
-_NO_KERNEL = "not implemented for '"
-_CPU_IN_NAME = re.compile(r"(?:_vml)?_cpu(?=[_\"])")
-# What only the CPU's kernels and libraries refuse.
-_CPU_ALONE = r"^(?!\s*Sort).*\bCPU\b|MKL|primitive|INTERNAL ASSERT"
-_IS_OF_THE_CPU = re.compile(rf"{_NO_KERNEL}|{_CPU_ALONE}")
-# And what is refused only for some values.
-_NOT_ON_CUDA = re.compile(
-    rf"{_CPU_ALONE}|^ZeroDivisionError$|[Ii]ndex\b.* out of (?:bounds|range)"
-)
 
 
 def rehearse(
@@ -75,7 +70,7 @@ def rehearse(
         return False
     # CUDA may have a kernel where the CPU has none, so the call is also tried with wider types.
     wider = model.wider_types
-    may_differ = model.mixes_types or _IS_OF_THE_CPU.search(str(error)) is not None
+    may_differ = model.mixes_types or is_of_the_cpu(error)
     may_differ = may_differ and any(item.dtype in wider for item in tensors)
     if may_differ and model.has_halves and rehearsal.error(least, wider) is None:
         return True
@@ -86,10 +81,10 @@ def rehearse(
     # Through a mask, as many elements are written as it selects.
     is_by_mask = model.takes_host_indices and _selects_by_mask(args[1])
     is_of_values = has_status or is_by_mask or model.rehearsal is Rehearsal.OF_TYPES
-    if is_of_values and _NO_KERNEL not in str(error):
+    if is_of_values and NO_KERNEL not in str(error):
         return False
     # Without the lines of the rehearsal, which say nothing to the program's author.
-    raise _as_on_cuda(error) from None
+    raise as_on_cuda(error) from None
 
 
 class _Rehearsal:
@@ -124,14 +119,14 @@ class _Rehearsal:
             The device of the tensors.
         """
         operator, args, kwargs = self._call
-        sizes = _smaller_sizes(self._tensors, [*args, *kwargs.values()], least) if least else {}
+        sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
         made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
         given = [made.of(arg) for arg in args]
         options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
         with (
-            _shapes_alone() if device is _META else _undispatched(),
+            shapes_alone() if device is _META else _undispatched(),
             _same_random_numbers() if operator.is_random else nullcontext(),
         ):
             try:
@@ -145,7 +140,7 @@ class _Rehearsal:
     def is_of_sizes(self, error: Exception) -> bool:
         """Return whether an error may come from the smaller sizes alone."""
         message = str(error)
-        if _NO_KERNEL in message:
+        if NO_KERNEL in message:
             return False
         # It does if it changes with the sizes.
         if message != str(self.error(_OTHER_SIZE)) or "to be true, but got false" in message:
@@ -162,13 +157,6 @@ def _checks_sizes(operator: Operator) -> bool:
     """
     is_inner = operator.name.startswith("_") or "backward" in operator.name
     return has_shape_function(operator.func) or not is_inner
-
-
-def _as_on_cuda(error: Exception) -> Exception:
-    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
-    if _NO_KERNEL in str(error):
-        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
-    return error
 
 
 def _selects_by_mask(indices: Iterable[Any]) -> bool:
@@ -212,22 +200,14 @@ def _overlap(first: VirtualTensor, second: VirtualTensor) -> bool:
 
 
 def _smaller_sizes(
-    tensors: Iterable[VirtualTensor], args: Iterable[Any], least: int
+    tensors: Iterable[VirtualTensor], args: list[Any], least: int
 ) -> dict[int, int]:
     """Return a small number for each large size, in the same order."""
     sizes = {n for item in tensors for n in item.layout_key.sizes}
     # Arguments may be compared with sizes, such as the k of topk.
-    sizes.update(n for n in _numbers(args) if type(n) is int)
+    sizes.update(n for n in tree_leaves(args) if type(n) is int)
     large = sorted(n for n in sizes if n > _SMALL_SIZE)
     return {n: least + 1 + rank for rank, n in enumerate(large)}
-
-
-def _numbers(args: Iterable[Any]) -> Iterator[Any]:
-    for arg in args:
-        if isinstance(arg, (list, tuple)):
-            yield from _numbers(arg)
-        else:
-            yield arg
 
 
 class _StandIns:
@@ -319,33 +299,9 @@ def _undispatched() -> Iterator[None]:
 
 
 @contextmanager
-def _shapes_alone() -> Iterator[None]:
-    """Run operators on meta tensors as they run to make a plan."""
-    with ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
-        yield
-
-
-@contextmanager
 def _same_random_numbers() -> Iterator[None]:
     state = torch.get_rng_state()
     try:
         yield
     finally:
         torch.set_rng_state(state)
-
-
-def is_about_arguments(error: Exception) -> bool:
-    """Return whether CUDA raises this error of the CPU, too, whatever the values.
-
-    Examples
-    --------
-    >>> is_about_arguments(RuntimeError("dilation should be greater than zero"))
-    True
-    >>> is_about_arguments(NotImplementedError("Could not run 'aten::x' with the 'CPU' backend"))
-    False
-    """
-    message = str(error)
-    is_of_values = isinstance(error, torch.linalg.LinAlgError)  # type: ignore[attr-defined] # not in its stub
-    if is_of_values or "Could not run 'aten::" in message:
-        return False
-    return _NO_KERNEL in message or _NOT_ON_CUDA.search(message) is None

@@ -75,7 +75,6 @@ def lower(
     """
     reads, writes = layouts
     func, position = operator.func, operator.out_dtype_at
-    given = CallArguments(func, args, kwargs)
     # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
     # are indices or masks.
     floating = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
@@ -93,7 +92,7 @@ def lower(
         _ARITHMETIC.get(dtype) or _single_precision(operator),
         flops=int(formula(*args, **kwargs, out_val=out)) if formula is not None else 0,
         is_in_place=func.overloadpacket.__name__.endswith("_"),
-        dim=given("dim") if given("dims") is None else given("dims"),
+        dim=CallArguments(func, args, kwargs)(operator.dim_name) if operator.dim_name else None,
     )
     return lower_call(call, operator.model)
 

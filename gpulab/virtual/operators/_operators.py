@@ -47,6 +47,8 @@ class Operator:
         Whether it takes lists of tensors.
     out_names
         Names of the arguments that receive its results, such as ``("out",)``.
+    dim_name
+        Name of the argument with the dimensions that it works along: ``"dim"``, ``"dims"``, None.
     out_dtype_at
         Position of the argument ``out_dtype`` of a matmul, or None.
     overwrites
@@ -73,6 +75,7 @@ class Operator:
     host_reads: tuple[HostRead, ...]
     is_over_lists: bool
     out_names: tuple[str, ...]
+    dim_name: str | None
     out_dtype_at: int | None
     overwrites: bool
     changes_arguments: bool
@@ -113,6 +116,7 @@ def _made(func: Any) -> Operator:
         host_reads=_host_reads(func, model),
         is_over_lists=is_over_lists,
         out_names=tuple(argument.name for argument in arguments if argument.is_out),
+        dim_name=next((item.name for item in arguments if item.name in {"dim", "dims"}), None),
         out_dtype_at=position,
         overwrites=model.overwrites and arguments[0].alias_info is not None,
         changes_arguments=any(item.is_write for item in written) and not is_over_lists,
