@@ -51,12 +51,13 @@ explorer = roofline_explorer(model="plain")
 explorer
 
 # %%
+explorer.choose(operations=WORKLOADS)  # it opens with five of the 29
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
-# A point on the dashed line takes exactly as long as predicted. A point above it takes longer;
-# none should be far below. Point at a sign to see what it is. Now use the controls: choose the
-# model, the operations, and with the slider the size, by the bytes that move.
+# A point on the line takes exactly as long as predicted. A point above it takes longer; none should
+# be far below. Point at a sign to see what it is. Now use the controls: choose the model, the
+# operations, and with the slider the size, by the bytes that move.
 #
 # ### Exercise: the farthest
 
@@ -566,5 +567,5 @@ everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%
-rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", model="plain")
+rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", operations=WORKLOADS)
 print(rings)
