@@ -51,6 +51,7 @@ explorer = roofline_explorer(model="plain")
 explorer
 
 # %%
+explorer.choose(operations=WORKLOADS)  # it opens with five of the 29
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
@@ -566,5 +567,5 @@ everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%
-rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", model="plain")
+rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", operations=WORKLOADS)
 print(rings)

@@ -44,6 +44,14 @@ export class Presentation {
     this.changed = changed;
     this.isOn = false;
     this.press = event => this.obey(event);
+    // While it is shown, no key may reach the page behind it, wherever the focus is.
+    this.guard = event => {
+      if (root.contains(event.target)) return;
+      this.obey(event);
+      if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+    };
+    this.exit = tag("button", { type: "button", class: "gpulab-exit", title: "End the presentation; key Esc" }, "✕");
+    this.exit.addEventListener("click", () => this.show(false));
     root.classList.add("gpulab");
     root.addEventListener("keydown", this.press);
   }
@@ -83,6 +91,13 @@ export class Presentation {
     } else if (!isOn && root.popover) {
       root.hidePopover();
       root.popover = null;
+    }
+    if (isOn) {
+      root.append(this.exit);
+      document.addEventListener("keydown", this.guard, true);
+    } else {
+      this.exit.remove();
+      document.removeEventListener("keydown", this.guard, true);
     }
     root.classList.toggle("gpulab-presents", isOn);
     root.classList.remove("gpulab-on-light", "gpulab-on-dark");
