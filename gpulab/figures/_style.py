@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpulab.core import palette
-from gpulab.core.errors import InvalidOptionError, shown
-from gpulab.core.foreign_text import one_line, shortened, visible
-from gpulab.core.requirements import FLAG, instance_of, items_of
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import shortened, visible
+from gpulab.core.requirements import FLAG
 from gpulab.core.units import time_unit
-from gpulab.device.measurement import Measurement
 from gpulab.figures._inputs import check_frame
 from gpulab.figures._line_names import name_line, spread_names
 
@@ -207,29 +206,6 @@ def source_of(record: object) -> str:
         kinds = {getattr(record, "source", unknown)}
     # Numbers of several sources have no look of their own.
     return str(kinds.pop()) if len(kinds) == 1 else unknown
-
-
-_MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() returns")
-
-
-def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
-    """Return one measurement, or several, as a list.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there is none, or an item is not a measurement.
-    """
-    given = [record] if isinstance(record, Measurement) else record
-    measurements = list(items_of("record", given, _MEASUREMENT))
-    if not measurements:
-        raise InvalidOptionError(f"record={shown(record)} has no measurements; give at least one")
-    return measurements
-
-
-def name_of(item: Measurement) -> str:
-    """Return the label of a measurement, or its method if it has none."""
-    return one_line(item.label or item.method)
 
 
 def unit_of(values_s: Iterable[float]) -> tuple[float, str]:

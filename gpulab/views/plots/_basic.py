@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from gpulab.core.requirements import COUNT, Requirement
+from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import COUNT, Requirement, instance_of, items_of
 from gpulab.core.units import counted, format_estimate, format_ratio, format_time
 from gpulab.device.measurement import Measurement
 from gpulab.figures import (
     Figure,
     FigureOptions,
     Plot,
-    as_list,
     finish,
     log_axis,
     looks,
     marks,
-    name_of,
     unit_of,
 )
 from gpulab.views.plots._draw import show, typed
@@ -50,7 +50,7 @@ class _Measurements(Plot):
     @property
     def names(self) -> str:
         """The names of the first measurements, for a title."""
-        names = list(dict.fromkeys(map(name_of, self.record)))
+        names = list(dict.fromkeys(map(_name_of, self.record)))
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         return ", ".join(names[:_MOST_NAMES]) + more
 
@@ -62,7 +62,7 @@ class _Measurements(Plot):
     def _spread(item: Measurement) -> str:
         low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
         n_samples = counted(item.n_samples, "sample")
-        return f"{name_of(item)}: median {_median(item)}, all {n_samples} from {low} to {high}."
+        return f"{_name_of(item)}: median {_median(item)}, all {n_samples} from {low} to {high}."
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -83,11 +83,11 @@ class _Samples(_Measurements):
 
     def draw(self, ax: "Axes") -> "Axes":
         scale, unit = self.scale
-        for item, look in zip(self.record, looks(map(name_of, self.record)), strict=False):
+        for item, look in zip(self.record, looks(map(_name_of, self.record)), strict=False):
             index = np.arange(1, item.n_samples + 1)
             signs = marks(look, item.source) | {"linestyle": "none"}
             ax.plot(index, np.array(item.samples_s) / scale, markersize=4, **signs)
-            median, label = item.median_s / scale, name_of(item)
+            median, label = item.median_s / scale, _name_of(item)
             ax.axhline(median, color=look.colour, linewidth=1.2, label=label)
             low, high = (bound / scale for bound in item.interval_s)
             ax.axhspan(low, high, color=look.colour, alpha=0.15, linewidth=0)
@@ -114,7 +114,7 @@ def samples(
     >>> plots.samples(taken).title
     'Every sample of matmul (virtual NVIDIA H200)'
     """
-    return show(_Samples(as_list(record)), ax, figure)
+    return show(_Samples(_as_list(record)), ax, figure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ class _Distribution(_Measurements):
         values = np.concatenate([item.samples_s for item in self.record]) / scale
         # The same bins for all measurements, or their counts could not be compared.
         edges = np.histogram_bin_edges(values, bins=self.n_bins)
-        for item, look in zip(self.record, looks(map(name_of, self.record)), strict=False):
+        for item, look in zip(self.record, looks(map(_name_of, self.record)), strict=False):
             counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
             dashes = marks(look, item.source)["linestyle"]
             ax.stairs(counts, edges, color=look.colour, linestyle=dashes, linewidth=2)
-            median, label = item.median_s / scale, name_of(item)
+            median, label = item.median_s / scale, _name_of(item)
             ax.axvline(median, color=look.colour, linewidth=1.2, label=label)
         return finish(ax, "Histogram", f"time per call ({unit})", "number of samples")
 
@@ -162,7 +162,7 @@ def distribution(
     'How often matmul took how long (virtual NVIDIA H200)'
     """
     _N_BINS.check(n_bins=n_bins)
-    return show(_Distribution(as_list(record), n_bins), ax, figure)
+    return show(_Distribution(_as_list(record), n_bins), ax, figure)
 
 
 class _Methods(_Measurements):
@@ -177,7 +177,7 @@ class _Methods(_Measurements):
     @property
     def title(self) -> str:
         ordered = sorted(self.record, key=lambda item: item.median_s)
-        names = [name_of(ordered[position]) for position in (-1, 0)]
+        names = [_name_of(ordered[position]) for position in (-1, 0)]
         ratio = format_ratio(self.ratio)
         if ratio == "1" or names[0] == names[1]:
             return "Median time per call"
@@ -185,7 +185,7 @@ class _Methods(_Measurements):
 
     @property
     def words(self) -> str:
-        medians = [f"{name_of(item)}: {_median(item)}." for item in self.record]
+        medians = [f"{_name_of(item)}: {_median(item)}." for item in self.record]
         if self.ratio > 1:
             medians.append(f"The largest is {format_ratio(self.ratio)} times the smallest.")
         return "\n".join(medians)
@@ -211,7 +211,7 @@ class _Methods(_Measurements):
                 ha="center",
                 fontsize="small",
             )
-        ax.set_yticks(range(len(self.record)), [name_of(item) for item in self.record])
+        ax.set_yticks(range(len(self.record)), [_name_of(item) for item in self.record])
         # Reversed, so that the first row is at the top, with room for the text above it.
         ax.set_ylim(len(self.record) - 0.5, -0.7)
         ax.grid(visible=True, axis="x")
@@ -235,7 +235,7 @@ def error_bar(ax: "Axes", row: int, item: Measurement, scale: float, **signs: An
 
 def _cache_of(item: Measurement) -> str:
     """Return the state of the cache that the label begins with, or that gpulab set up."""
-    first = name_of(item).partition(",")[0]
+    first = _name_of(item).partition(",")[0]
     return first if first in {"hot", "cold"} else item.conditions.cache
 
 
@@ -262,4 +262,27 @@ def compare_methods(
     >>> plots.compare_methods([taken]).title
     'Median time per call (virtual NVIDIA H200)'
     """
-    return show(_Methods(as_list(record)), ax, figure)
+    return show(_Methods(_as_list(record)), ax, figure)
+
+
+_MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() returns")
+
+
+def _as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
+    """Return one measurement, or several, as a list.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is none, or an item is not a measurement.
+    """
+    given = [record] if isinstance(record, Measurement) else record
+    measurements = list(items_of("record", given, _MEASUREMENT))
+    if not measurements:
+        raise InvalidOptionError(f"record={shown(record)} has no measurements; give at least one")
+    return measurements
+
+
+def _name_of(item: Measurement) -> str:
+    """Return the label of a measurement, or its method if it has none."""
+    return one_line(item.label or item.method)
