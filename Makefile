@@ -13,7 +13,9 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 # A worker for each core and one more, because some wait for processes; a worker that has nothing
 # left takes tests from another.
-WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 )))
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+WORKERS := $(shell echo $$(( $(CORES) + 1 )))
+WHOLE_PROGRAMS := benchmarks gpu laws probes virtual/patches virtual/test_waits.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
@@ -41,7 +43,7 @@ help:
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
-	@echo "make check                  style, types and the fast tests: a minute on two cores"
+	@echo "make check                  style, types and the fast tests: half a minute on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"
@@ -65,8 +67,11 @@ else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
 
+# Without the folders whose tests are programs for the virtual GPU: their many small tests take half
+# of the time. They wait for nothing, so a worker for each core is enough.
 fast-tests: $(STAMP)
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(CORES) -m "not slow" tests gpulab \
+	  $(foreach folder,$(WHOLE_PROGRAMS),--ignore tests/$(folder)) $(ARGS)
 
 tests: $(STAMP)
 	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"

@@ -218,7 +218,7 @@ def _use_journal(path: Path) -> object:
 
 
 def _use_survey(path: Path) -> object:
-    return str(survey.plan(path, sections=["clocks"], quick=True))
+    return str(survey.plan(path, sections=["transfers"], quick=True))
 
 
 def _use_lessons(path: Path) -> object:

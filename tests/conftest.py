@@ -139,6 +139,12 @@ def _no_limit_of_real_time() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _no_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the system write files when it likes: no test loses the power after a write."""
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+
+
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # pytest-xdist has no types
     """Give the workers of a parallel run one warm Python between them."""

@@ -32,7 +32,6 @@ import concurrent.futures, multiprocessing, subprocess, sys
 import gpulab, psutil, torch
 from IPython.core.interactiveshell import InteractiveShell
 from gpulab.device.clocks import _lock
-from gpulab.roofline.survey import _first_use
 from gpulab.workloads.sweeps import sweep, tasks_of
 from tests.support.listening import ports_of
 
@@ -55,7 +54,6 @@ if __name__ == "__main__":
     watchdog = _lock._start_watchdog(_lock._Entry(0, 1, False, []))
     ports()
     watchdog.communicate(_lock.watchdog.DONE)
-    list(_first_use.rows(quick=True))
     print("all done")
 """
 
@@ -80,7 +78,7 @@ def test_jupyterlab_and_its_kernels_listen_on_loopback(tmp_path: Path) -> None:
 
 
 def test_nothing_else_listens(tmp_path: Path) -> None:
-    """The magic, the ladder, a timeline, the workers of a sweep and new processes open no port."""
+    """The magic, the ladder, a timeline and the workers of a sweep open no port."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     (tmp_path / "everything.py").write_text(EVERYTHING)
     bound = tmp_path / "bound"

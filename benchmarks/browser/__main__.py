@@ -2,13 +2,11 @@
 
     python -m benchmarks.browser explorers [--sharpness 2]
     python -m benchmarks.browser machine [--steps 40] [--widgets 10]
-    python -m benchmarks.browser timeline [NUMBER_OF_SPANS ...]
     python -m benchmarks.browser pictures [NAME ...] [--out docs/images]
 
 explorers  prints how soon an explorer answers: from a key at its slider to the new picture on the
            screen, in a real JupyterLab.
 machine    prints how soon the machine answers: a drag, its sliders, keys, and the view alone.
-timeline   prints how smoothly a timeline zooms and pans.
 pictures   takes the pictures of JupyterLab that README and docs show; look at them afterwards.
 
 The headless browser draws on the CPU, so with a GPU the pictures are at least as smooth as this.
@@ -20,9 +18,6 @@ from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import IMAGES
-
-# The last one is far more than a lesson records.
-_N_SPANS = (1_000, 10_000, 20_000, 1_000_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,9 +39,6 @@ def parser() -> argparse.ArgumentParser:
     machine.add_argument("--steps", type=int, default=40, help="steps of each kind")
     machine.add_argument("--widgets", type=int, default=1, help="machines in the notebook")
     machine.set_defaults(command=_machine)
-    timeline = commands.add_parser("timeline", help="time the timeline's frames")
-    timeline.add_argument("n_spans", type=int, nargs="*", default=_N_SPANS, help="number of spans")
-    timeline.set_defaults(command=_timeline)
     pictures = commands.add_parser("pictures", help="take the pictures of README and docs")
     pictures.add_argument("names", nargs="*", help="only these, such as timeline or lesson-01")
     pictures.add_argument("--out", type=Path, default=IMAGES, help="where they go")
@@ -64,12 +56,6 @@ def _machine(options: argparse.Namespace) -> None:
     from benchmarks.browser.machine_frames import run
 
     run(options.steps, options.widgets)
-
-
-def _timeline(options: argparse.Namespace) -> None:
-    from benchmarks.browser.timeline_frames import run
-
-    run(options.n_spans)
 
 
 def _pictures(options: argparse.Namespace) -> None:

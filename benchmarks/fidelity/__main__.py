@@ -2,21 +2,16 @@
 
     python -m benchmarks.fidelity record --out h200.json
     python -m benchmarks.fidelity compare --recording h200.json --write docs/fidelity.md
-    python -m benchmarks.fidelity sample --out dense.json
     python -m benchmarks.fidelity fit
-    python -m benchmarks.fidelity blind record --out FOLDER
     python -m benchmarks.fidelity structure --out h100-structure.json
 
-record   times about 310 workloads, 19 programs and single facts on the GPU in use, in about four
+record   times the workloads of the recordings and 19 programs on the GPU in use, in about four
          minutes; it changes no setting of the GPU. --role unseen times the workloads of one role
          only.
 compare  runs the same on the virtual GPU and prints both side by side; --write makes a page.
-sample   times thousands of random workloads in random order until the time is over, many of them
-         in one session of the profiler.
 fit      fits the surfaces of efficiencies to recordings and writes them where gpulab reads them,
          in about ten minutes; --nested chooses the scales of the coordinates in each fold again,
          and takes forty.
-blind    records, predicts, and only then opens the recorded times: see its own --help.
 structure  writes what does not depend on speed: the profiler's rows and events of small programs,
          and which programs a CUDA graph can capture; about three minutes.
 """
@@ -39,15 +34,8 @@ _FITTED_TO = (
     *("h200-dense", "h200-focused", "h200-wide"),
     *("h200", "h200-earlier", "h200-earlier-2"),
 )
-# Without the three of `sample`: 31,545 calls would bury the page, which the model was fitted to.
+# Without the three with thousands of random calls, which would bury the page.
 _COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2", "h200-earlier-3")
-_BLIND = """\
-record takes a seed from the system's source of randomness, times the workloads that the seed draws
-on the GPU in use, and writes two files: the list of the workloads, and their times, sealed.
-predict computes the times of the list on the virtual H200 and writes them to a file, with a digest
-of the model. judge opens the sealed times, but only if the predictions belong to this list and to
-the model as it is now; it prints the errors and writes the recording.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,9 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(required=True)
     _add_record(commands)
     _add_compare(commands)
-    _add_sample(commands)
     _add_fit(commands)
-    _add_blind(commands)
     _add_structure(commands)
     return made
 
@@ -94,38 +80,12 @@ def _add_choice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--role", default="", choices=roles, help="only workloads of this role")
 
 
-def _add_sample(commands: "Commands") -> None:
-    sample = commands.add_parser("sample", help="time many random workloads")
-    sample.add_argument("--out", type=Path, default=Path("dense.json"))
-    sample.add_argument("--virtual", action="store_true", help="try it on the virtual H200")
-    sample.add_argument("--max-time", type=float, default=130.0, help="start nothing after (s)")
-    sample.add_argument("--draw", choices=("dense", "focused", "wide"), default="dense")
-    sample.set_defaults(command=_sample)
-
-
 def _add_fit(commands: "Commands") -> None:
     fit = commands.add_parser("fit", help="fit the model to recordings")
     fit.add_argument("--recording", type=Path, nargs="+", default=_recordings(_FITTED_TO))
     fit.add_argument("--out", type=Path, default=None, help="default: where gpulab reads it")
     fit.add_argument("--nested", action="store_true", help="choose the scales in each fold")
     fit.set_defaults(command=_fit)
-
-
-def _add_blind(commands: "Commands") -> None:
-    blind = commands.add_parser("blind", help="test the virtual GPU blindly", description=_BLIND)
-    parts = blind.add_subparsers(required=True)
-    record = parts.add_parser("record", help="time a fresh draw and seal its times")
-    record.add_argument("--virtual", default="", metavar="GPU", help="try it on a virtual GPU")
-    record.add_argument("--out", type=Path, required=True, help="folder for both files")
-    record.set_defaults(command=_blind_record)
-    predict = parts.add_parser("predict", help="compute the times of the list")
-    predict.set_defaults(command=_blind_predict)
-    judge = parts.add_parser("judge", help="open the times and compare")
-    judge.add_argument("--out", type=Path, required=True, help="the recording")
-    judge.set_defaults(command=_blind_judge)
-    for part in (predict, judge):
-        part.add_argument("folder", type=Path, help="folder with both files")
-        part.add_argument("--predicted", type=Path, required=True, help="file of predictions")
 
 
 def _add_structure(commands: "Commands") -> None:
@@ -143,11 +103,13 @@ def _recordings(names: Sequence[str]) -> list[Path]:
 def _record(options: argparse.Namespace) -> None:
     import torch
 
+    from benchmarks.fidelity.recorded import calls
     from benchmarks.fidelity.recording import Recorder, real, virtual
 
     if not options.virtual and not torch.cuda.is_available():
         raise SystemExit("there is no CUDA GPU here; --virtual H200 reads a virtual one instead")
     Recorder(
+        [workload for path in _recordings(_COMPARED) for workload, _, _ in calls(path)],
         virtual(options.virtual) if options.virtual else real(quick=options.quick),
         "virtual" if options.virtual else "measured",
         options.only,
@@ -159,49 +121,25 @@ def _record(options: argparse.Namespace) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     from benchmarks.fidelity.page import page
+    from benchmarks.fidelity.recorded import calls
     from benchmarks.fidelity.recording import Recorder, chosen_of, read, virtual
     from benchmarks.fidelity.table import table
 
     recorded = chosen_of(read(options.recording), options.only, options.role)
+    workloads = [workload for path in options.recording for workload, _, _ in calls(path)]
     quick = virtual(options.gpu, max_value_elements=0)
     computed = Recorder(
-        virtual(options.gpu), "virtual", options.only, options.role, quick_bench=quick
+        workloads, virtual(options.gpu), "virtual", options.only, options.role, quick_bench=quick
     ).record()
     print(table(recorded, computed))
     if options.write:
         options.write.write_text(page(recorded, computed), "utf-8")
 
 
-def _sample(options: argparse.Namespace) -> None:
-    from benchmarks.common.environment import gpu_in_use
-    from benchmarks.fidelity.sampler import sample
-
-    with gpu_in_use(virtual=options.virtual):
-        sample(options.out, options.max_time, options.draw)
-
-
 def _fit(options: argparse.Namespace) -> None:
     from benchmarks.fidelity.fit import run
 
     run(options.recording, options.out, is_nested=options.nested)
-
-
-def _blind_record(options: argparse.Namespace) -> None:
-    from benchmarks.fidelity.blind import record
-
-    record(options.out, options.virtual)
-
-
-def _blind_predict(options: argparse.Namespace) -> None:
-    from benchmarks.fidelity.blind import predict
-
-    predict(options.folder, options.predicted)
-
-
-def _blind_judge(options: argparse.Namespace) -> None:
-    from benchmarks.fidelity.blind import judge
-
-    judge(options.folder, options.predicted, options.out)
 
 
 def _structure(options: argparse.Namespace) -> None:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType
-from typing import Any
 
 import torch
 
@@ -17,7 +16,7 @@ from gpulab.device.work import Work
 from gpulab.timing import elapsed_s, new_event
 from gpulab.tracing.profiling import ActivityRecord
 
-# The host blocks once 1,021 launches are pending on an H200 (see `queue_depth`); stay well below.
+# The host blocks once 1,021 launches are pending on an H200; stay well below.
 MOST_PENDING = 900
 _SPIN_CYCLES = 1_000
 _CLOCK_HZ = 1.98e9
@@ -69,31 +68,9 @@ def spin_s(duration_s: float) -> None:
     spin(int(duration_s * _CLOCK_HZ))
 
 
-def new_stream() -> Any:  # noqa: ANN401 # torch's streams are untyped
-    """Return a new stream."""
-    return torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's is untyped
-
-
-def tiny() -> torch.Tensor:
-    """Return a tensor so small that a kernel on it takes the least time possible."""
-    return torch.zeros(1024, device="cuda")
-
-
 def median_us(values_s: list[float]) -> float:
     """Return the median of times in seconds, in microseconds."""
     return round(statistics.median(values_s) * _US_PER_S, 4)
-
-
-def returns_us(work: Work, n: int) -> float:
-    """Return the host time of a call in microseconds, each from an idle device."""
-    times_s = []
-    for _ in range(n):
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        work()
-        times_s.append(time.perf_counter() - start_s)
-    torch.cuda.synchronize()
-    return median_us(times_s)
 
 
 def host_us(bench: Bench, work: Work, n_calls: int | None = None) -> float:

@@ -15,17 +15,7 @@ import numpy as np
 import torch
 
 import gpulab
-from benchmarks.fidelity import (
-    accumulation,
-    dense,
-    layers,
-    more_operators,
-    movement,
-    selection,
-    statistics_of_rows,
-)
 from benchmarks.fidelity import operators as op
-from benchmarks.fidelity.catalogue import catalogue
 from benchmarks.fidelity.kriging import (
     DIGITS,
     UNITS,
@@ -37,7 +27,7 @@ from benchmarks.fidelity.kriging import (
     fitted,
     folds_of,
 )
-from benchmarks.fidelity.sampler import samples
+from benchmarks.fidelity.recorded import Row, calls
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
 from gpulab.core.errors import NoValuesError
 from gpulab.gpus import gpu
@@ -71,28 +61,6 @@ class Point:
             float(np.log(self.measured_us[0] / self.roofline_us[0])),
             float(np.log(self.measured_us[1] / self.roofline_us[1])),
         )
-
-
-Row = tuple[Workload, float, float]
-# Where the functions of a recording may be. ``broadcast`` and others import functions that they
-# do not define, so the order counts.
-_MODULES = (
-    *(dense, layers, op, accumulation, more_operators, movement, selection, statistics_of_rows),
-)
-
-
-def recorded(path: Path) -> Iterator[Row]:
-    """Return the calls of a recording of either form, and their times hot and cold (µs)."""
-    found = json.loads(path.read_text("utf-8"))
-    if "calls" in found:
-        for name, dtype, parameters, hot_us, cold_us in samples(path):
-            make = next(getattr(module, name) for module in _MODULES if hasattr(module, name))
-            yield Workload(dense.DENSE, "", make, dtype, parameters), hot_us, cold_us
-        return
-    by_name = {workload.name: workload for workload in catalogue()}
-    for name, entry in found["workloads"].items():
-        times = entry["device"]
-        yield by_name[name], times["hot_us"], times["cold_us"]
 
 
 def points(rows: Iterator[Row]) -> Iterator[Point]:
@@ -233,6 +201,6 @@ def scores(errors: Numbers) -> str:
 
 def run(recordings: Sequence[Path], out: Path | None, *, is_nested: bool) -> None:
     """Fit to some recordings and write the surfaces, with the provenance of the first."""
-    measured = [point for path in recordings for point in points(recorded(path))]
+    measured = [point for path in recordings for point in points(calls(path))]
     about = json.loads(recordings[0].read_text("utf-8"))["provenance"]
     write(out or SURFACES, fit_all(measured, is_nested=is_nested), about)

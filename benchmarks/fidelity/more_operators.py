@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from benchmarks.fidelity import dense
+from benchmarks.fidelity import gradients
 from benchmarks.fidelity.layers import forward_and_backward
 from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
 from gpulab.device.work import Work
@@ -213,7 +213,7 @@ def resized(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -
 def resized_gradient(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -> Work:
     """Backward pass of pooling or resizing."""
     x, call = normal(dtype, batch, channels, size, size), _MORE_IMAGES[op]
-    return dense.gradient(lambda: call(x), x)
+    return gradients.gradient(lambda: call(x), x)
 
 
 _NORMS: dict[str, Callable[..., Tensor]] = {
@@ -232,7 +232,7 @@ def normalized(dtype: torch.dtype, op: str, batch: int, channels: int, size: int
 def normalized_gradient(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -> Work:
     """Backward pass of a norm of images."""
     given, call = _for_norm(dtype, batch, channels, size), _NORMS[op]
-    return dense.gradient(lambda: call(*given), *given[:3])
+    return gradients.gradient(lambda: call(*given), *given[:3])
 
 
 def _for_norm(dtype: torch.dtype, batch: int, channels: int, size: int) -> list[Tensor]:
@@ -258,7 +258,7 @@ def other_conv(dtype: torch.dtype, op: str, **shape: int) -> Work:
 
 
 _LISTS: dict[str, Callable[[list[list[Tensor]]], object]] = {
-    **dense.FOREACH,
+    **gradients.FOREACH,
     "mul": lambda p: torch._foreach_mul(p[0], p[1]),
     "add new": lambda p: torch._foreach_add(p[0], p[1]),
     "zero": lambda p: torch._foreach_zero_(p[0]),

@@ -6,7 +6,6 @@ from benchmarks.fidelity.table import (
     Lines,
     Recording,
     details,
-    fact_lines,
     failures,
     family_summary,
     misses,
@@ -15,7 +14,6 @@ from benchmarks.fidelity.table import (
     verdict,
     workload_rows,
 )
-from benchmarks.fidelity.unseen import SEEDS
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 
@@ -27,7 +25,7 @@ def page(recorded: Recording, computed: Recording) -> str:
     parts: list[Lines] = [
         ["# How close the virtual GPU is"],
         [verdict(rows)],
-        [_DRAWN.format(n_unseen=counts[UNSEEN], seed=SEEDS[-1]).strip()],
+        [_DRAWN.format(n_unseen=counts[UNSEEN]).strip()],
         summary(recorded, computed),
         ["## Where the goal is missed", "", _MISSES.strip(), "", *misses(rows)],
         _origin(recorded, counts, len(whole)),
@@ -37,7 +35,6 @@ def page(recorded: Recording, computed: Recording) -> str:
         details(whole, ("wall", "host", "busy")),
         ["## Workloads"],
         details(rows, ("hot", "cold", "event", "host")),
-        ["## Facts", "", *fact_lines(recorded, computed)],
     ]
     if broken:
         parts.append(["## Not read", "", *broken])
@@ -58,16 +55,16 @@ _RECORDING = """
 """
 _DRAWN = """
 A program drew the {n_unseen} unseen workloads; nobody chose them. For each operator of the
-catalogue it drew type and sizes from the seed {seed}, log-uniformly between fixed bounds, for 1 KB
-to 512 MB of memory. A third of the sizes stayed as they were drawn, a third were rounded to
-multiples of 8, and a third to multiples of 64. No workload is in another group, too.
+catalogue it drew type and sizes, log-uniformly between fixed bounds, for 1 KB to 512 MB of memory.
+A third of the sizes stayed as they were drawn, a third were rounded to multiples of 8, and a third
+to multiples of 64. No workload is in another group, too.
 
-The examination was blind (`benchmarks/fidelity/blind.py`). The machine with the H200 took the
+The examination was blind. The machine with the H200 took the
 seed from the system's source of randomness and put the times into a file of their own. The model
 was fitted to the other recordings. Its times for the list, and digests of these and of the model,
 were written down. Only then was the file of times opened, once. No draw was left out or repeated,
 and the model here is the one that was examined. If a later version is compared with the same
-rows, that is not blind any more; to judge one, record another seed.
+rows, that is not blind any more.
 
 The other workloads do not test the model: it was fitted to the listed ones and to those of the
 first two of three earlier draws. Earlier models had their blind figures on all 405 workloads of
@@ -122,13 +119,14 @@ _METHOD = """
 
 A roofline with constants (floors, ceilings, tiles, steps) is multiplied by a correction that
 depends on the sizes. The constants were fitted by hand to the first half of the listed workloads
-and the facts below. A program fitted the corrections to all recordings except the unseen one.
-They are `h200-dense.json`, with 11,280 calls drawn with a seed of their own between the same
-bounds (one in five with powers of two), operators of backward passes and of optimizers among
-them; `h200-focused.json`, with 2,335 more calls of the kinds that were predicted worst when they
-were left out (convolutions, matmuls, sums) and square matmuls of usual sizes; `h200-wide.json`,
-with 17,930 calls of the families that came last, more convolutions, and the names of the kernels
-that ran; and those of the listed workloads and of the first two draws that are one call each.
+and to single facts, such as floors. A program fitted the corrections to all recordings except the
+unseen one. They are `h200-dense.json`, with 11,280 calls drawn with a seed of their own between
+the same bounds (one in five with powers of two), operators of backward passes and of optimizers
+among them; `h200-focused.json`, with 2,335 more calls of the kinds that were predicted worst when
+they were left out (convolutions, matmuls, sums) and square matmuls of usual sizes;
+`h200-wide.json`, with 17,930 calls of the families that came last, more convolutions, and the
+names of the kernels that ran; and those of the listed workloads and of the first two draws that
+are one call each.
 
 For each kind of call (there are 57) there is a surface over its coordinates: logarithms of its
 sizes, how these are aligned, the type, the operator, and what the kernels are known to depend on,

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.fidelity.bench import new_stream
 from gpulab.device.work import Work
 
 _N_BATCHES = 20
@@ -144,7 +143,7 @@ def _tiny_chain() -> Work:
 def graphed_chain() -> Work:
     """Replay a graph of 40 tiny kernels."""
     chain = _tiny_chain()
-    side = new_stream()
+    side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         chain()
     torch.cuda.synchronize()
@@ -159,7 +158,7 @@ def double_buffer() -> Work:
     hosts = [torch.ones(1024, 1024).pin_memory() for _ in range(4)]
     buffers = [torch.empty(1024, 1024, device="cuda") for _ in range(2)]
     weight = torch.randn(1024, 1024, device="cuda")
-    copying = new_stream()
+    copying = torch.cuda.Stream()
 
     def step() -> None:
         free: list[torch.cuda.Event | None] = [None, None]
@@ -182,7 +181,7 @@ def double_buffer() -> Work:
 def small_kernels(n_streams: int) -> Work:
     """Compute eight softmaxes of eight long rows each, in one stream or in several."""
     inputs = [torch.randn(8, 1 << 18, device="cuda") for _ in range(8)]
-    streams = [new_stream() for _ in range(n_streams)]
+    streams = [torch.cuda.Stream() for _ in range(n_streams)]
     torch.cuda.synchronize()
 
     def step() -> None:

@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,8 +13,6 @@ from typing import Any
 import gpulab
 from benchmarks.common.environment import clock_mhz
 from benchmarks.fidelity.bench import Bench, at_most, real_bench, virtual_bench
-from benchmarks.fidelity.catalogue import catalogue
-from benchmarks.fidelity.facts import DEVICE_FACTS, HOST_FACTS, Fact
 from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.readings import (
     Recording,
@@ -24,14 +22,13 @@ from benchmarks.fidelity.readings import (
     host_of_workload,
     provenance,
 )
-from benchmarks.fidelity.unseen import SEEDS
 from benchmarks.fidelity.workload import Workload
 from gpulab.core.errors import NoValuesError
 
 SCHEMA = 1
 _ITEM_LIMIT_S = 30.0
 _KNOWN = ("family", "role", "dtype", "parameters")
-_PARTS = ("facts", "programs", "workloads")
+_PARTS = ("programs", "workloads")
 _NOTHING: Mapping[str, Any] = {}
 _REAL = time.perf_counter  # bound here, so that it stays the real clock on the virtual GPU
 
@@ -45,6 +42,8 @@ class Recorder:
 
     Attributes
     ----------
+    workloads
+        What to time, beside the programs.
     bench
         Returns the bench for one item, as a context.
     quick_bench
@@ -55,20 +54,18 @@ class Recorder:
     only
         Record only names that contain this; empty for all.
     role
-        Record only the workloads of this role, and no facts or programs; empty for everything.
-    seeds
-        Seeds of the draws; the workloads of the last one are unseen.
+        Record only the workloads of this role, and no programs; empty for everything.
     out
         File of the recording, or None to write none.
     deadline_s
         Time by the real clock after which nothing more is started.
     """
 
+    workloads: Sequence[Workload]
     bench: Bencher
     source: str
     only: str = ""
     role: str = ""
-    seeds: tuple[int, ...] = SEEDS
     out: Path | None = None
     deadline_s: float = float("inf")
     quick_bench: Bencher | None = None
@@ -80,27 +77,21 @@ class Recorder:
             self.recording.update(schema=SCHEMA, source=self.source, provenance=provenance())
         # In this order: where CUPTI cannot be removed, every launch after the first session of the
         # profiler takes longer (docs/floor.md).
-        self._facts(HOST_FACTS)
         self._programs(host_of_program)
         self._workloads(host_of_workload)
         # With the profiler, the most important comes first, as the time may run out.
         self._workloads(device_of_workload)
         self._programs(device_of_program)
-        self._facts(DEVICE_FACTS)
         self.recording["sm_clock_after_mhz"] = clock_mhz()
         self._write()
         return self.recording
-
-    def _facts(self, facts: tuple[Fact, ...]) -> None:
-        for fact in () if self.role else facts:
-            self._item("facts", fact.__name__, fact)
 
     def _programs(self, read: Callable[[Program, Bench], Recording]) -> None:
         for program in () if self.role else programs():
             self._item("programs", program.name, partial(read, program))
 
     def _workloads(self, read: Callable[[Workload, Bench], Recording]) -> None:
-        workloads = [w for w in catalogue(self.seeds) if self.role in {"", w.role}]
+        workloads = [w for w in self.workloads if self.role in {"", w.role}]
         # Shuffled, so that neither heat nor the time limit hits one family alone.
         random.Random(0).shuffle(workloads)  # noqa: S311 # an order, not a secret
         for workload in workloads:

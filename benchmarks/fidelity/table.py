@@ -1,7 +1,6 @@
 """Compare a recording with the virtual GPU: errors, scores and tables in Markdown."""
 
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,33 +209,10 @@ def failures(rows: list[Row]) -> Lines:
     return [f"- {row.name}: {row.failed}" for row in rows if row.failed]
 
 
-def fact_lines(recorded: Recording, computed: Recording) -> Lines:
-    """Return the facts side by side, as lines of Markdown."""
-    cells = [
-        [f"{group}: {key}", _number(value), _number(there.get(key))]
-        for group, here, there in _fact_groups(recorded, computed)
-        for key, value in here.items()
-        if key != "failed"
-    ]
-    return padded_table(["fact", "recorded", "virtual"], cells)
-
-
-def _fact_groups(
-    recorded: Recording, computed: Recording
-) -> Iterator[tuple[str, Recording, Recording]]:
-    for group, here in recorded.get("facts", {}).items():
-        yield group, here, computed.get("facts", {}).get(group, {})
-
-
-def _number(value: Any) -> str:  # noqa: ANN401 # parsed JSON
-    return f"{value:,.2f}" if isinstance(value, float) else str("" if value is None else value)
-
-
 def table(recorded: Recording, computed: Recording) -> str:
     """Return all tables as one text, to print."""
     rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
     parts = [
-        fact_lines(recorded, computed),
         details(rows, ("hot", "cold", "event", "host")),
         details(whole, ("wall", "host", "busy")),
         failures([*rows, *whole]),

@@ -10,6 +10,7 @@ import torch
 from gpulab.device.work import Work
 
 FIT, HELD_OUT, UNSEEN, EARLIER = "fit", "held out", "unseen", "earlier draw"
+SAMPLED = "sampled"  # one of thousands to fit the surfaces to
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,18 @@
 """Record the host times of whole programs on a CUDA GPU, and compare the virtual GPU with them.
 
-    python -m benchmarks.host_time record --set fit --out fit.json
-    python -m benchmarks.host_time record --set blind --out blind.json
-    python -m benchmarks.host_time fit fit.json --write
-    python -m benchmarks.host_time judge blind.json
+    python -m benchmarks.host_time record --out times.json
+    python -m benchmarks.host_time fit --write
+    python -m benchmarks.host_time judge times.json
 
 record  times each program's step on the CUDA GPU in use: the time until it returns when the
-        device was idle, the wall time of many in a row, and the durations of its kernels; and
-        single calls, such as that of a module or of an optimizer.
+        device was idle, the wall time of many in a row, and the durations of its kernels.
 fit     fits the costs that the virtual GPU charges the host between launches to the programs of
         one or more files, prints the costs before and after, and writes them to gpulab/data with
         --write.
 judge   runs the same programs on the virtual H200 and prints the errors.
 
-Give several files of one set to use the median of each program's readings: such hosts change.
+Without a file, fit and judge take the recording of the repository. Give several files to use the
+median of each program's readings: such hosts change.
 """
 
 import argparse
@@ -21,6 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import RECORDINGS
+
+_RECORDED = [RECORDINGS / "h200-host-time.json"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,18 +35,16 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.host_time", __doc__)
     commands = made.add_subparsers(required=True)
+    files = "files that record has written"
     record = commands.add_parser("record", help="time a CUDA GPU")
-    record.add_argument("--set", choices=("fit", "blind"), default="fit", help="which programs")
     record.add_argument("--out", type=Path, required=True, help="file of the times")
-    record.add_argument("--no-calls", action="store_true", help="leave out the single calls")
     record.set_defaults(command=_record)
     fit = commands.add_parser("fit", help="fit the host's costs")
-    fit.add_argument("times", type=Path, nargs="+", help="files that record has written")
+    fit.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
     fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
-    judge.add_argument("times", type=Path, nargs="+", help="files that record has written")
-    judge.add_argument("--calls", action="store_true", help="compare the single calls, too")
+    judge.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
     judge.set_defaults(command=_judge)
     return made
 
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 def _record(options: argparse.Namespace) -> None:
     from benchmarks.host_time.reading import record
 
-    record(options.set, options.out, with_calls=not options.no_calls)
+    record(options.out)
 
 
 def _fit(options: argparse.Namespace) -> None:
@@ -64,7 +64,7 @@ def _fit(options: argparse.Namespace) -> None:
 def _judge(options: argparse.Namespace) -> None:
     from benchmarks.host_time.judging import judge
 
-    print(judge(options.times, with_calls=options.calls))
+    print(judge(options.times))
 
 
 if __name__ == "__main__":

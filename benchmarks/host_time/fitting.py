@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import gpulab
-from benchmarks.host_time.reading import programs_of, read_times
+from benchmarks.host_time.reading import PROGRAMS, read_times
 from gpulab.virtual.simulator import Host
 
 _COSTS = Path("gpulab/data/host.json")
@@ -171,7 +171,7 @@ def count_program(title: str, costs: dict[str, int]) -> Counted:
     """Return the costs that one step of a program charges."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         torch.manual_seed(0)
-        step = programs_of("all")[title]()
+        step = PROGRAMS[title]()
         for _ in range(_N_WARM_UP):
             step()
         return _counted(step, gpu.machine.host, costs)

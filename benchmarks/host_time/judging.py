@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.markdown import padded_table
-from benchmarks.host_time.reading import QUANTITIES, predict, predict_calls, read_times
+from benchmarks.host_time.reading import QUANTITIES, predict, read_times
 
 
-def judge(times: Sequence[Path], *, with_calls: bool) -> str:
+def judge(times: Sequence[Path]) -> str:
     """Return the tables of errors: of each program, and of all together."""
     recorded = read_times(times)
     programs = recorded["programs"]
-    predicted = predict("all", list(programs))
+    predicted = predict(list(programs))
     lines = [*_programs_table(programs, predicted), "", *_summary_table(programs, predicted)]
-    if with_calls:
-        lines += ["", *_calls_table(recorded["calls"], predict_calls())]
     return "\n".join(lines)
 
 
@@ -69,16 +67,3 @@ def quantile(sizes: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(sizes) - 1)
     return sizes[low] + (sizes[high] - sizes[low]) * (place - low)
-
-
-def _calls_table(recorded: dict[str, Any], predicted: dict[str, Any]) -> list[str]:
-    rows = []
-    for name, there in recorded.items():
-        here = predicted.get(name, {"error": "not on the virtual GPU"})
-        failed = there.get("error") or here.get("error")
-        if failed:
-            rows.append([name, failed[:60], "", ""])
-            continue
-        pair = there["median_us"], here["median_us"]
-        rows.append([name, *(f"{item:.1f}" for item in pair), f"{error_of(*pair):+.0%}"])
-    return padded_table(["call", "H200 (us)", "virtual (us)", "error"], rows)

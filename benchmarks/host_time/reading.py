@@ -18,42 +18,31 @@ import torch
 import gpulab
 from benchmarks.common.device_records import busy_us, duration_us, profiled, short_name
 from benchmarks.fidelity.bench import at_most
-from benchmarks.host_time import blind_programs, fit_programs, more_fit_programs
-from benchmarks.host_time.single_calls import read, single_calls
+from benchmarks.host_time import fit_programs, more_fit_programs
 from gpulab.device.work import Work
 
-SETS = {
-    "fit": {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS},
-    "blind": blind_programs.PROGRAMS,
-}
+PROGRAMS = {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS}
 QUANTITIES = ("host_us", "wall_us", "busy_us")
 _N_WARM_UP = 6
-_N_STEPS, _N_ROUNDS = 25, 9
+_N_STEPS = 25
 _STEADY_S = 0.12  # how long steps are enqueued for a wall time
 _LIMIT_S = 300.0
 _N_PASSES = 2_000
 _NS_PER_US = 1e3
 
 
-def programs_of(name: str) -> dict[str, Callable[[], Work]]:
-    """Return a set of programs: the one to fit to, the one to test with, or both."""
-    return {**SETS["fit"], **SETS["blind"]} if name == "all" else SETS[name]
-
-
-def record(name: str, out: Path, *, with_calls: bool) -> None:
-    """Time a set of programs on the CUDA GPU in use, and the single calls; write a file.
+def record(out: Path) -> None:
+    """Time the programs on the CUDA GPU in use, and write a file.
 
     A program that fails is recorded with its error, and the rest goes on.
     """
     started_s = time.monotonic()
-    found: dict[str, Any] = {"set": name, **_provenance(), "programs": {}, "calls": {}}
+    found: dict[str, Any] = {**_provenance(), "programs": {}}
     with quiet():
-        for title, make in programs_of(name).items():
+        for title, make in PROGRAMS.items():
             found["programs"][title] = _tried(partial(read_program, make, is_real=True))
             print(f"{time.monotonic() - started_s:6.1f} s  {title}", flush=True)
             out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        if with_calls:
-            found["calls"] = read_calls(n_rounds=_N_ROUNDS)
     found["seconds"] = round(time.monotonic() - started_s, 1)
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -75,19 +64,13 @@ def read_times(files: Sequence[Path]) -> dict[str, Any]:
     return found
 
 
-def predict(name: str, titles: list[str] | None = None) -> dict[str, Any]:
-    """Return the virtual H200's times of the programs of a set."""
+def predict(titles: list[str]) -> dict[str, Any]:
+    """Return the virtual H200's times of some programs."""
     return {
         title: _tried(partial(_on_virtual, make))
-        for title, make in programs_of(name).items()
-        if titles is None or title in titles
+        for title, make in PROGRAMS.items()
+        if title in titles
     }
-
-
-def predict_calls() -> dict[str, Any]:
-    """Return the virtual H200's times of the single calls."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        return read_calls(n_rounds=2)
 
 
 def _on_virtual(make: Callable[[], Work]) -> dict[str, Any]:
@@ -193,27 +176,6 @@ def host_speed() -> dict[str, float]:
         readings["python"].append(_once_us(loop))
         readings["launch"].append(_once_us(lambda: [x.add_(1) for _ in range(100)]) / 100)
     return {name: round(statistics.median(each), 3) for name, each in readings.items()}
-
-
-def read_calls(*, n_rounds: int) -> dict[str, Any]:
-    """Return the least and the median host time of each single call in microseconds."""
-    found: dict[str, Any] = {}
-    names = single_calls()
-    while True:
-        try:
-            name, call = next(names)
-        except StopIteration:
-            return found
-        try:
-            read(call, 2)
-            readings = read(call, n_rounds)
-        except Exception as error:  # noqa: BLE001 # whatever it is, the others are to be read
-            found[name] = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
-            continue
-        found[name] = {
-            "least_us": round(min(readings), 3),
-            "median_us": round(statistics.median(readings), 3),
-        }
 
 
 def _provenance() -> dict[str, Any]:

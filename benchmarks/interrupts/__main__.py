@@ -1,129 +1,72 @@
 """Interrupt gpulab at many places, use the same GPU again, and count what has changed.
 
-    python -m benchmarks.interrupts boundaries
-    python -m benchmarks.interrupts boundaries --processes 32
-    python -m benchmarks.interrupts points --n 2000
-    python -m benchmarks.interrupts points --n 2000 --device cuda --processes 12 --seconds 420
+    python -m benchmarks.interrupts --n 2000
+    python -m benchmarks.interrupts --n 2000 --device cuda --seconds 420
 
-boundaries  interrupts at every bytecode of the beginning and the end of each context.
-points      interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover,
-            hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
-            Several processes share the interrupts, and the GPU.
-
---kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the
-program's own handler, or a MemoryError that no handler can defer. The exit code is 1 if anything
-failed.
+It interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover, hazards,
+live, training, graphs, streams, %%cudatime and cells of a notebook. --kind chooses the interrupt:
+Ctrl-C, SystemExit from a SIGTERM handler, or an exception of the program's own handler. The exit
+code is 1 if anything failed. To use several cores, start it several times with other seeds.
 """
 
 import argparse
 import math
+import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.markdown import padded_table
 
-if TYPE_CHECKING:
-    from benchmarks.interrupts.campaign import Outcome
-
-_KINDS = ("interrupt", "exit", "handler", "memory")
 _HEAD = ("target", "strikes", "failed", "longest wait")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one of the commands."""
+    """Interrupt, and print the table of failures."""
+    from benchmarks.interrupts.campaign import Campaign, rows
+    from benchmarks.interrupts.injection import KINDS
+    from benchmarks.interrupts.targets import notebook_programs, programs
+
     options = parser().parse_args(arguments)
-    options.command(options)
+    warnings.simplefilter("ignore")  # measurements warn of the tracer
+    notebook = {} if options.device == "cuda" else notebook_programs()
+    names = options.targets or [*programs(), *notebook]
+    kinds = KINDS if options.kind == "all" else (options.kind,)
+    tasks = [(kind, name) for kind in kinds for name in names]
+    end_s = time.monotonic() + options.seconds
+    table, faults, n, n_failed = [], [], 0, 0
+    for index, (kind, name) in enumerate(tasks):
+        campaign = Campaign(kind=kind, device=options.device)
+        # What a quick target leaves is shared among the targets after it.
+        now_s = time.monotonic()
+        campaign.end_s = now_s + (end_s - now_s) / (len(tasks) - index)
+        strike = campaign.notebook_points if name in notebook else campaign.points
+        outcome = strike(name, -(-options.n // len(tasks)), options.seed)
+        table += [(f"{kind}: {row[0]}", *row[1:]) for row in rows([outcome])]
+        common = outcome.faults.most_common(12)
+        faults += [f"{kind}: {name}: {count} x {fault}" for fault, count in common]
+        n, n_failed = n + outcome.n, n_failed + outcome.n_failed
+        if campaign.is_beyond_repair:
+            faults.append(f"an interrupt of {name} left this process with no usable GPU")
+            break
+    print(*padded_table(_HEAD, table), *faults, f"{n_failed} of {n} failed", sep="\n")
+    if faults:
+        raise SystemExit(1)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.interrupts", __doc__)
-    commands = made.add_subparsers(required=True)
-    boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
-    boundaries.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
-    boundaries.set_defaults(command=_boundaries, device="virtual")
-    points = commands.add_parser("points", help="at random calls of programs")
-    points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
-    points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
-    points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
-    points.set_defaults(command=_points)
-    for command in (boundaries, points):
-        command.add_argument(
-            "--processes", type=int, default=1, help="how many share the interrupts (default: 1)"
-        )
-        command.add_argument(
-            "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
-        )
-        command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
-        command.add_argument("--targets", nargs="*", default=None, help="default: all")
+    made.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
+    made.add_argument("--seed", type=int, default=0, help="seed of the random calls")
+    made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    made.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
+    )
+    kinds = ("interrupt", "exit", "handler", "all")
+    made.add_argument("--kind", choices=kinds, default="interrupt")
+    made.add_argument("--targets", nargs="*", default=None, help="default: all")
     return made
-
-
-def _boundaries(options: argparse.Namespace) -> None:
-    import gpulab
-    from benchmarks.interrupts.targets import contexts
-
-    targets = [*contexts(gpulab.virtual_gpu())]
-    _strike(options, targets, n=0, seed=0, step=options.step)
-
-
-def _points(options: argparse.Namespace) -> None:
-    from benchmarks.interrupts.targets import notebook_programs, programs
-
-    notebook = [] if options.device == "cuda" else [*notebook_programs()]
-    _strike(options, [*programs(), *notebook], n=options.n, seed=options.seed)
-
-
-def _strike(
-    options: argparse.Namespace,
-    targets: Sequence[str],
-    *,
-    n: int,
-    seed: int,
-    step: int | None = None,
-) -> None:
-    from benchmarks.interrupts.processes import Plan, strike_in_processes
-
-    kinds = _kinds(options)
-    outcomes: list[tuple[str, Outcome]] = []
-    ended_early: list[str] = []
-    for kind in kinds:
-        plan = Plan(
-            names=options.targets or targets,
-            kind=kind,
-            device=options.device,
-            n=n,
-            seed=seed,
-            duration_s=options.seconds / len(kinds),
-            n_processes=options.processes,
-            step=step,
-        )
-        found, ended = strike_in_processes(plan)
-        ended_early += ended
-        outcomes += [(kind, outcome) for outcome in found]
-    _report(outcomes, ended_early)
-
-
-def _kinds(options: argparse.Namespace) -> Sequence[str]:
-    warnings.simplefilter("ignore")  # measurements warn of the tracer
-    return _KINDS if options.kind == "all" else (options.kind,)
-
-
-def _report(outcomes: Sequence[tuple[str, "Outcome"]], ended_early: Sequence[str] = ()) -> None:
-    from benchmarks.interrupts.campaign import rows
-
-    cells = [(f"{kind}: {row[0]}", *row[1:]) for kind, each in outcomes for row in rows([each])]
-    print("\n".join(padded_table(_HEAD, cells)))
-    for kind, outcome in outcomes:
-        for fault, count in outcome.faults.most_common(12):
-            print(f"{kind}: {outcome.name}: {count} x {fault}")
-    n_failed = sum(outcome.n_failed for _, outcome in outcomes)
-    print(f"{n_failed} of {sum(outcome.n for _, outcome in outcomes)} failed")
-    print(*ended_early, sep="\n", end="\n" if ended_early else "")
-    if n_failed or ended_early:
-        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,18 @@
-"""The programs to interrupt: contexts at each bytecode, and other programs at random calls."""
+"""The programs to interrupt."""
 
 import io
 from collections.abc import Callable
-from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import torch
 
 import gpulab
-from gpulab import live, timing
-from gpulab.device import active, outside
+from gpulab import live
 from gpulab.roofline.scaling import crossover
-from gpulab.tracing.profiling import open_source
-from gpulab.virtual import VirtualGpu
 from gpulab.workloads.sweeps import tasks_of
 
 Program = Callable[[], Any]
-
-
-def contexts(gpu: VirtualGpu) -> dict[str, tuple[Callable[[], AbstractContextManager[Any]], bool]]:
-    """Return for each context its factory, and whether it needs the virtual GPU around it."""
-    in_use = active
-    return {
-        "virtual_gpu": (lambda: gpu, False),
-        "left_as_found": (timing.left_as_found, True),
-        "hazards": (gpulab.hazards, True),
-        "active": (in_use, True),
-        "outside": (outside, True),
-        "records": (_records, True),
-        # An H200 supports 345 to 1980 MHz in steps of 15 (docs/clocks.md), and 1005 is one of
-        # them.
-        "clock lock": (lambda: gpulab.clocks.lock(1005), True),
-    }
-
-
-def _records() -> AbstractContextManager[Any]:
-    return open_source(gpulab.device.current())
 
 
 def programs() -> dict[str, Program]:

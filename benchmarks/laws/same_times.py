@@ -145,9 +145,9 @@ def _interrupt(
     chance: random.Random,
 ) -> None:
     """Run a program, send Ctrl-C at a random call of a function, and begin the next cell."""
-    count = Tracer(None, by="calls")
+    count = Tracer()
     count.run(lambda: programs.run(program))
-    tracer = Tracer(injector, at=chance.randrange(count.n), by="calls")
+    tracer = Tracer(injector, at=chance.randrange(count.n))
     injector.is_done = False
     # One that strikes a finalizer would be printed.
     print_unraisable, sys.unraisablehook = sys.unraisablehook, lambda _error: None

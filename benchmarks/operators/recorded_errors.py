@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import ROOT
+from benchmarks.operators.wrong_calls import OUTCOMES
 from benchmarks.operators.wrong_inputs import Tried
 
 RECORDING = ROOT / "benchmarks" / "recordings" / "errors-h100.json"
@@ -50,7 +51,7 @@ def pack(outcomes: Sequence[Tried], gpu: str, version: str) -> dict[str, Any]:
         Name of the GPU, and version of torch.
     """
     packed: dict[str, Any] = {"gpu": gpu, "torch": version}
-    for outcome in ("raises", "accepted", "late", "died"):
+    for outcome in OUTCOMES:
         packed[outcome] = [
             each.key
             for each in outcomes

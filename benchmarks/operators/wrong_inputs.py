@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import gpulab
-from benchmarks.operators.wrong_calls import WRONG_CALLS, names_on
+from benchmarks.operators.wrong_calls import WRITTEN, names_on, wrong_calls
 
 if TYPE_CHECKING:
     from torch.testing._internal.common_modules import ModuleInfo, ModuleInput
@@ -84,13 +84,13 @@ def calls(kind: str, names: Sequence[str] = ()) -> Iterator[WrongCall]:
     kind
         One of ``KINDS``.
     names
-        Operators, or lines of ``WRONG_CALLS``; without any, all are tried.
+        Operators, or lines of ``wrong_calls``; without any, all are tried.
     """
     if kind == "written":
-        for line in WRONG_CALLS:
+        for line in wrong_calls():
             if names and line not in names:
                 continue
-            yield WrongCall(f"written|{line}", _line(line))
+            yield WrongCall(f"{WRITTEN}{line}", _line(line))
     elif kind == "modules":
         for module in _modules():
             yield from _of_module(module)

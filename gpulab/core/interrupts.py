@@ -6,9 +6,8 @@ wrapped: a wrapped handler looks at the frames that it interrupts, and inside a 
 called again a moment later. So a step costs nothing while no signal comes, and what a handler
 raises, ``KeyboardInterrupt`` or anything else, arrives between two steps.
 
-Errors that no handler raises, such as ``MemoryError``, can come in the middle of a step. For them
-:class:`Undo` runs each of its actions to its end, once more if the first try failed, and an
-:func:`ending` runs once more as a whole.
+An error that no handler raises, such as a ``MemoryError``, can come in the middle of a step. After
+one, restart the kernel.
 """
 
 import _signal  # type: ignore[import-not-found] # typeshed's gap; signal's own are 20 times slower
@@ -74,32 +73,6 @@ def opening(function: AnyFunction) -> AnyFunction:
     """
     _openings[id(function.__code__)] = function.__code__
     return function
-
-
-def ending(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """Make ``function`` a step that runs once more if a MemoryError interrupts it.
-
-    It must be safe to run twice.
-
-    Examples
-    --------
-    >>> opened = ["file"]
-    >>> @ending
-    ... def close() -> None:
-    ...     opened.clear()
-    >>> close()
-    """
-
-    @step
-    @wraps(function)
-    def ends(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
-        try:
-            return function(*args, **kwargs)
-        except MemoryError:
-            function(*args, **kwargs)
-            raise
-
-    return ends
 
 
 def all_are_steps(package: str) -> None:
@@ -215,7 +188,7 @@ def _wrap_handlers(context: object) -> None:
             _signal.signal(number, _Waiting(handler))
 
 
-@ending
+@step
 def let_go(context: object) -> None:
     """End :func:`hold` for a context; after the last one the program's own handlers are back.
 
@@ -269,7 +242,7 @@ class Undo:
     """Actions that undo what was done, run in reverse order at the end.
 
     Register each action before you do what it undoes, so that an interrupt cannot come between the
-    two. An action may run twice, or although nothing was done, and must be safe then.
+    two. An action may run although nothing was done, and must be safe then.
 
     Examples
     --------
@@ -296,22 +269,11 @@ class Undo:
     @step
     def close(self) -> None:
         """Run every action even if others fail, and then raise the first error."""
-        try:
-            while self._actions:
-                # Removed only after it has run, so that an action which a MemoryError stopped runs
-                # once more.
-                self._actions[-1]()
-                self._actions.pop()
-        except BaseException:
-            self._run_the_rest()
-            raise
-
-    def _run_the_rest(self) -> None:
         while self._actions:
             try:
                 self._actions.pop()()
             except BaseException:
-                self._run_the_rest()
+                self.close()
                 raise
 
 
@@ -325,15 +287,12 @@ class _Context(Generic[Value]):
     @step
     def __enter__(self) -> Value:
         try:
-            self._stack.callback(
-                self._inner.gen.close
-            )  # if it was entered halfway, its clean-up runs, too
             return self._stack.enter_context(self._inner)
         except BaseException:
             self._stack.close()
             raise
 
-    @ending
+    @step
     def __exit__(self, *error: Any) -> bool | None:  # noqa: ANN401, PYI036 # contextlib wants three
         return self._stack.__exit__(*error)
 
@@ -373,23 +332,9 @@ class ExitStack(contextlib.ExitStack):
     7
     """
 
-    @classmethod
-    def entering(cls, cm: AbstractContextManager[Any]) -> Self:
-        """Return a stack in which a context is entered, for a ``with`` that gives it no name.
-
-        Such a stack is left even if Python has no memory to call its end.
-        """
-        stack = cls()
-        stack.enter_context(cm)
-        return stack
-
     @step
     def __enter__(self) -> Self:
-        try:
-            hold(self)
-        except BaseException:
-            self.close()  # a stack from ``entering`` has entered its context already
-            raise
+        hold(self)
         return self
 
     @step
@@ -398,7 +343,7 @@ class ExitStack(contextlib.ExitStack):
         hold(self)
         return super().enter_context(cm)
 
-    @ending
+    @step
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -410,8 +355,3 @@ class ExitStack(contextlib.ExitStack):
             return super().__exit__(kind, error, traceback)
         finally:
             let_go(self)
-
-    def __del__(self) -> None:
-        # If there is no memory for the call, Python skips the end of a block.
-        if id(self) in _open:
-            self.close()

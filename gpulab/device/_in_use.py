@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import __version__, gpus
-from gpulab.core.interrupts import ExitStack, contextmanager
+from gpulab.core.interrupts import contextmanager
 from gpulab.device import _diagnostics, _probe
 from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session
@@ -113,7 +113,7 @@ def active() -> Iterator[Device]:
     """
     device = current()
     # Entering a virtual GPU again is free and only counts, so no test for that is needed.
-    with ExitStack.entering(device.virtual or nullcontext()):
+    with device.virtual or nullcontext():
         yield device
 
 

@@ -247,8 +247,8 @@ def progress_in(folder: Path) -> Progress:
 def adopt(file: Path, folder: Path) -> int:
     """Copy the records of another progress file of yours into a folder; return their number.
 
-    Use it if you worked on another computer: gpulab takes its file for that of another learner.
-    Records that the folder has already, after your last reset, are not copied again.
+    Use it if you worked on another computer. Records that the folder has already, after your last
+    reset, are not copied again.
 
     Parameters
     ----------
@@ -277,7 +277,6 @@ def adopt(file: Path, folder: Path) -> int:
     contents = read(file)
     if contents.problem:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
-    # Not by copying the file: its header names another account, so it would not be used.
     own = LearnerJournal(Path(folder))
     # What you have reset since then may come back: only records after the reset are known.
     before = own.records

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from gpulab.core.interrupts import ending, hold, let_go, step
+from gpulab.core.interrupts import hold, let_go, step
 from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.virtual._replaced import put_back
 
@@ -96,7 +96,7 @@ class SimulatorSession:
             raise
         return self
 
-    @ending
+    @step
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         # If two sessions are open on one machine, this may be the other one's replacement.

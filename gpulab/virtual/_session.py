@@ -147,15 +147,6 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
-            self._leave()
-        except MemoryError:
-            # Every action of ``Undo`` may run twice, so an end that was cut off can run again.
-            if self in stack:
-                self._leave()
-            raise
-
-    def _leave(self) -> None:
         # An entry that was cut off has a depth of 0 but is in the stack, and can be left.
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(

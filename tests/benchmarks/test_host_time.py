@@ -43,10 +43,10 @@ def test_a_judgement_lists_programs_and_sums_up(
     there = {"host_us": 100.0, "wall_us": 200.0, "busy_us": 50.0}
     here = {"host_us": 110.0, "wall_us": 150.0, "busy_us": 50.0}
     predicted = {"good": here, "bad": {"error": "TimeoutError: too long"}}
-    monkeypatch.setattr(judging, "predict", lambda _set, _titles: predicted)
+    monkeypatch.setattr(judging, "predict", lambda _titles: predicted)
     times = tmp_path / "times.json"
     times.write_text(json.dumps({"programs": {"good": there, "bad": there}}), "utf-8")
-    lines = judging.judge([times], with_calls=False).splitlines()
+    lines = judging.judge([times]).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
         "good",
         "100",

@@ -1,4 +1,8 @@
-"""Every lesson in a real JupyterLab and a real browser, with all cells run."""
+"""Lessons in a real JupyterLab and a real browser, with all cells run.
+
+Every lesson runs in a kernel elsewhere (``tests/lessons``). Here are the first one, one with
+explorers, and those whose cells use the learner's answers and must also run without them.
+"""
 
 import os
 from typing import TYPE_CHECKING
@@ -7,15 +11,16 @@ import pytest
 
 from gpulab.lessons import _build as build
 from tests.support.jupyterlab import Lab, needs_browser, run_all, take_picture, upload
-from tests.support.lessons import SOURCES, checked, source_of
+from tests.support.lessons import USING_ANSWERS, checked, source_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = needs_browser
+LESSONS = ("00_start_here", "10_roofline", *USING_ANSWERS)
 
 
-@pytest.mark.parametrize("lesson", [source.stem for source in SOURCES])
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson_in_the_browser(lesson: str, lab: Lab) -> None:
     """All cells of a shipped lesson run without an error, and figures have a text alternative."""
     import nbformat

@@ -34,7 +34,7 @@ from gpulab.happens_before._byte_ranges import MAX_RUNS, Extent
 from gpulab.happens_before._checker import MAX_RECORDED
 from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
 
-N_PROGRAMS = 120
+N_PROGRAMS = 60
 ITEMSIZE = 4
 A, B, C = (0, 0), (0, 1), (0, 2)
 ALL = extent((1024,), (1,), 0, ITEMSIZE)

@@ -21,7 +21,16 @@ from gpulab.core.errors import LessonFolderError, NoJupyterLabError, NotebookErr
 from gpulab.lessons import _build as build
 from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM
-from tests.support.lessons import CASES, ROOT, SOURCES, checked
+from tests.support.lessons import (
+    CASES,
+    ROOT,
+    SOURCES,
+    USING_ANSWERS,
+    checked,
+    source_of,
+    uses_answers_later,
+    with_open_cells,
+)
 from tests.support.ports import PORTS
 from tests.support.refusing import refusal
 
@@ -360,13 +369,19 @@ def test_notebooks_are_as_built() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is not None, reason="the browser runs the lessons as shipped")
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """A shipped lesson runs without a GPU and without a network."""
+def test_lessons_that_use_answers_are_known() -> None:
+    """In all other lessons, no cell reads a name that a learner's cell assigns."""
+    assert [source.stem for source in SOURCES if uses_answers_later(source)] == [*USING_ANSWERS]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is not None, reason="the browser runs these lessons as shipped")
+@pytest.mark.parametrize("lesson", USING_ANSWERS)
+def test_lesson_runs_unanswered(lesson: str, tmp_path: Path, warm_kernel: Path) -> None:
+    """A shipped lesson whose cells use the learner's answers runs without any."""
     import nbformat
 
-    notebook = nbformat.reads(build.build(source).decode(), as_version=4)
+    notebook = nbformat.reads(build.build(source_of(lesson)).decode(), as_version=4)
     _execute(checked(notebook, "not tried"), tmp_path, warm_kernel)
 
 
@@ -375,11 +390,13 @@ def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path)
 def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
     """A solved lesson runs, every exercise is right, and every claim has its saved value.
 
-    The book reuses the run.
+    The learner's cells run as shipped, too. The book reuses the run.
     """
-    notebook = checked(build.solved(source), "right")
+    notebook = build.solved(source)
+    n_cells = len(notebook.cells)
+    notebook = with_open_cells(checked(notebook, "right"), source)
     _execute_with_claims(notebook, tmp_path, warm_kernel)
-    notebook.cells = notebook.cells[1:-2]
+    notebook.cells = notebook.cells[1 : 1 + n_cells]
     executed.keep(source, notebook)
 
 

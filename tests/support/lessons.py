@@ -1,7 +1,12 @@
 """Lessons with a first cell that blocks the network, and a last one that checks the exercises."""
 
+import dis
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING
+
+from gpulab.lessons import _build as build
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -9,6 +14,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
 CASES = sorted((ROOT / "notebooks" / "source" / "cases").glob("*.py"))
+# Their later cells read what a learner's cell assigns, so they also run as shipped.
+USING_ANSWERS = ("01_naive_timing", "08_streams", "08b_stream_memory")
 NO_NETWORK = """
 import socket
 def refuse(*_args, **_kwargs):
@@ -20,6 +27,13 @@ EXERCISES_ARE = {
     "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
     "not tried": f"{LOOK}assert not any(entry.n_tries for entry in entries.values()), entries",
 }
+
+
+# The lesson's own cells are solved by then; nothing that they computed is changed by these.
+UNANSWERED = f"{LOOK}n_tries = {{name: entry.n_tries for name, entry in entries.items()}}"
+NOT_COUNTED = (
+    f"{LOOK}assert n_tries == {{name: e.n_tries for name, e in entries.items()}}, entries"
+)
 
 
 def source_of(lesson: str) -> Path:
@@ -39,3 +53,64 @@ def checked(notebook: "NotebookNode", expected: str) -> "NotebookNode":
     )
     notebook.cells = [first, *notebook.cells, last]
     return notebook
+
+
+def with_open_cells(notebook: "NotebookNode", source: Path) -> "NotebookNode":
+    """Return a solved lesson that runs each learner's cell as shipped, too, at its end.
+
+    An open cell must run without the names that its answer assigns, and must not count as a try.
+    """
+    import nbformat
+
+    code = [UNANSWERED]
+    for shipped, solved in _pairs(source):
+        if shipped != solved:
+            forget = f"for name in {[*_assigned(solved)]}:\n    globals().pop(name, None)"
+            code += [forget, shipped]
+    notebook.cells += [nbformat.v4.new_code_cell(each) for each in (*code, NOT_COUNTED)]
+    return notebook
+
+
+def uses_answers_later(source: Path) -> bool:
+    """Return whether a cell reads a name that the learner's cells assign."""
+    answered: set[str] = set()
+    for shipped, solved in _pairs(source):
+        if shipped != solved:
+            answered |= _assigned(solved)
+        elif answered & _read(solved):
+            return True
+        else:
+            answered -= _assigned(solved)
+    return False
+
+
+def _pairs(source: Path) -> Iterator[tuple[str, str]]:
+    """Yield the text of each code cell as shipped and solved."""
+    shipped, solved = build.clear_solutions(build.read_source(source)), build.solved(source)
+    for as_shipped, as_solved in zip(shipped.cells, solved.cells, strict=True):
+        if as_solved.cell_type == "code":
+            yield as_shipped.source, as_solved.source
+
+
+def _assigned(source: str) -> set[str]:
+    """Return the global names that a cell assigns."""
+    return {*_names(_compiled(source), {"STORE_NAME"})}
+
+
+def _read(source: str) -> set[str]:
+    """Return the global names that a cell and its functions read."""
+    codes, names = [_compiled(source)], set[str]()
+    while codes:
+        code = codes.pop()
+        names |= {*_names(code, {"LOAD_NAME", "LOAD_GLOBAL"})}
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return names
+
+
+def _compiled(source: str) -> CodeType:
+    lines = [line for line in source.splitlines() if not line.startswith("%")]
+    return compile("\n".join(lines), "cell", "exec", dont_inherit=True)
+
+
+def _names(code: CodeType, operations: Collection[str]) -> Iterator[str]:
+    return (each.argval for each in dis.get_instructions(code) if each.opname in operations)

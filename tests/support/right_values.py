@@ -94,6 +94,7 @@ _RECORDS: dict[str, Callable[[], Any]] = {
     "Recording": lambda: recordings.load(recordings.list()[0]),
     "Workload": lambda: workloads.workload("add"),
     "Prediction": lambda: predict("How long?", 3.0),
+    "DataFrame": lambda: roofline.table(record("Sweep")),
     "DrawnPrediction": lambda: draw("How long?", name="04.first", axes=TEN_CALLS),
     "SketchAxes": lambda: TEN_CALLS,
     "Progress": exercises.progress,
@@ -109,7 +110,6 @@ def make_records() -> None:
 # Objects that hold a file, thread or figure open, so that each call gets a new one.
 _NEW: dict[str, Callable[[], Any]] = {
     "Axes": lambda: _canvas().add_subplot(),
-    "DataFrame": lambda: roofline.table(record("Sweep")),
     "Executor": lambda: ThreadPoolExecutor(1),
     "Figure": lambda: plots.draw_ladder(record("Ladder")),
     "Explorer": gpulab.explorers.roofline_explorer,

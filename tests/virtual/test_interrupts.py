@@ -2,20 +2,12 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import torch
 
 import gpulab
-from gpulab.virtual import VirtualGpu, entered
-from tests.support.replaced_names import names
-from tests.support.strikes import struck
-
-ENGINE = tuple(
-    f"gpulab.virtual.simulator.{name}"
-    for name in ("_event_queue", "_device", "_scheduler", "_thermal")
-)
+from gpulab.virtual import VirtualGpu
 
 
 @pytest.fixture
@@ -89,59 +81,3 @@ def test_the_call_that_waits_raises_the_failure_of_a_task(gpu: VirtualGpu) -> No
     torch.cuda.synchronize()
     assert (x + 1).tolist() == [2.0] * 4
     assert gpu.machine.gpu.device.n_pending == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_streams", [1, 3])
-def test_an_error_inside_the_engine_restarts_unfinished_work(n_streams: int) -> None:
-    """After an error at any line of the engine every task ends, and the next program is right."""
-    n_struck = 0
-    for at in range(1, 1_000, 37):
-        with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-            streams = [torch.cuda.Stream() for _ in range(n_streams)]
-            n_struck += struck(at, lambda streams=streams: load(streams), ENGINE)
-            torch.cuda.synchronize()
-            assert gpu.machine.gpu.device.n_pending == 0
-            assert (torch.arange(4.0, device="cuda") * 2).tolist() == [0.0, 2.0, 4.0, 6.0]
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            torch.cuda._sleep(1_000_000)
-            end.record()
-            end.synchronize()
-            assert start.elapsed_time(end) == pytest.approx(0.5, rel=0.2)
-    assert n_struck > 10
-
-
-def load(streams: list[Any]) -> None:
-    """Run work on streams that wait for each other, and wait for all of it."""
-    event = torch.cuda.Event()
-    for stream in streams * 3:
-        with torch.cuda.stream(stream):
-            event.wait()
-            torch.ones(64, 64, device="cuda").mul_(2)
-            event.record()
-    torch.cuda.synchronize()
-
-
-@pytest.mark.slow
-def test_an_error_at_any_line_of_leaving_restores_everything() -> None:
-    """After an error at any line of leaving, torch's names and signal handlers are restored."""
-    with gpulab.virtual_gpu("H200") as gpu:
-        pass
-    before = names(), handlers()
-    n_struck = 0
-    for at in (*range(1, 40), *range(40, 2_000, 97)):  # later lines repeat the same loops
-        gpu.__enter__()
-        n_struck += struck(at, lambda: gpu.__exit__(None, None, None), ENDS)
-        assert (entered(), gpu.entered) == (None, False)
-        assert [name for name, value in names().items() if before[0].get(name) is not value] == []
-        assert handlers() == before[1]
-    assert n_struck > 20
-
-
-ENDS = ("gpulab.core.interrupts", "gpulab.virtual._session")
-
-
-def handlers() -> list[object]:
-    """Return the handlers of all signals."""
-    return [signal.getsignal(number) for number in sorted(signal.valid_signals())]

@@ -168,27 +168,6 @@ def test_a_mode_of_the_program_may_outlive_the_context() -> None:
     assert seen == ["aten.ones.default"]
 
 
-def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None:
-    """After an interrupt while values are computed, all later work is done."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        x, y = (torch.ones(4, device="cuda") for _ in range(2))
-        torch.cuda._sleep(1_000_000)
-        x.add_(1)
-
-        def interrupt(_seed: int) -> None:
-            raise KeyboardInterrupt
-
-        last = gpu.machine.gpu.stream.last
-        assert last is not None
-        last.payload = interrupt
-        y.add_(1)
-        with pytest.raises(KeyboardInterrupt):
-            torch.cuda.synchronize()
-        torch.cuda.synchronize()
-        assert y.tolist() == [2.0] * 4
-        assert gpu.machine.gpu.device.n_pending == 0
-
-
 def test_tensors_of_two_virtual_gpus_do_not_mix() -> None:
     """An operation on tensors of two virtual GPUs raises an error with advice."""
     first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("A100")

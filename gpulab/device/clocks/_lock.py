@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulab.core.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
-from gpulab.core.interrupts import ExitStack, contextmanager, ending
+from gpulab.core.interrupts import ExitStack, contextmanager, step
 from gpulab.core.requirements import COUNT, COUNT_OR_ZERO
 from gpulab.device.clocks import _nvml as driver
 from gpulab.device.clocks import _watchdog as watchdog
@@ -226,7 +226,7 @@ def _refusal(entry: _Entry, answers: list[str]) -> str:
     )
 
 
-@ending
+@step
 def _release(entry: _Entry) -> None:
     # Not in the list: refused, or already released. A forked child must leave it to the parent.
     if entry not in _entries or entry.pid != os.getpid():

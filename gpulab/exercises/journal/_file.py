@@ -1,8 +1,5 @@
 """Read and write a learner's progress file; lines are added, and never changed or removed."""
 
-import getpass
-import hashlib
-import itertools
 import json
 import secrets
 import sys
@@ -26,6 +23,8 @@ FILE_NAME = "gpulab-progress.jsonl"
 _NAMES = "gpulab-progress*.jsonl"
 # Two notebooks of a folder may write at the same moment; each needs a few milliseconds.
 _N_TRIES, _TRY_EVERY_S = 100, 0.02
+_IN_MEMORY = "Until then your predictions and answers last as long as this kernel"
+_RENAME = "rename the file, and your next answer begins a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,6 @@ class Contents:
         Number of lines that cannot be read.
     problem
         The reason why the file cannot be used, such as "is damaged"; empty if it can.
-    is_own
-        Whether the current user account wrote the file.
 
     Examples
     --------
@@ -56,7 +53,6 @@ class Contents:
     records: tuple[Record, ...] = ()
     n_damaged: int = 0
     problem: str = ""
-    is_own: bool = True
 
 
 def read(path: Path) -> Contents:
@@ -82,9 +78,7 @@ def read(path: Path) -> Contents:
         return Contents(problem=header)
     records = [from_line(line) for line in lines if line.strip()]
     kept = tuple(record for record in records if record is not None)
-    learner = str(header.get("learner"))
-    is_own = header.get("account") == _account(learner)
-    return Contents(learner, kept, len(records) - len(kept), is_own=is_own)
+    return Contents(str(header.get("learner")), kept, len(records) - len(kept))
 
 
 def _header(line: bytes) -> dict[str, object] | str:
@@ -117,26 +111,12 @@ def files_in(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in folder.rglob(_NAMES) if path.is_file())
 
 
-@cache  # the account does not change, and asking for it may ask a server
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run an account that has no name
-        return ""
-
-
-def _account(learner: str) -> str:
-    """Return a hash of the current user account: a class shares its files without names."""
-    # With the learner's id in it, one account has another hash in each file: hashes of two files
-    # do not show that one person wrote both.
-    return hashlib.sha256(f"{learner}:{_user()}".encode()).hexdigest()[:16]
-
-
 class LearnerJournal:
     """The records of one learner, in the file and in memory.
 
     A record that cannot be written stays in memory and is written with the next one. The learner
     is warned once. Problems of a disk or of another program raise no error: the notebook goes on.
+    A file that is damaged or of a newer gpulab is left as it is.
 
     Parameters
     ----------
@@ -160,18 +140,18 @@ class LearnerJournal:
     @property
     def path(self) -> Path | None:
         """The file of this learner, which may not exist yet; None if all stays in memory."""
-        return None if self._folder is None else self._own(self._folder)[0]
+        return None if self._folder is None else self._folder / FILE_NAME
 
     @property
     def records(self) -> tuple[Record, ...]:
         """All records. The file is read each time, because other notebooks write to it too."""
-        if self._folder is None:
+        if self.path is None or not self.path.exists():
             return tuple(self._waiting)
-        path, contents = self._own(self._folder)
+        contents = read(self.path)
         if contents.n_damaged:
             lines = counted(contents.n_damaged, "line")
             verb = "stays as it is" if contents.n_damaged == 1 else "stay as they are"
-            self._say(f"{path.name}: {lines} cannot be read and {verb}; the others count.")
+            self._say(f"{FILE_NAME}: {lines} cannot be read and {verb}; the others count.")
         return (*contents.records, *self._waiting)
 
     def add(self, record: Record) -> None:
@@ -181,18 +161,20 @@ class LearnerJournal:
         none.
         """
         self._waiting.append(record)  # until it is in the file; a full disk may be emptied later
-        if self._folder is None:
+        if self.path is None:
             return
-        path, contents = self._own(self._folder)
-        is_first = not contents.learner
-        if is_first and not any(_begins(one) for one in self._waiting):
+        contents = read(self.path) if self.path.exists() else Contents()
+        if contents.problem:
+            self._say(
+                f"{FILE_NAME} {contents.problem}, so it stays as it is; {_RENAME}. {_IN_MEMORY}."
+            )
+            return
+        if not contents.learner and not any(_begins(one) for one in self._waiting):
             return
         try:
-            self._write(path)
+            self._write(self.path)
         except GpulabError as error:
-            self._say(
-                f"{error}. Until then your predictions and answers last as long as this kernel."
-            )
+            self._say(f"{error}. {_IN_MEMORY}.")
 
     def forget(self) -> None:
         """Drop the records that were not written to the file."""
@@ -216,37 +198,12 @@ class LearnerJournal:
         before = file.read()
         text = "".join(map(to_line, self._waiting))
         if not before:
-            learner = secrets.token_hex(8)
-            header = {"schema": SCHEMA, "learner": learner, "account": _account(learner)}
+            header = {"schema": SCHEMA, "learner": secrets.token_hex(8)}
             text = json.dumps(header) + "\n" + text
         elif not before.endswith(b"\n"):  # a crash left half a line, which is kept as it is
             text = "\n" + text
         file.append(text)
         file.sync()  # a power failure after this line loses no record
-
-    def _own(self, folder: Path) -> tuple[Path, Contents]:
-        """Return the file of this learner: the first that can be used, or the first free name.
-
-        Files that are damaged, of a newer gpulab or of another learner are not touched.
-        """
-        others: list[str] = []
-        for path in self._names(folder):
-            if not path.exists():
-                if others:
-                    self._say(f"{' '.join(others)} Yours is {path.name}.")
-                return path, Contents()
-            contents = read(path)
-            if not contents.problem and contents.is_own:
-                return path, contents
-            others.append(_why_other(path, contents))
-        raise AssertionError  # the names never end
-
-    @staticmethod
-    def _names(folder: Path) -> Iterator[Path]:
-        yield folder / FILE_NAME
-        # Without an end: the last name of a range would be taken even if another learner has it.
-        for number in itertools.count(2):
-            yield folder / f"{Path(FILE_NAME).stem}-{number}.jsonl"
 
     def _say(self, text: str) -> None:
         """Print a sentence in the output of the cell, unless it was printed before."""
@@ -257,15 +214,6 @@ class LearnerJournal:
 
 def _begins(record: Record) -> bool:
     return isinstance(record, Guess) or hasattr(record, "exercise_id")
-
-
-def _why_other(path: Path, contents: Contents) -> str:
-    if contents.problem:
-        return f"{path.name} {contents.problem}; it stays as it is."
-    return (
-        f"{path.name} was written by another learner, and stays as it is. "
-        f"(If it is yours, from another computer: gpulab progress --adopt {path.name})"
-    )
 
 
 @cache

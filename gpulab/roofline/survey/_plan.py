@@ -15,7 +15,7 @@ from gpulab import device, gpus, roofline
 from gpulab.core.requirements import FLAG, PATH, POSITIVE, NameOf, items_of
 from gpulab.core.units import counted, format_time
 from gpulab.gpus.provenance import device_label
-from gpulab.roofline.survey import _clocks, _first_use, _streams, _transfers
+from gpulab.roofline.survey import _transfers
 from gpulab.roofline.survey._journal import LEFT_OUT, read_earlier
 from gpulab.workloads import WORKLOADS, Workload
 from gpulab.workloads.recordings import RecordingContents, Row
@@ -249,9 +249,9 @@ class SurveySection:
     >>> from gpulab.roofline.survey import plan
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
-    ...     section = plan(sections=["streams"]).sections[0]
+    ...     section = plan(sections=["ceilings"]).sections[0]
     >>> section.name, section.summary
-    ('streams', 'what overlaps')
+    ('ceilings', 'bandwidth, arithmetic, cache and floor')
     """
 
     name: str
@@ -265,11 +265,8 @@ def _ceilings(*, quick: bool) -> list[Row]:
 
 
 _ROW_SECTIONS = (
-    SurveySection("first_use", "what is paid once, in fresh processes", _first_use.rows, 16),
     SurveySection("ceilings", "bandwidth, arithmetic, cache and floor", _ceilings, 5),
     SurveySection("transfers", "copies by size, direction and memory", _transfers.rows, 12),
-    SurveySection("streams", "what overlaps", _streams.rows, 5),
-    SurveySection("clocks", "clock, power and heat over time", _clocks.rows, 11),
 )
 _POINT_SECTIONS = ("catalogue", "crossover", "cpu")
 SECTIONS = (*(part.name for part in _ROW_SECTIONS), *_POINT_SECTIONS)
@@ -371,10 +368,10 @@ def plan(
     --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
-    ...     planned = gpulab.roofline.survey.plan(sections=["clocks"])
+    ...     planned = gpulab.roofline.survey.plan(sections=["transfers"])
     >>> print(planned)
-    Recording virtual NVIDIA H200: about 11 s, and 600 s at most
-      clocks: clock, power and heat over time, 11 s
+    Recording virtual NVIDIA H200: about 12 s, and 600 s at most
+      transfers: copies by size, direction and memory, 12 s
     """
     POSITIVE.check(minutes=minutes)
     PATH.or_none.check(out=out)

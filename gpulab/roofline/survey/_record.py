@@ -92,10 +92,10 @@ def record(
     >>> from gpulab.roofline import survey
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     try:
-    ...         survey.record(f"{folder}/a.jsonl", sections=["clock"])
+    ...         survey.record(f"{folder}/a.jsonl", sections=["ceiling"])
     ...     except ValueError as error:
     ...         print(str(error).partition("?")[0])
-    unknown section 'clock'; did you mean 'clocks'
+    unknown section 'ceiling'; did you mean 'ceilings'
     """
     PATH.check(out=out)
     FLAG.check(progress=progress)
@@ -176,7 +176,7 @@ class _Survey:
             # The whole section before its line is written: half a section would look like a whole
             # one.
             rows = list(section.rows(quick=self.quick))
-        # A machine may forbid some section, such as the clocks; the others are still measured.
+        # A machine may be unable to measure a section; the others are still measured.
         except (GpulabError, RuntimeError, OSError) as error:
             _check_gpu()
             return _first_line(error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.core.foreign_text import visible_row
-from gpulab.core.interrupts import ExitStack, contextmanager, ending, step
+from gpulab.core.interrupts import contextmanager, step
 from gpulab.core.markup import PrettyPrinter, clean
 from gpulab.happens_before import Checker, Hazard, Operation
 from gpulab.tracing.sanitizer._cuda_program import watched
@@ -160,13 +160,11 @@ def hazards() -> Iterator[Hazards]:
 def _attached(in_use: device.Device, checker: Checker) -> AbstractContextManager[object]:
     if in_use.virtual is None:
         return watched(checker)
-    return ExitStack.entering(_OnMachine(in_use.virtual, checker))
+    return _OnMachine(in_use.virtual, checker)
 
 
 class _OnMachine:
     """Reports a virtual GPU's accesses to memory to a checker."""
-
-    # Not a generator, whose end cannot be repeated if there is no memory for it.
 
     def __init__(self, gpu: "VirtualGpu", checker: Checker) -> None:
         self._machine, self._checker = gpu.machine, checker
@@ -175,7 +173,7 @@ class _OnMachine:
     def __enter__(self) -> None:
         self._machine.hazards = self._checker
 
-    @ending
+    @step
     def __exit__(self, *error: object) -> None:
         self._machine.hazards = None
 

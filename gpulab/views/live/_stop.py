@@ -5,7 +5,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from gpulab.core.interrupts import ending, exchange_handler, hold, let_go, step
+from gpulab.core.interrupts import exchange_handler, hold, let_go, step
 from gpulab.figures.widgets import jupyter_kernel
 
 
@@ -45,7 +45,7 @@ class Stop:
                 self._before = exchange_handler(signal.SIGINT, self._hear)
         return self
 
-    @ending
+    @step
     def __exit__(
         self,
         kind: type[BaseException] | None,

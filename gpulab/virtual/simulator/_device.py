@@ -107,7 +107,6 @@ class SimulatedDevice:
             finished=self._retire,
         )
         self.add_stream()
-        self.event_queue.on_restart(self._restart)
         self.event_queue.on_standstill(self._waits)
 
     def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
@@ -126,7 +125,7 @@ class SimulatedDevice:
             if len(stream.queue) == 1:
                 self.resume(stream)
         except BaseException:
-            # The queue will restart unfinished work at its next use.
+            # The task may be half submitted.
             self.event_queue.is_torn = True
             raise
 
@@ -198,7 +197,7 @@ class SimulatedDevice:
         try:
             return compute(task)
         except MemoryError:
-            # The queue restarts the unfinished work.
+            # Not a mistake of the model.
             raise
         except Exception as error:  # noqa: BLE001 # the call that waits raises it
             note = f"The error is in gpulab's model of {task.name}, which was launched earlier."
@@ -296,28 +295,6 @@ class SimulatedDevice:
             for other in task.waits_for
             if not other.is_done
         ]
-
-    def _restart(self) -> None:
-        """Restart all unfinished work, on an idle GPU with an empty cache.
-
-        After an error in the middle of an action no partial state can be trusted, so everything
-        but the queues of tasks is built again.
-        """
-        self.cache = L2Cache(self.spec.l2_bytes)
-        self.regime.rest(self.event_queue.now_ns)
-        self._sms.clear()
-        for copies in self._copying.values():
-            copies.clear()
-        for stream in self.streams:
-            stream.queue = deque(task for task in stream.queue if not task.is_done)
-            for task in stream.queue:
-                task.start_ns = None
-                task.waiting = []
-            if stream.queue:
-                stream.last = stream.queue[-1]
-                # Not an idle stream: the next launch on it starts its own task.
-                self.event_queue.at(self.event_queue.now_ns, partial(self.resume, stream))
-        self.n_pending = sum(task.takes_room for each in self.streams for task in each.queue)
 
 
 def _as_records(kept: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:

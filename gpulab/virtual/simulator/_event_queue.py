@@ -2,7 +2,7 @@
 
 An error in the program's work is stored here, and the next call that waits raises it. An error in
 the middle of an action, such as a MemoryError, may leave any part of the simulation half changed.
-Then the queue is *torn*: at its next use it is emptied, and the devices restart unfinished tasks.
+Then the queue is *torn*, and each later use asks for a restart of the kernel.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,10 @@ from typing import TypeVar
 from gpulab.core.errors import VirtualGpuError
 from gpulab.core.interrupts import opening
 
+_TORN = (
+    "an error, such as a shortage of memory, stopped the virtual GPU in the middle of its work, "
+    "and its state is unknown; restart the kernel"
+)
 Action = Callable[[], None]
 Value = TypeVar("Value")
 
@@ -27,7 +31,7 @@ class EventQueue:
     is_in_action
         Whether an action is running now.
     is_torn
-        Whether an error has left something half done since the last use.
+        Whether an error has left something half done.
     """
 
     def __init__(self) -> None:
@@ -35,7 +39,6 @@ class EventQueue:
         self.is_torn = False
         self.is_in_action = False
         self._failure: Exception | None = None
-        self._restarts: list[Action] = []
         self._describers: list[Callable[[], list[str]]] = []
         self._do_more: Callable[[], bool] = lambda: False
         self._queue: list[tuple[int, int, Action]] = []
@@ -46,10 +49,6 @@ class EventQueue:
         # The ticket breaks ties. Without it the heap would compare functions, which have no order.
         due_ns = time_ns if time_ns > self.now_ns else self.now_ns  # noqa: FURB136 # twice a kernel, where a call of max is slow
         heappush(self._queue, (due_ns, next(self._ticket), action))
-
-    def on_restart(self, action: Action) -> None:
-        """Call ``action`` after the queue was emptied; it must add its unfinished work again."""
-        self._restarts.append(action)
 
     def on_standstill(self, describe: Callable[[], list[str]]) -> None:
         """Call ``describe`` for the text of the error, if a wait can never end."""
@@ -88,7 +87,7 @@ class EventQueue:
         if self.is_in_action:
             return
         if self.is_torn:
-            self._restart()
+            raise VirtualGpuError(_TORN)
         # Looked up anew in each round, because an action may add others that are due as well.
         while self._queue and self._queue[0][0] <= time_ns:
             self._step()
@@ -103,10 +102,11 @@ class EventQueue:
         Raises
         ------
         VirtualGpuError
-            If nothing is left to run, so that the wait would never end.
+            If nothing is left to run, so that the wait would never end, or if an error has stopped
+            an action before.
         """
         if self.is_torn:
-            self._restart()
+            raise VirtualGpuError(_TORN)
         while not reached():
             # Nothing left to run: no later action can make the condition true.
             if not self._queue:
@@ -132,15 +132,8 @@ class EventQueue:
             self.now_ns, _, action = heappop(self._queue)
             action()
         except BaseException:
-            # Ctrl-C and MemoryError included: the action may have done half of its changes.
+            # The action may have done half of its changes.
             self.is_torn = True
             raise
         finally:
             self.is_in_action = False
-
-    def _restart(self) -> None:
-        self._queue.clear()
-        for action in self._restarts:
-            action()
-        # Last: if memory runs out here, too, the next use of the queue tries again.
-        self.is_torn = False

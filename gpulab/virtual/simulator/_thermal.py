@@ -1,8 +1,8 @@
 """Simulate clock, power and temperature: work heats a GPU, and its power limit slows the clock.
 
 The model was fitted to one NVIDIA H200 (driver 580.159) that ran half-precision matmuls of
-8192 x 8192 without pause. ``python -m benchmarks.heat`` prints the recorded rows beside the
-modelled ones. For other GPUs the same ratios are applied to their data sheets, which is an
+8192 x 8192 without pause. Its readings are the section ``clocks`` of the recording
+``h200-sxm-2026-11``. For other GPUs the same ratios are applied to their data sheets, which is an
 extrapolation.
 
 Not modelled are the values of the data (on the H200 a matmul of zeros draws less power, and took
@@ -200,12 +200,6 @@ class SimulatedRegime:
         self._n_running -= 1
         self._core_mw -= load.core_mw
         self._memory_mw -= load.memory_mw
-
-    def rest(self, now_ns: int) -> None:
-        """Note that no kernel runs any longer; used when the simulation restarts."""
-        self._n_running = self._core_mw = self._memory_mw = 0
-        self._n_quiet = 0
-        self.advance(now_ns)
 
     def stretch(self, arithmetic: str, now_ns: int) -> float:
         """Return the time of this arithmetic at the present clock, divided by that in a burst.

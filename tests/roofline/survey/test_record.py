@@ -1,7 +1,6 @@
 """Recording a machine: what is planned and saved, and what is left out with which reason."""
 
 import errno
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-import gpulab
 from gpulab import device, recordings
 from gpulab.cli import record as command
 from gpulab.core.disk import growing
@@ -25,16 +23,12 @@ from gpulab.core.errors import (
     UnknownNameError,
 )
 from gpulab.core.units import counted
-from gpulab.device.clocks import _read
 from gpulab.roofline import survey
 from gpulab.roofline.survey import (
     SurveySection,
     _brief_timing,
-    _clocks,
-    _first_use,
     _plan,
     _record,
-    _streams,
     _transfers,
     plan,
     record,
@@ -101,7 +95,7 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     """A full recording has all workloads, types and caches, the CPU, transfers and sections."""
     found = record(out, progress=False)
     frame = found.frame()
-    assert tuple(found.sections) == (*survey.SECTIONS[:5], "left_out")
+    assert tuple(found.sections) == (*survey.SECTIONS[:2], "left_out")
     gpu = frame[(frame["on"] == "gpu") & (frame["method"] == "calibrated")]
     per_kind = gpu.groupby(["workload", "dtype", "cache"])["size"].nunique()
     assert len(per_kind) == 2 * sum(len(work.dtypes) for work in _plan.WORKLOADS.values())
@@ -109,9 +103,10 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     assert per_kind.max() == 7
     waited = frame[frame["method"] == "synchronized"]
     assert set(waited["transfers"]) == {"none", "in", "out", "both"}
-    assert waited["workload"].nunique() == frame[frame["on"] == "cpu"]["workload"].nunique() == 29
-    assert taken[:5] == list(survey.SECTIONS[:5])
-    assert len(taken) == len(set(taken)) == len(frame) + 5
+    for some in (waited, frame[frame["on"] == "cpu"]):
+        assert set(some["workload"]) == {*_plan.WORKLOADS}
+    assert taken[:2] == list(survey.SECTIONS[:2])
+    assert len(taken) == len(set(taken)) == len(frame) + 2
 
 
 def test_the_plan_fits_an_h200(taken: Taken) -> None:
@@ -120,7 +115,7 @@ def test_the_plan_fits_an_h200(taken: Taken) -> None:
     assert planned.estimate_s < 360
     assert str(planned).splitlines()[:2] == [
         f"Recording virtual NVIDIA H200: about {planned.estimate_s:.0f} s, and 600 s at most",
-        "  first_use: what is paid once, in fresh processes, 16 s",
+        "  ceilings: bandwidth, arithmetic, cache and floor, 5.0 s",
     ]
     assert not taken
     assert "the time will probably end" not in str(planned)
@@ -135,19 +130,19 @@ def test_a_short_time_names_what_will_be_missing() -> None:
 
 def test_sections_may_be_chosen(out: Path, taken: Taken) -> None:
     """Only the chosen sections are measured."""
-    record(out, sections=["clocks"], progress=False)
-    assert taken == ["clocks"]
+    record(out, sections=["transfers"], progress=False)
+    assert taken == ["transfers"]
 
 
 def test_the_same_call_resumes(out: Path, taken: Taken) -> None:
     """A repeated call adds what is missing and measures nothing twice."""
-    record(out, sections=["clocks"], quick=True, progress=False)
+    record(out, sections=["transfers"], quick=True, progress=False)
     n_quick = len(record(out, quick=True, progress=False).points)
     assert sorted(taken) == sorted(set(taken))
     again = record(out, quick=True, progress=False)
-    assert len(taken) == n_quick + 5
+    assert len(taken) == n_quick + 2
     assert len(again.points) == n_quick
-    assert f"  {n_quick + 5} results already in the file" in str(plan(out, quick=True))
+    assert f"  {n_quick + 2} results already in the file" in str(plan(out, quick=True))
 
 
 def test_what_failed_is_tried_again(
@@ -188,9 +183,9 @@ def test_what_is_missing_stays_known(
     """A run over other sections does not change the list of missing points."""
     after(monkeypatch, 4, KeyboardInterrupt())
     record(out, sections=["catalogue"], quick=True, progress=False)
-    left = record(out, sections=["clocks"], quick=True, progress=False).section("left_out")
+    left = record(out, sections=["transfers"], quick=True, progress=False).section("left_out")
     assert len(left) == 15
-    assert "clocks" in taken
+    assert "transfers" in taken
     assert (
         record(out, sections=["catalogue"], quick=True, progress=False).section("left_out").empty
     )
@@ -235,14 +230,14 @@ def test_a_recording_is_completed_in_place(out: Path, taken: Taken) -> None:
     """The file keeps its mode, and a symbolic link to it stays a link."""
     link = out.with_name("link.jsonl")
     link.symlink_to(out)
-    record(link, progress=False, sections=["clocks"])
+    record(link, progress=False, sections=["transfers"])
     out.chmod(0o600)
     before = out.stat()
-    record(link, progress=False, sections=["streams"])
-    assert taken == ["clocks", "streams"]
+    record(link, progress=False, sections=["ceilings"])
+    assert taken == ["transfers", "ceilings"]
     assert link.is_symlink()
     assert (out.stat().st_ino, out.stat().st_mode) == (before.st_ino, before.st_mode)
-    assert recordings.load(out).sections.keys() >= {"clocks", "streams"}
+    assert recordings.load(out).sections.keys() >= {"transfers", "ceilings"}
 
 
 def test_a_second_recording_to_the_file_is_refused(out: Path, taken: Taken) -> None:
@@ -289,20 +284,20 @@ def test_the_time_limit_is_respected(
 def test_a_section_that_cannot_be_had_is_left_out(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the clocks cannot be read, only the section of clocks is missing."""
+    """If a section cannot be measured, only that section is missing."""
 
     def rows(*, quick: bool) -> list[dict[str, Any]]:
         raise ClocksUnavailableError(f"NVML is missing, quick={quick}\nand so on")
 
     parts = [
-        SurveySection(part.name, "", rows, 1.0) if part.name == "clocks" else part
+        SurveySection(part.name, "", rows, 1.0) if part.name == "transfers" else part
         for part in _plan._ROW_SECTIONS
     ]
     monkeypatch.setattr(_plan, "_ROW_SECTIONS", parts)
-    found = record(out, sections=["clocks", "streams"], progress=False)
-    assert taken == ["streams"]
+    found = record(out, sections=["transfers", "ceilings"], progress=False)
+    assert taken == ["ceilings"]
     assert found.section("left_out").to_dict("records") == [
-        {"what": "clocks", "reason": "NVML is missing, quick=False"}
+        {"what": "transfers", "reason": "NVML is missing, quick=False"}
     ]
 
 
@@ -369,11 +364,11 @@ def test_a_fixed_cost_does_not_grow() -> None:
     [
         ({"minutes": 0}, InvalidOptionError, "minutes=0; it must be a finite number above 0"),
         (
-            {"sections": ["clock"]},
+            {"sections": ["ceiling"]},
             UnknownNameError,
             (
-                "unknown section 'clock'; did you mean 'clocks'? Known: catalogue, ceilings, "
-                "clocks, cpu, crossover, first_use, streams, transfers"
+                "unknown section 'ceiling'; did you mean 'ceilings'? Known: catalogue, ceilings, "
+                "cpu, crossover, transfers"
             ),
         ),
     ],
@@ -395,23 +390,23 @@ def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
         record(out)
     assert out.read_text("utf-8") == "notes\n"
     out.unlink()
-    record(out, sections=["clocks"], progress=False)
+    record(out, sections=["transfers"], progress=False)
     edited = out.read_text("utf-8").replace("H200", "H900")
     out.write_text(edited, "utf-8")
     with pytest.raises(RecordingError, match="does not fit its checksum"):
         record(out)
     assert out.read_text("utf-8") == edited
-    assert taken == ["clocks"]
+    assert taken == ["transfers"]
 
 
 def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
     """A file from another GPU is refused and stays complete."""
-    record(out, sections=["clocks"], progress=False)
+    record(out, sections=["transfers"], progress=False)
     device.use("A100")
     with pytest.raises(InvalidOptionError, match="was measured with gpu='NVIDIA H200'"):
         record(out, progress=False)
-    assert list(recordings.load(out).sections) == ["clocks", "left_out"]
-    assert taken == ["clocks"]
+    assert list(recordings.load(out).sections) == ["transfers", "left_out"]
+    assert taken == ["transfers"]
 
 
 def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
@@ -458,39 +453,6 @@ def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
 
 
-@pytest.mark.slow
-def test_programs_show_what_overlaps() -> None:
-    """Copy and compute overlap on two streams, and two buffers save time."""
-
-    def total_s(program: str, n: int) -> dict[str, float]:
-        variants = itertools.islice(_streams.PROGRAMS[program](1), n)
-        return {
-            name: _brief_timing.brief_measurement(work, "synchronized").median_s
-            for name, work in variants
-        }
-
-    with gpulab.virtual_gpu("H200", max_value_elements=0):
-        copy, batches = total_s("copy and compute", 4), total_s("batches", 2)
-    alone_s = copy["copy alone"] + copy["compute alone"]
-    assert copy["two streams"] < 0.7 * alone_s < 0.95 * alone_s < copy["one stream"]
-    assert batches["two buffers, pinned"] < 0.9 * batches["one stream, pinned"]
-
-
-@pytest.mark.slow
-def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each variant of each program has one row."""
-
-    def waited(work: Callable[[], object]) -> dict[str, float]:
-        work()
-        return {"total_s": 1.0}
-
-    monkeypatch.setattr(_streams, "waiting_times", waited)
-    with device.active():
-        rows = list(_streams.rows(quick=True))
-    assert len(rows) == len({(row["program"], row["variant"]) for row in rows}) == 19
-    assert {row["program"] for row in rows} == set(_streams.PROGRAMS)
-
-
 def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
     """A wait has a time with its interval, longer than the time until the call returns."""
     with device.active():
@@ -498,72 +460,6 @@ def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
         row = _brief_timing.waiting_times(lambda: ones.add_(1))
     assert 0 < row["returns_s"] < row["low_s"] <= row["total_s"] <= row["high_s"]
     assert row["n_samples"] >= 10
-
-
-@pytest.mark.slow
-def test_clocks_fall_under_load_and_rise_after() -> None:
-    """The clock falls under load and recovers; rows are in order of time, load by load."""
-    with device.active():
-        rows = list(_clocks.rows(quick=False))
-    product = [row for row in rows if row["load"] == "product"]
-    assert [row["time_s"] for row in product] == sorted(row["time_s"] for row in product)
-    assert min(row["sm_mhz"] for row in product) < 1500
-    assert product[-1]["sm_mhz"] == 1980
-    assert product[-1]["time_s"] > product[-1]["load_s"] + 1
-    assert {row["load"] for row in rows} == {"product", "product of zeros", "copy"}
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-
-
-@pytest.mark.slow
-def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused reading is None in the rows, because JSON has no NaN."""
-    powers_w = itertools.cycle([None, 400.0])
-    monkeypatch.setitem(_read._CALLS, "power_w", lambda _gpu: next(powers_w))
-    with device.active():
-        rows = list(_clocks.rows(quick=True))
-    assert {row["power_w"] for row in rows} == {None, 400.0}
-
-
-@pytest.mark.slow
-def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """First-use costs are measured in a new process, where the second use is nearly free."""
-    monkeypatch.setattr(_first_use, "SEQUENCES", (("context", "allocation"),))
-    monkeypatch.setattr(_first_use, "_TIMEOUT_S", 3600)  # the machine may be busy
-    context, allocation = _first_use.rows(quick=False)
-    assert (context["process"], context["position"], context["step"]) == (0, 0, "context")
-    assert context["first_s"] == pytest.approx(0.334, abs=0.001)
-    assert context["again_s"] < 1e-4
-    assert allocation["first_s"] > allocation["again_s"] > allocation["cached_s"]
-
-
-@pytest.mark.slow
-def test_a_process_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error quotes the last line of the failed process."""
-    monkeypatch.setattr(_first_use, "SEQUENCES", (("nothing",),))
-    monkeypatch.setattr(_first_use, "_TIMEOUT_S", 3600)  # the machine may be busy
-    with pytest.raises(RecordingError) as error:
-        list(_first_use.rows(quick=False))
-    assert str(error.value) == "a fresh process failed and said: KeyError: 'nothing'"
-
-
-@pytest.mark.slow
-def test_a_process_that_hangs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that does not end in time is reported instead of waited for."""
-    monkeypatch.setattr(_first_use, "_TIMEOUT_S", 0.01)
-    with pytest.raises(RecordingError) as error:
-        list(_first_use.rows(quick=True))
-    assert str(error.value) == "a fresh process did not end within 0.01 s"
-
-
-STEPS = ("kernel", "product", "half product", "convolution")
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_each_first_use_can_be_timed(step: str) -> None:
-    """Each step has a first and a second time, and the first is not shorter."""
-    with device.active():
-        row = _first_use._STEPS[step]()
-    assert row["first_s"] >= row["again_s"] > 0
 
 
 def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,12 +477,12 @@ def test_the_plan_is_printed_first(
     out: Path, taken: Taken, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plan with its estimate is printed first, and not without progress."""
-    planned = str(plan(sections=["clocks"]))
-    record(out, sections=["clocks"])
+    planned = str(plan(sections=["transfers"]))
+    record(out, sections=["transfers"])
     assert capsys.readouterr().out == f"{planned}\n"
-    record(out, sections=["streams"], progress=False)
+    record(out, sections=["ceilings"], progress=False)
     assert capsys.readouterr().out == ""
-    assert taken == ["clocks", "streams"]
+    assert taken == ["transfers", "ceilings"]
 
 
 def test_the_command_records(out: Path, taken: Taken) -> None:
@@ -596,16 +492,16 @@ def test_the_command_records(out: Path, taken: Taken) -> None:
     assert done.output.startswith("Recording virtual NVIDIA H200: about ")
     assert f"{out}: virtual NVIDIA H200 and " in done.output
     assert "left out: 2: one call takes too long" in done.output
-    assert len(recordings.load(out).points) == len(taken) - 5
+    assert len(recordings.load(out).points) == len(taken) - 2
 
 
 def test_the_command_only_plans(out: Path, taken: Taken) -> None:
     """With ``--plan`` nothing is measured or written."""
-    chosen = ["--plan", "--sections", "clocks, cpu", "--minutes", "2", "--gpu", "H200"]
+    chosen = ["--plan", "--sections", "ceilings, cpu", "--minutes", "2", "--gpu", "H200"]
     done = CliRunner().invoke(command, ["--out", str(out), *chosen])
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[0].endswith("and 120 s at most")
-    assert "  clocks: clock, power and heat over time, 11 s" in done.output
+    assert "  ceilings: bandwidth, arithmetic, cache and floor, 5.0 s" in done.output
     assert "transfers" not in done.output
     assert not taken
     assert not out.exists()

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import gpulab
 from benchmarks.operators.recorded_errors import differences, load
-from benchmarks.operators.wrong_calls import WRONG_CALLS
+from benchmarks.operators.wrong_calls import wrong_calls
 from benchmarks.operators.wrong_inputs import try_all, virtual
 from gpulab.virtual.dispatch import _rehearsal
 
@@ -25,7 +25,7 @@ Call = Callable[[], Any]
 @pytest.mark.parametrize("seed", [0, 1])
 def test_wrong_calls_raise_where_a_gpu_raises(seed: int, *, with_values: bool) -> None:
     """Lines that people write wrong: each raises, or is accepted, as recorded on an H100."""
-    chosen = random.Random(seed).sample(WRONG_CALLS, N_LINES)
+    chosen = random.Random(seed).sample(wrong_calls(), N_LINES)
     with virtual(with_values=with_values):
         tried = try_all(["written"], chosen)
     assert len(tried) == N_LINES

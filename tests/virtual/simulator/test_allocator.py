@@ -17,7 +17,6 @@ from gpulab.virtual.simulator.memory._out_of_memory import (
     oom_message,
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
-from tests.support import strikes
 
 MB = 1 << 20
 GB = 1 << 30
@@ -686,46 +685,3 @@ def use_at_random(memory: Allocator, seed: int) -> list[MemoryBlock]:
             if generator.random() < 0.2:
                 memory.record_stream(held[-1], generator.randrange(3))
     return held
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_repairing_an_intact_allocator_changes_nothing(seed: int) -> None:
-    """A repair rebuilds the same blocks, free lists and figures from the segments."""
-    work = Work({0: "first", 1: "second"})
-    memory = Allocator(4_000 * MB, context_bytes=0, hooks=work.hooks())
-    held = use_at_random(memory, seed)
-    before = layout_of(memory), memory.usage.nested()
-    memory._repair()
-    assert (layout_of(memory), memory.usage.nested()) == before
-    work.done |= {"first", "second"}
-    for block in held:
-        memory.release(block)
-    memory.empty_cache()
-    assert memory.reserved_bytes == memory.allocated_bytes == 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_an_error_at_any_line_leaves_a_usable_allocator(seed: int) -> None:
-    """After a MemoryError at any line the blocks cover the segments and the figures agree."""
-    struck = 0
-    for at in range(10 + seed, 1_000, 23):
-        memory = make(4_000)
-        held = use_at_random(memory, seed)
-        was_struck = strikes.struck(
-            at,
-            lambda memory=memory: use_at_random(memory, seed + 1),
-            "gpulab.virtual.simulator.memory._",
-        )
-        more = use_at_random(memory, seed + 2)
-        blocks = layout_of(memory)
-        ends = {address + size_bytes for address, size_bytes, _, _ in blocks}
-        starts = {address for address, _, _, _ in blocks}
-        segments = memory.segments()
-        assert starts | {each.address + each.size_bytes for each in segments} == ends | {
-            each.address for each in segments
-        }
-        in_use = sum(size_bytes for _, size_bytes, is_allocated, _ in blocks if is_allocated)
-        assert memory.allocated_bytes == in_use
-        assert len({block.address for block in held + more}) == len(held + more)
-        struck += was_struck
-    assert struck > 30

@@ -16,7 +16,6 @@ from gpulab.virtual.simulator.memory._out_of_memory import (
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, segment_bytes
-from gpulab.virtual.simulator.memory._repair import repair
 from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
 # The memory of a CUDA context on an H200 (CUDA 13.0, PyTorch 2.11), read after the first kernel.
@@ -77,7 +76,6 @@ class Allocator:
         self.by_address: dict[int, MemoryBlock] = {}
         self._hooks = hooks or DeviceHooks()
         self._pending = PendingFrees(self._hooks)
-        self._is_torn = False
         self._is_abandoned = False
         # An empty tensor needs a block object, too, but no memory.
         self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
@@ -133,44 +131,30 @@ class Allocator:
         """
         if not size_bytes:
             return MemoryBlock(self._nowhere, 0, 0)
-        if self._is_torn:
-            self._repair()
-        try:
-            if self.pools.is_routing:
-                # Pending frees are not checked: as in PyTorch, a capture allows no event queries.
-                pool = self.pools.routed(stream) if pool is None else pool
-            elif self._pending:
-                self._take_back(self._pending.done())
-            rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
-            arena = self.pools.arena(pool, stream, rounded)
-            block = arena.take(rounded) or self._from_device(arena, rounded)
-            return self._hand_out(block, rounded, size_bytes)
-        except BaseException:
-            # Ctrl-C or a MemoryError may come between any two of these lines.
-            self._is_torn = True
-            raise
+        if self.pools.is_routing:
+            # Pending frees are not checked: as in PyTorch, a capture allows no event queries.
+            pool = self.pools.routed(stream) if pool is None else pool
+        elif self._pending:
+            self._take_back(self._pending.done())
+        rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
+        arena = self.pools.arena(pool, stream, rounded)
+        block = arena.take(rounded) or self._from_device(arena, rounded)
+        return self._hand_out(block, rounded, size_bytes)
 
     def release(self, block: MemoryBlock) -> None:
         """Free ``block`` for later requests of its stream, once no other stream uses it."""
         if not block.size_bytes:
             return
-        if self._is_torn:
-            self._repair()
-        try:
-            # First, because the repair trusts this flag: from here on the block counts as free.
-            block.is_allocated = False
-            self.usage.release(block.segment.arena.kind, block.size_bytes)
-            if not block.used_on:
-                self._take_back((block,))
-                if self._is_abandoned:
-                    self.abandon()
-            elif self.pools.is_routing:
-                self._pending.hold_unmarked(block)
-            else:
-                self._pending.hold(block)
-        except BaseException:
-            self._is_torn = True
-            raise
+        block.is_allocated = False
+        self.usage.release(block.segment.arena.kind, block.size_bytes)
+        if not block.used_on:
+            self._take_back((block,))
+            if self._is_abandoned:
+                self.abandon()
+        elif self.pools.is_routing:
+            self._pending.hold_unmarked(block)
+        else:
+            self._pending.hold(block)
 
     def record_stream(self, block: MemoryBlock, stream: int) -> None:
         """Note that ``stream`` uses ``block``: its reuse waits for that stream's work.
@@ -192,8 +176,6 @@ class Allocator:
             Only this private pool gives segments back; by default all, except private pools that
             are in use.
         """
-        if self._is_torn:
-            self._repair()
         if pool is None and not self.pools.is_routing:
             # As in PyTorch: a block that another stream still uses may keep a whole segment.
             self._wait_for_pending(None)
@@ -229,10 +211,6 @@ class Allocator:
     def segments(self) -> list[Segment]:
         """Return the segments of the allocator, ordered by address."""
         return sorted(self.reserve.segments, key=lambda segment: segment.address)
-
-    def _repair(self) -> None:
-        repair(self.reserve.segments, self.pools, self._pending, self.usage)
-        self._is_torn = False
 
     def _hand_out(self, block: MemoryBlock, size_bytes: int, requested_bytes: int) -> MemoryBlock:
         arena = block.segment.arena

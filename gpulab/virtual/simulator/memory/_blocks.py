@@ -82,11 +82,6 @@ class Arena:
         del self._keys[index], self._blocks[index]
         block.is_free = False
 
-    def clear(self) -> None:
-        """Remove all free blocks."""
-        self._keys.clear()
-        self._blocks.clear()
-
     def take(self, size_bytes: int) -> "MemoryBlock | None":
         """Remove and return the smallest block of at least ``size_bytes``, or return None.
 

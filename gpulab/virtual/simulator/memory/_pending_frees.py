@@ -1,6 +1,6 @@
 """Delay the reuse of freed blocks while other streams may still use them (``record_stream``)."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -120,13 +120,6 @@ class PendingFrees:
             self._queues[stream] = later
         self._queues = {stream: queue for stream, queue in self._queues.items() if queue}
         return found
-
-    def recount(self) -> set[MemoryBlock]:
-        """Count again how many streams each block waits for; return all blocks here."""
-        waiting = [block for queue in self._queues.values() for _, block in queue]
-        for block, n_waits in Counter(waiting).items():
-            block.n_waits = n_waits
-        return {*waiting, *self._unmarked}
 
     def _mark_all(self) -> None:
         for block in self._unmarked:

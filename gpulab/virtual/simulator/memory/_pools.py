@@ -4,7 +4,7 @@ There is a list of free blocks for each stream, size class and private pool. If 
 a request, the allocator takes a new segment, within the device's memory and the program's limit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._blocks import (
@@ -138,13 +138,6 @@ class MemoryPools:
     def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:
         """Return the arenas of a private pool; None means those outside all private pools."""
         return [arena for arena in self._arenas.values() if arena.pool is pool]
-
-    def offer(self, blocks: Iterable[MemoryBlock]) -> None:
-        """Make exactly these blocks the free ones."""
-        for arena in self._arenas.values():
-            arena.clear()
-        for block in blocks:
-            block.segment.arena.add(block)
 
     def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
         """Count one more user of a private pool; the first one creates it."""
