@@ -8,14 +8,19 @@ from tests.support.imports import graph_of_rooms
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-# By bare names. `gpulab` itself and its version are no rooms, and import nothing.
-IMPORTED = {
-    room.rpartition(".")[2]: {
-        other.rpartition(".")[2] for other in others - {"gpulab", "gpulab._version"}
-    }
-    for room, others in graph_of_rooms().items()
-}
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
+
+
+@cache
+def imported() -> dict[str, set[str]]:
+    """Return the packages that each package imports, by bare names."""
+    # `gpulab` itself and its version are no packages of the table, and import nothing.
+    return {
+        room.rpartition(".")[2]: {
+            other.rpartition(".")[2] for other in others - {"gpulab", "gpulab._version"}
+        }
+        for room, others in graph_of_rooms().items()
+    }
 
 
 def rooms() -> dict[str, str]:
@@ -38,7 +43,7 @@ def table() -> dict[str, tuple[str, int]]:
 @cache
 def level_of(room: str) -> int:
     """Return one more than the highest level that a room imports, or 0 if it imports none."""
-    return max((level_of(other) + 1 for other in IMPORTED[room]), default=0)
+    return max((level_of(other) + 1 for other in imported()[room]), default=0)
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -58,7 +63,7 @@ def test_a_room_imports_only_rooms_below_it_in_the_table() -> None:
     wrong = [
         f"{room} imports {other}"
         for room in order
-        for other in IMPORTED[room]
+        for other in imported()[room]
         if order.index(other) <= order.index(room)
     ]
     assert wrong == []
