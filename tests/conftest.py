@@ -5,7 +5,6 @@ import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -39,8 +38,9 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
-_OF_TIME = {name: value for name, value in vars(time).items() if callable(value)}
-WARM_PYTHON = pytest.StashKey[list[str]]()
+# The warm processes that a run of the tests shares, and the packages that each has imported.
+WARM = {"warm_python": warm_server.HEAVY, "warm_database": warm_server.DATABASE}
+WARM_COMMANDS = pytest.StashKey[dict[str, list[str]]]()
 # pytest would import the stand-ins in search of examples, and they refuse that.
 collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
@@ -102,59 +102,56 @@ def _gpu_is_left_as_found() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _clocks_are_left_as_found() -> Iterator[None]:
-    """Fail a test that leaves a function of ``time`` replaced, as later tests would read it.
-
-    A test that changes a clock inside a virtual GPU must change it back before the GPU is left.
-    """
-    yield
-    replaced = [name for name, real in _OF_TIME.items() if getattr(time, name) is not real]
-    if replaced:
-        vars(time).update(_OF_TIME)
-        pytest.fail(f"the test left these functions of time replaced: {', '.join(replaced)}")
-
-
-# A monkeypatch of their own: with the test's, pytest would undo the test's changes after the
-# fixtures that the test itself asks for.
-@pytest.fixture(autouse=True)
-def _settings_of_torch_stay() -> Iterator[None]:
+def _settings_of_torch_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no test change settings of PyTorch for others; to import its operator database does."""
     backends = sys.modules.get("torch.backends")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        if backends is not None:
-            monkeypatch.setattr(backends, "disable_global_flags", lambda: None)
-        yield
+    if backends is not None:
+        monkeypatch.setattr(backends, "disable_global_flags", lambda: None)
+    yield
     distributions = sys.modules.get("torch.distributions")
     if distributions is not None:
         distributions.Distribution.set_default_validate_args(__debug__)
 
 
 @pytest.fixture(autouse=True)
-def _no_limit_of_real_time() -> Iterator[None]:
+def _no_limit_of_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let measurements on a virtual GPU take as much real time as they need on this machine."""
     from gpulab.timing import _real_time
 
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(_real_time, "_LEAST_S", math.inf)
-        yield
+    monkeypatch.setattr(_real_time, "_LEAST_S", math.inf)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # pytest-xdist has no types
-    """Give the workers of a parallel run one warm Python between them."""
+    """Give the workers of a parallel run their warm processes between them."""
     config: pytest.Config = node.config
-    if WARM_PYTHON not in config.stash:
+    if WARM_COMMANDS not in config.stash:
         started = ExitStack()
-        config.stash[WARM_PYTHON] = started.enter_context(warm_server.warm_python())
+        config.stash[WARM_COMMANDS] = {
+            name: started.enter_context(warm_server.warm_python(packages))
+            for name, packages in WARM.items()
+        }
         config.add_cleanup(started.close)
-    node.workerinput["warm_python"] = config.stash[WARM_PYTHON]
+    node.workerinput |= config.stash[WARM_COMMANDS]
 
 
 @pytest.fixture(scope="session")
 def warm_python(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """Yield the command of a Python in which torch and gpulab are imported already."""
-    shared = getattr(request.config, "workerinput", {}).get("warm_python")
-    with nullcontext(shared) if shared else warm_server.warm_python() as command:
+    yield from _warm(request)
+
+
+@pytest.fixture(scope="session")
+def warm_database(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Yield the command of a Python that has imported PyTorch's database of operators, too."""
+    yield from _warm(request)
+
+
+def _warm(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    name = request.fixturename
+    assert name is not None
+    shared = getattr(request.config, "workerinput", {}).get(name)
+    with nullcontext(shared) if shared else warm_server.warm_python(WARM[name]) as command:
         yield command
 
 

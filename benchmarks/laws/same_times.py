@@ -179,10 +179,18 @@ def _fail(programs: Session) -> None:
 
 
 def _next_cell(machine: VirtualGpu) -> None:
-    """End a cell and begin another; PyTorch may have been interrupted inside ``stream()``."""
+    """End a cell and begin another; PyTorch may have been interrupted inside a context of its own.
+
+    That of a stream or of autocast stays entered then, also on hardware.
+    """
     machine.__exit__(None, None, None)
     machine.__enter__()
     torch.cuda.set_stream(torch.cuda.default_stream())
+    torch.set_autocast_enabled("cuda", False)  # noqa: FBT003 # torch's signature
+    # Counting up returns the depth, and at a depth of 0 autocast has no casts of weights any more.
+    for _ in range(torch.autocast_increment_nesting()):
+        torch.autocast_decrement_nesting()
+    torch.clear_autocast_cache()
 
 
 def _use_tools() -> None:

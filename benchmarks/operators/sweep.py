@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 import gpulab
+from benchmarks.operators.database import operators
 from benchmarks.operators.extremes import try_extremes
 from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import try_operator
@@ -55,15 +56,7 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     is_extreme
         Whether to try extreme and wrong values instead of the database's own.
     """
-    # Imported here, because the import changes settings of PyTorch.
-    from torch.testing._internal import common_utils
-    from torch.testing._internal.common_methods_invocations import op_db
-    from torch.testing._internal.opinfo import core
-
-    # It looks through the stack for a test to name, at each list of samples: 0.1 s, and no test.
-    common_utils.extract_test_fn = core.extract_test_fn = lambda: None
-    chosen = [info for info in op_db if not names or info.name in names]
-    todo = [(info, dtype) for info in chosen for dtype in dtypes]
+    todo = [(info, dtype) for info in operators(names) for dtype in dtypes]
     found: list[Outcome] = []
     # Many processes run at once; with more threads each they would disturb each other.
     torch.set_num_threads(1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import gpulab
+from benchmarks.operators.database import operators
 from benchmarks.operators.wrong_calls import WRONG_CALLS, names_on
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def calls(kind: str, names: Sequence[str] = ()) -> Iterator[WrongCall]:
             yield from _of_module(module)
     else:
         of_operator = _of_operator if kind == "database" else _of_types
-        for info in _operators(names):
+        for info in operators(names):
             yield from of_operator(info)
 
 
@@ -104,17 +105,6 @@ def _line(line: str) -> Work:
     code = compile(line, line, "eval")
     names = names_on("cuda")
     return lambda: eval(code, names)  # noqa: S307 # our own lines
-
-
-def _operators(names: Sequence[str]) -> list["OpInfo"]:
-    # Imported here, because the import changes settings of PyTorch.
-    from torch.testing._internal import common_utils
-    from torch.testing._internal.common_methods_invocations import op_db
-    from torch.testing._internal.opinfo import core
-
-    # It looks through the stack for a test to name, at each list of samples: 0.1 s, and no test.
-    common_utils.extract_test_fn = core.extract_test_fn = lambda: None
-    return [info for info in op_db if not names or info.name in names]
 
 
 def _modules() -> list["ModuleInfo"]:

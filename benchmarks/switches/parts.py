@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
+from benchmarks.operators.database import operators
 from benchmarks.switches.calls import Call, deterministic_calls, matmul_calls
 
 if TYPE_CHECKING:
@@ -32,15 +33,8 @@ def matmuls() -> dict[str, Any]:
 
 def database() -> dict[str, Any]:
     """Return the same for samples of each operator in PyTorch's own database, if it alerts."""
-    # Imported here, because the import changes settings of PyTorch.
-    from torch.testing._internal import common_utils
-    from torch.testing._internal.common_methods_invocations import op_db
-    from torch.testing._internal.opinfo import core
-
-    # It looks through the stack for a test to name, at each list of samples.
-    common_utils.extract_test_fn = core.extract_test_fn = lambda: None  # type: ignore[attr-defined] # not in the stubs
     found: dict[str, Any] = {}
-    for info in op_db:
+    for info in operators():
         for dtype in (torch.float32, torch.int64):
             if dtype in info.dtypes and dtype in info.dtypesIfCUDA:
                 name = f"{info.name} {info.variant_test_name}".strip()

@@ -7,7 +7,7 @@ it replaces it. This is the idea of FastTrack (Flanagan and Freund, PLDI 2009). 
 an event is recorded, because other streams can wait for events only.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
@@ -64,14 +64,12 @@ class Checker:
         return tuple(self._hazards.values())
 
     @property
-    def n_operations(self) -> int:
-        """Number of kernels and copies seen."""
-        return sum(thread.n_operations for thread in self._threads.values())
-
-    @property
-    def n_streams(self) -> int:
-        """Number of streams that they were launched on."""
-        return sum(thread.n_operations > 0 for thread in self._threads.values())
+    def operations(self) -> Counter[StreamKey]:
+        """Number of kernels and copies seen, by the streams that they were launched on."""
+        threads = self._threads.items()
+        return Counter(
+            {key: thread.n_operations for key, thread in threads if thread.n_operations}
+        )
 
     @property
     def n_recorded(self) -> int:

@@ -1,45 +1,67 @@
 """Replace attributes of modules, classes and functions, and put the originals back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class _Originals(NamedTuple):
+    """The attributes of an object before they were replaced, and the names that it lacked."""
+
+    owner: Any
+    before: dict[str, Any]
+    added: Sequence[str]
+
+    @classmethod
+    def of(cls, owner: Any, names: Collection[str]) -> "_Originals":
+        """Return the attributes of an object with these names as they are now."""
+        members = vars(owner)
+        before = {name: members[name] for name in names if name in members}
+        is_complete = len(before) == len(names)
+        return cls(owner, before, () if is_complete else [x for x in names if x not in members])
+
+    def restore(self) -> None:
+        """Put them back."""
+        _put(self.owner, self.before)
+        for name in self.added:
+            if name in vars(self.owner):
+                delattr(self.owner, name)
 
 
 class Replaced:
-    """The attributes that are replaced now, with what restores them."""
+    """The attributes that are replaced now, with their originals."""
 
     def __init__(self) -> None:
-        self._owners: list[tuple[Any, tuple[str, ...]]] = []
-        self._restorers: list[Callable[[], None]] = []
+        self._originals: list[_Originals] = []
 
     def put(self, owner: Any, names: Mapping[str, Any]) -> None:
         """Replace attributes of ``owner``: a new value for each name."""
         # First the way back, then the change: an error in the middle can be undone, too.
-        self._restorers.append(_restorer(owner, names))
-        self._owners.append((owner, tuple(names)))
+        self._originals.append(_Originals.of(owner, names))
         _put(owner, names)
 
     def restore(self) -> None:
         """Put all originals back, the last replaced first."""
         # An entry is dropped only after it has run, so a second call can finish after an error.
-        while self._restorers:
-            self._restorers[-1]()
-            self._restorers.pop()
-        self._owners.clear()
+        while self._originals:
+            self._originals[-1].restore()
+            self._originals.pop()
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Put all originals back inside a ``with`` block; then replace them again."""
-        show = [_restorer(owner, names) for owner, names in self._owners]
+        shown = [
+            _Originals.of(owner, [*before, *added]) for owner, before, added in self._originals
+        ]
         try:
             # In reverse: if a name was replaced twice, the first entry has the original.
-            for restore in reversed(self._restorers):
-                restore()
+            for originals in reversed(self._originals):
+                originals.restore()
             yield
         finally:
-            for each in show:
-                each()
+            for each in shown:
+                each.restore()
 
 
 def put_back(owner: Any, name: str, own: Any) -> None:
@@ -48,21 +70,6 @@ def put_back(owner: Any, name: str, own: Any) -> None:
         vars(owner).pop(name, None)
     else:  # it was replaced on this object before
         vars(owner)[name] = own
-
-
-def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
-    """Return a function that restores these attributes as they are now."""
-    members = vars(owner)
-    before = {name: members[name] for name in names if name in members}
-    added = [name for name in names if name not in members]
-
-    def restore() -> None:
-        _put(owner, before)
-        for name in added:
-            if name in members:
-                delattr(owner, name)
-
-    return restore
 
 
 def _put(owner: Any, names: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common.command_line import python_command
 from benchmarks.common.folders import ROOT
 
 pytestmark = [
@@ -24,12 +23,11 @@ NAMES = (
 DTYPES = ("float32", "float16", "complex64", "bool")
 
 
-def test_operators_compute_as_the_cpu_does(tmp_path: Path) -> None:
+def test_operators_compute_as_the_cpu_does(tmp_path: Path, warm_database: list[str]) -> None:
     """As functions, in place, with out= and backward, the results equal those of the CPU."""
     out = tmp_path / "outcomes.json"
     arguments = ["--names", *NAMES, "--dtypes", *DTYPES, "--samples", "2", "--out", str(out)]
-    # A process of its own: to import the database changes settings of PyTorch for good.
-    command = python_command("benchmarks.operators", "run", *arguments, "--workers", "0")
+    command = [*warm_database, "-m", "benchmarks.operators", "run", *arguments, "--workers", "0"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     outcomes = json.loads(out.read_text("utf-8"))
     assert len(outcomes) > 100

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.common.command_line import python_command
 from benchmarks.common.folders import ROOT
 from benchmarks.operators.recorded_errors import EXPLAINED, differences, load, pack
 from benchmarks.operators.wrong_inputs import Tried
@@ -21,36 +20,44 @@ needs_database = pytest.mark.skipif(
 
 
 @needs_database
-def test_some_wrong_inputs_raise_where_a_gpu_raises(tmp_path: Path) -> None:
+def test_some_wrong_inputs_raise_where_a_gpu_raises(
+    warm_database: list[str], tmp_path: Path
+) -> None:
     """A random choice of operators: each wrong call raises at its line, without values, too."""
     recording = load()
     names = sorted(
         {key.split("|")[1] for key in recording["raises"] if key.startswith("database")}
     )
     chosen = random.Random(0).sample(names, 40)
-    assert _differences(["database"], chosen, "virtual-without-values", tmp_path) == []
+    assert (
+        _differences(warm_database, ["database"], chosen, "virtual-without-values", tmp_path) == []
+    )
 
 
 @needs_database
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["virtual", "virtual-without-values"])
-def test_all_wrong_inputs_raise_where_a_gpu_raises(device: str, tmp_path: Path) -> None:
+def test_all_wrong_inputs_raise_where_a_gpu_raises(
+    device: str, warm_database: list[str], tmp_path: Path
+) -> None:
     """Every error input of PyTorch's operators and modules raises at its line."""
-    assert _differences(["database", "modules"], [], device, tmp_path) == []
+    assert _differences(warm_database, ["database", "modules"], [], device, tmp_path) == []
 
 
 @needs_database
 @pytest.mark.slow
-def test_types_are_refused_where_a_gpu_refuses_them(tmp_path: Path) -> None:
+def test_types_are_refused_where_a_gpu_refuses_them(
+    warm_database: list[str], tmp_path: Path
+) -> None:
     """A random choice of operators with each type: none is refused that a GPU accepts."""
     chosen = random.Random(0).sample(sorted(load()["types"]), 40)
     names = sorted({name.partition(".")[0] if "nn." not in name else name for name in chosen})
-    assert _differences(["types"], names, "virtual-without-values", tmp_path) == []
+    assert _differences(warm_database, ["types"], names, "virtual-without-values", tmp_path) == []
 
 
 @needs_database
 @pytest.mark.slow
-def test_extreme_values_invent_nothing(tmp_path: Path) -> None:
+def test_extreme_values_invent_nothing(warm_database: list[str], tmp_path: Path) -> None:
     """Values and gradients are the CPU's, nan or an error, also for values out of range."""
     out = tmp_path / "outcomes.json"
     names = [
@@ -68,18 +75,18 @@ def test_extreme_values_invent_nothing(tmp_path: Path) -> None:
         "int64",
         "complex64",
     ]
-    _run(*arguments, "--samples", "2", "--workers", "0", "--out", str(out))
+    _run(warm_database, *arguments, "--samples", "2", "--workers", "0", "--out", str(out))
     outcomes = json.loads(out.read_text("utf-8"))
     assert len(outcomes) > 30
     assert [each for each in outcomes if each["kind"] == "differs"] == []
 
 
 def _differences(
-    kinds: Sequence[str], names: Sequence[str], device: str, folder: Path
+    python: list[str], kinds: Sequence[str], names: Sequence[str], device: str, folder: Path
 ) -> list[str]:
     out = folder / "errors.json"
     chosen = ["--names", *names] if names else []
-    _run("errors", "--kinds", *kinds, *chosen, "--device", device, "--out", str(out))
+    _run(python, "errors", "--kinds", *kinds, *chosen, "--device", device, "--out", str(out))
     tried = [Tried(**each) for each in json.loads(out.read_text("utf-8"))["tried"]]
     assert len(tried) > 50
     found = differences(tried, load())
@@ -87,9 +94,8 @@ def _differences(
     return [line for line in found if device == "virtual" or "has no values" not in line]
 
 
-def _run(*arguments: str) -> None:
-    # A process of its own: to import the database changes settings of PyTorch for good.
-    command = python_command("benchmarks.operators", *arguments)
+def _run(python: list[str], *arguments: str) -> None:
+    command = [*python, "-m", "benchmarks.operators", *arguments]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
 

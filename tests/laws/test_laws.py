@@ -6,11 +6,13 @@ from typing import cast
 import pytest
 import torch
 
+import gpulab
 from benchmarks.laws.campaign import broken, shrunk_break
 from benchmarks.laws.laws import LAWS, Check
 from benchmarks.laws.programs import Program, Step, program_of
 from benchmarks.laws.readings import VIRTUAL
 from benchmarks.laws.same_times import (
+    _next_cell,
     a_fresh_process_takes_as_long,
     repetitions_take_as_long,
     values_cost_no_time,
@@ -213,6 +215,17 @@ def test_law_4_sees_what_an_error_leaves_behind(monkeypatch: pytest.MonkeyPatch)
     found = broken(what_came_before_changes_nothing, program(MAKE, CHAIN), VIRTUAL)
     assert found is not None
     assert found.startswith("before and after errors: ")
+
+
+def test_a_next_cell_begins_without_autocast() -> None:
+    """An interrupt inside PyTorch's own code can leave autocast entered; it is not for the law."""
+    with gpulab.virtual_gpu("H200") as gpu:
+        for _ in range(2):
+            torch.autocast("cuda").__enter__()
+        _next_cell(gpu)
+        assert not torch.is_autocast_enabled("cuda")
+        assert torch.autocast_increment_nesting() == 1
+        assert torch.autocast_decrement_nesting() == 0
 
 
 def test_law_5_sees_a_wait_that_the_debug_mode_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

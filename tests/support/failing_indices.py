@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from benchmarks.operators.database import operators
 from gpulab.virtual.dispatch._operators import operator_of
 
 # Wrong values in some of these end the process; the virtual GPU refuses sparse tensors.
@@ -62,10 +63,8 @@ def _raises_on_wrong_integers(func: Any, given: list[Any], structure: Any) -> bo
 
 def failing() -> set[str]:
     """Return the names of the operators."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
     names = set()
-    for info in op_db:
+    for info in operators():
         if not info.supports_dtype(torch.float32, "cpu") or info.name in SKIPPED:
             continue
         samples = list(islice(info.sample_inputs("cpu", torch.float32), 4))

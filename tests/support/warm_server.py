@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +30,22 @@ HEAVY = (
     *("torch", "pandas", "ipykernel.kernelapp", "ipywidgets", "anywidget"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib_inline.backend_inline"),
 )
+# PyTorch's own database of operators and modules. To import it changes settings of PyTorch.
+DATABASE = (
+    "torch.testing._internal.common_methods_invocations",
+    "torch.testing._internal.common_modules",
+)
 
 
 @contextmanager
-def warm_python() -> Iterator[list[str]]:
-    """Yield the command of a Python that starts at once; except on Linux, the usual Python."""
+def warm_python(packages: Sequence[str] = HEAVY) -> Iterator[list[str]]:
+    """Yield the command of a Python that starts at once; except on Linux, the usual Python.
+
+    Parameters
+    ----------
+    packages
+        The packages that it has imported, besides gpulab.
+    """
     if sys.platform != "linux":  # only there are forks of a process with torch safe
         yield [sys.executable]
         return
@@ -44,7 +55,7 @@ def warm_python() -> Iterator[list[str]]:
         address = listener.getsockname().decode().removeprefix("\0")
         listener.listen(64)
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.support.warm_server", str(listener.fileno())],
+            [sys.executable, "-m", "tests.support.warm_server", str(listener.fileno()), *packages],
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             # matplotlib reads the backend when it is imported; a kernel needs this one
@@ -69,10 +80,10 @@ def warm_kernel(folder: Path, command: list[str]) -> Path:
     return folder
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener: socket.socket, packages: Sequence[str]) -> None:
     """Fork a keeper for each request, until the standard input ends."""
     if is_asked(listener):  # some runs of the tests need no warm process
-        warm_up()
+        warm_up(packages)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while is_asked(listener):
         connection, _ = listener.accept()
@@ -150,9 +161,9 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
         exec(program, vars(main))  # this is what -c does
 
 
-def warm_up() -> None:
+def warm_up(packages: Sequence[str]) -> None:
     """Import the slow packages and all of gpulab, without calling anything; stay offline."""
-    for name in HEAVY:
+    for name in packages:
         importlib.import_module(name)
     package = importlib.import_module("gpulab")
     for module in pkgutil.walk_packages(package.__path__, "gpulab."):
@@ -165,4 +176,4 @@ def warm_up() -> None:
 if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-    serve(listening)
+    serve(listening, sys.argv[2:])

@@ -25,6 +25,7 @@ with gpulab.virtual_gpu("H200"):
     torch.where(x > 0, x, x.exp()).to("cpu").tolist()
     torch.arange(4, device="cuda").copy_(torch.ones(4)).sum().item()
     torch.ones(4, 4, device="cuda", dtype=torch.half).sum()
+    torch.nn.LSTM(4, 4).cuda()(x[None])
     for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         optimizer = kind([x], lr=0.1)
         optimizer.step()

@@ -107,6 +107,20 @@ def test_a_negative_deviation_raises_at_its_line() -> None:
             torch.normal(0.0, deviation)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.float16])
+def test_a_number_that_does_not_fit_raises_at_its_line(dtype: torch.dtype) -> None:
+    """The host reads the number to write, and PyTorch checks it."""
+    with gpulab.virtual_gpu("H200"):
+        x, mask = torch.ones(2, dtype=dtype, device="cuda"), torch.ones(2, device="cuda") > 0
+        number = torch.tensor(1j if dtype is torch.int64 else 1e6, device="cuda")
+        x.masked_fill_(mask, torch.tensor(2, device="cuda"))
+        with pytest.raises(RuntimeError, match="cannot be converted to type"):
+            x.masked_fill_(mask, number)
+        with pytest.raises(RuntimeError, match=r"cannot be converted to type|Converting complex"):
+            x.index_fill_(0, torch.tensor([0], device="cuda"), number)
+        assert x.tolist() == [2, 2]
+
+
 def test_least_squares_of_nan_are_nan(capfd: pytest.CaptureFixture[str]) -> None:
     """CUDA solves by a QR decomposition, which passes nan on; LAPACK would complain."""
     with gpulab.virtual_gpu("H200"):

@@ -1,15 +1,17 @@
 """``hazards()``: find the waits that a program lacks, on a CUDA GPU or on the virtual one."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab import device
 from gpulab.core.foreign_text import visible_row
 from gpulab.core.interrupts import ExitStack, contextmanager, ending, step
 from gpulab.core.markup import PrettyPrinter, clean
-from gpulab.happens_before import Checker, Hazard, Operation
+from gpulab.happens_before import Checker, Hazard, Operation, StreamKey
 from gpulab.tracing.sanitizer._cuda_program import watched
 
 if TYPE_CHECKING:
@@ -18,6 +20,17 @@ if TYPE_CHECKING:
     from gpulab.virtual import VirtualGpu
 
 __all__ = ["Hazards", "hazards"]
+
+
+class _Counts(NamedTuple):
+    """What a checker has found so far, and its operations by stream."""
+
+    hazards: tuple[Hazard, ...]
+    operations: Counter[StreamKey]
+
+    @classmethod
+    def of(cls, checker: Checker) -> "_Counts":
+        return cls(checker.hazards, checker.operations)
 
 
 class Hazards:
@@ -39,21 +52,41 @@ class Hazards:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
+        # A block inside another one shares its checker.
+        self._at_begin = _Counts.of(checker)
+        self._at_end: _Counts | None = None
 
     @property
     def found(self) -> tuple[Hazard, ...]:
         """The hazards, one for each kind and pair of lines, in the order of discovery."""
-        return self._checker.hazards
+        before = chain((hazard.count for hazard in self._at_begin.hazards), repeat(0))
+        return tuple(
+            replace(hazard, count=hazard.count - count)
+            for hazard, count in zip(self._counts().hazards, before, strict=False)
+            if hazard.count > count
+        )
 
     @property
     def n_operations(self) -> int:
         """Number of kernels and copies that were checked."""
-        return self._checker.n_operations
+        return self._operations().total()
 
     @property
     def n_streams(self) -> int:
         """Number of streams with checked operations."""
-        return self._checker.n_streams
+        return len(self._operations())
+
+    def _operations(self) -> Counter[StreamKey]:
+        # A difference of counters has no streams without operations.
+        return self._counts().operations - self._at_begin.operations
+
+    def _counts(self) -> _Counts:
+        return self._at_end or _Counts.of(self._checker)
+
+    @ending
+    def _end(self) -> None:
+        """Let the report grow no more."""
+        self._at_end = _Counts.of(self._checker)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -121,8 +154,8 @@ def hazards() -> Iterator[Hazards]:
     Yields
     ------
     Hazards
-        The report; you can read it after the block, too. A block inside another one yields the
-        report of the outer one.
+        The report; you can read it after the block, too. What a block inside another one reports
+        is in the report of the outer one, too.
 
     Raises
     ------
@@ -142,17 +175,21 @@ def hazards() -> Iterator[Hazards]:
     """
     running = _running[-1] if _running else None
     if running is not None:
-        yield running
+        inner = Hazards(running)
+        try:
+            yield inner
+        finally:
+            inner._end()  # noqa: SLF001 # of this module
         return
     checker = Checker()
     report = Hazards(checker)
     try:
-        _running.append(report)
+        _running.append(checker)
         with device.active() as in_use, _attached(in_use, checker):
             yield report
     finally:
         # By identity, so that a step that is repeated after an interrupt removes nothing else.
-        _running[:] = [other for other in _running if other is not report]
+        _running[:] = [other for other in _running if other is not checker]
         # The report may be kept for long; the records of memory are of no use any more.
         checker.clear()
 
@@ -182,7 +219,7 @@ class _OnMachine:
 
 # At most one. With two, waits inside the inner block would reach only the inner checker, and the
 # outer one would report hazards that are none.
-_running: list[Hazards] = []
+_running: list[Checker] = []
 
 
 def _row(hazard: Hazard) -> dict[str, object]:

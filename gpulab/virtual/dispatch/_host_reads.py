@@ -153,6 +153,15 @@ def _is_any(tensor: VirtualTensor, test: Callable[[torch.Tensor], torch.Tensor])
     return tensor.has_values and bool(test(reference(tensor).view()).any())
 
 
+def _check_number(arguments: CallArguments) -> None:
+    number = arguments("value")
+    if number.has_values:
+        # With the same words the CPU refuses a number that does not fit into the type, except for
+        # a single element.
+        pair = torch.empty(2, dtype=arguments(0).dtype, device="cpu")
+        pair.fill_(reference(number).view().item())
+
+
 def _checks_errors(arguments: CallArguments) -> bool:
     return bool(arguments("check_errors")) and _has_elements(arguments)
 
@@ -243,11 +252,16 @@ HOST_READS: dict[str, tuple[HostRead, ...]] = {
         ),
     ),
     "masked_fill": (
-        HostRead(When.BEFORE, "the value to write", "cuda/Indexing.cu", _on_device("value")),
+        HostRead(
+            *(When.BEFORE, "the value to write", "cuda/Indexing.cu", _on_device("value")),
+            check=_check_number,
+        ),
     ),
     "index_fill": (
         HostRead(
-            When.BEFORE, "the value to write", "TensorAdvancedIndexing.cpp", _on_device("value")
+            *(When.BEFORE, "the value to write", "TensorAdvancedIndexing.cpp"),
+            condition=_on_device("value"),
+            check=_check_number,
         ),
     ),
     "linalg_matrix_exp": (

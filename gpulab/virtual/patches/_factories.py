@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,7 +66,7 @@ def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
             warnings.warn(_COPY_ADVICE, UserWarning, stacklevel=2)
             result = data.detach().to(target or data.device, dtype or data.dtype, copy=True)
         else:
-            result = _from_numbers(original, data, dtype)
+            result = _from_numbers(partial(original, device="cpu"), data, dtype)
             result = result.to(target) if target is not None else result
         if pin_memory and result.device.type == "cpu":
             result = result.pin_memory()
@@ -79,13 +80,13 @@ def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     # The plain call is tried first, because most data contain no tensors and a search in them
     # would take longer than the call.
     try:
-        result: torch.Tensor = original(data, dtype=dtype, device="cpu")
+        result: torch.Tensor = original(data, dtype=dtype)
     except (RuntimeError, TypeError):
         found: set[torch.dtype] = set()
         numbers = _read(data, found)
         if not found:
             raise
-        result = original(numbers, dtype=dtype or _common(found), device="cpu")
+        result = original(numbers, dtype=dtype or _common(found))
     return result
 
 
@@ -108,7 +109,7 @@ def _as_tensor(machine: Machine, original: Any) -> Callable[..., Any]:
         target = _target(machine, device)
         if isinstance(data, VirtualTensor):
             return data.to(target or data.device, dtype or data.dtype)
-        result: torch.Tensor = original(data, dtype=dtype, device="cpu")
+        result = _from_numbers(partial(original, device="cpu"), data, dtype)
         return result.to(target) if target is not None else result
 
     return make
@@ -126,9 +127,9 @@ def _asarray(machine: Machine, original: Any) -> Callable[..., Any]:
         target = _target(machine, device)
         if not isinstance(obj, VirtualTensor):
             if target is None or target.type != "cuda":
-                options = {"dtype": dtype, "device": target, "copy": copy}
-                return original(obj, **options, requires_grad=requires_grad)  # type: ignore[no-any-return] # torch's own function
-            obj = original(obj, dtype=dtype, device="cpu")
+                options = {"device": target, "copy": copy, "requires_grad": requires_grad}
+                return _from_numbers(partial(original, **options), obj, dtype)
+            obj = _from_numbers(partial(original, device="cpu"), obj, dtype)
         goal = target or obj.device
         if copy is False and obj.device != goal:
             raise ValueError(f"can't alias tensor from device '{obj.device}' to '{goal.type}'.")

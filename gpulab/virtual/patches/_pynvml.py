@@ -111,7 +111,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     module = sys.modules.get("pynvml") or _stand_in
     is_real = module is not _stand_in
     # First every function of the package refuses; then those that have a model replace these.
-    names = _replaced_functions(module) if is_real else _stand_in_names()
+    names = _replaced_functions(module) if is_real else {**_stand_in_names()}
     error = vars(module)["NVMLError"] if is_real else NVMLError
     names.update(nvml.functions(machine, error))
     visible = list(range(len(machine.gpus)))
@@ -145,6 +145,7 @@ def install(_machine: Machine, undo: Undo) -> None:
     sys.modules["pynvml"] = _stand_in
 
 
+@cache
 def _stand_in_names() -> dict[str, Any]:
     errors = {f"NVML_ERROR_{name}": code for code, name in _ERRORS.items()}
     error_classes: list[type[NVMLError]] = [NVMLError, *_classes.values()]

@@ -322,7 +322,10 @@ def _filling_out(original: Any) -> Any:
 
 
 def _reading_lengths(original: Any) -> Any:
-    """Return a ``torch.ctc_loss`` that reads the lengths on the host, as it does on CUDA."""
+    """Return a ``torch.ctc_loss`` that reads the lengths on the host, as it does on CUDA.
+
+    It refuses lengths on the host where cuDNN would read them in the GPU's memory.
+    """
     # For a tensor subclass, PyTorch's C++ takes another way, which refuses lengths on the host.
 
     @wraps(original)
@@ -336,12 +339,34 @@ def _reading_lengths(original: Any) -> Any:
     ) -> Any:
         if isinstance(log_probs, VirtualTensor):
             lengths = (input_lengths, target_lengths)
+            if _is_for_cudnn(log_probs, targets, lengths) and not all(
+                item.is_cuda for item in lengths
+            ):
+                raise RuntimeError(
+                    "ctc_loss: with targets in one row and lengths in int32, cuDNN reads the "
+                    "lengths in the memory of the GPU, but they are on the host; move them with "
+                    ".cuda(), or pass them as int64"
+                )
             input_lengths, target_lengths = [
                 item.tolist() if isinstance(item, torch.Tensor) else item for item in lengths
             ]
         return original(log_probs, targets, input_lengths, target_lengths, *args, **kwargs)
 
     return loss
+
+
+def _is_for_cudnn(
+    log_probs: torch.Tensor, targets: torch.Tensor, lengths: tuple[Any, Any]
+) -> bool:
+    """Return whether cuDNN computes a ``ctc_loss`` with the usual blank and short targets."""
+    in_int32 = all(
+        isinstance(item, torch.Tensor) and item.dtype is torch.int32
+        for item in (targets, *lengths)
+    )
+    is_row = targets.dim() == 1 and targets.is_contiguous()
+    return (
+        in_int32 and is_row and log_probs.dtype is torch.float32 and torch.backends.cudnn.enabled
+    )
 
 
 def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:

@@ -185,7 +185,10 @@ def _by_owner(
     # Replacing all names of one object at once takes half the time.
     found: dict[int, tuple[Any, dict[str, Any]]] = {}
     for owner, names in replacements:
-        found.setdefault(id(owner), (owner, {}))[1].update(names)
+        if id(owner) in found:
+            found[id(owner)][1].update(names)
+        else:
+            found[id(owner)] = owner, {**names}
     return found.values()
 
 

@@ -4,6 +4,7 @@ TorchScript finds operators by the ``id`` of their Python functions. PyTorch its
 functions with TorchScript, too: the first derivative in forward mode compiles a dozen.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -13,16 +14,25 @@ from gpulab.core.torch_private import script_operators
 
 def register(owner: Any, replacements: dict[str, Any], undo: Undo) -> None:
     """Register each replacement of a name of ``owner`` with TorchScript, until ``undo`` closes."""
-    # Most owners have no operator, and those with operators have many other names.
-    for name in _operators_of(owner).intersection(replacements):
-        operators = script_operators()
-        # A program may have replaced the name itself, by a function that is no operator.
-        operator = operators.get(id(vars(owner).get(name)))
-        if operator is not None:
-            replacement = replacements[name]
-            # Removed again, because the id of a replacement can later belong to another function.
-            undo.callback(operators.pop, id(replacement), None)
-            operators[id(replacement)] = operator
+    names = _operators_of(owner)
+    if not names:
+        return
+    operators, members = script_operators(), vars(owner)
+    # A program may have replaced a name itself, by a function that is no operator.
+    found = {
+        id(replacements[name]): operators.get(id(members.get(name)))
+        for name in names.intersection(replacements)
+    }
+    added = {key: operator for key, operator in found.items() if operator is not None}
+    # Removed again, because the id of a replacement can later belong to another function.
+    undo.callback(_remove, added)
+    operators.update(added)
+
+
+def _remove(keys: Iterable[int]) -> None:
+    operators = script_operators()
+    for key in keys:
+        operators.pop(key, None)
 
 
 @cache

@@ -1,8 +1,8 @@
 """Raise an error for each function of torch that the virtual GPU does not model."""
 
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache, wraps
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache, wraps
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -113,9 +113,15 @@ _ON_DEVICE_ONLY = (
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
     """Return a function that raises an error for each unsupported name, by module or class."""
+    return _replacements(
+        tuple((name, owner, last, getattr(owner, last, None)) for name, owner, last in _named())
+    )
+
+
+@lru_cache(maxsize=1)  # they are the same each time, until a program imports or replaces one
+def _replacements(named: Iterable[tuple[str, Any, str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
     replaced = []
-    for name, owner, last in _names_by_owner():
-        original = getattr(owner, last, None)
+    for name, owner, last, original in named:
         if original is None:
             continue  # not in this version of torch, or not imported
         # A class with __del__ is replaced as a whole: Python would call __del__ on an object whose
@@ -170,7 +176,7 @@ def require_dense(tensor: torch.Tensor) -> None:
         raise unsupported_error(f"sparse tensors ({tensor.layout})", _DENSE)
 
 
-def _names_by_owner() -> Iterator[tuple[str, Any, str]]:
+def _named() -> Iterator[tuple[str, Any, str]]:
     """Yield each name with the module or class that has it, and with the name's last part.
 
     The module is None if it is not imported.

@@ -177,11 +177,15 @@ def _recording() -> Iterator[None]:
 
 
 def _define(name: str, inputs: str, on_host: Any, on_meta: Any) -> None:
-    # If gpulab is imported anew, a custom_op replaces the operator of the import before.
-    custom_op: Any = torch.library.custom_op
-    schema = f"({_FORM}, {inputs}) -> Tensor[]"
-    options = {"mutates_args": (), "device_types": "cpu", "schema": schema}
-    custom_op(f"gpulab::{name}", on_host, **options).register_fake(on_meta)
+    # If gpulab is imported anew, the operator of the import before stays.
+    if hasattr(torch.ops.gpulab, name):
+        return
+    # Not as a custom_op: its first call imports PyTorch's compiler, which takes seconds and keeps
+    # the frames of the call, and so its tensors, until the garbage collector runs.
+    library: Any = torch.library
+    library.define(f"gpulab::{name}", f"({_FORM}, {inputs}) -> Tensor[]")
+    library.impl(f"gpulab::{name}", "cpu", on_host)
+    library.register_fake(f"gpulab::{name}", on_meta)
 
 
 _define("recurrence", "Tensor[] tensors", _forward_on_host, _forward)

@@ -26,6 +26,7 @@ from gpulab.virtual.tensors._storage import Storage, TensorLayout
 
 # What C++ accepts as a number beside tensors.
 _NUMBERS = (int, float, complex, np.integer)
+_LONG_LIST = 32  # PyTorch's own limit for a list of indices that stands for a tuple
 _META = torch.device("meta")
 
 # This package cannot import the dispatcher, which imports it, so the dispatcher registers itself,
@@ -236,7 +237,14 @@ def _on_host(index: Any) -> Any:
     if isinstance(index, tuple):
         # From a list, which is faster than from a generator.
         return tuple([_as_index(item) for item in index])
+    # PyTorch takes a short list for a tuple if not all of it are numbers.
+    if isinstance(index, list) and len(index) < _LONG_LIST and not all(map(_is_number, index)):
+        return [_as_index(item) for item in index]
     return _as_index(index)
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, _NUMBERS)
 
 
 def _as_index(item: Any) -> Any:

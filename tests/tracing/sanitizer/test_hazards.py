@@ -647,12 +647,28 @@ def test_everything_is_put_back() -> None:
         assert gpu.machine.hazards is None
 
 
-def test_an_inner_block_shares_the_report() -> None:
-    """A nested block has the report of the outer one, which continues after it."""
-    with gpulab.virtual_gpu("H200") as gpu, hazards() as outer:
+def test_an_inner_block_reports_what_came_since_its_begin() -> None:
+    """A judge may try an answer inside a block of the learner, who has raced before."""
+
+    def race() -> None:
+        x = torch.ones(N, device="cuda")
+        with torch.cuda.stream(side):
+            x * 2
+        torch.cuda.synchronize()
+
+    with gpulab.virtual_gpu("H200"), hazards() as outer:
+        side = torch.cuda.Stream()
+        race()
+        with hazards() as clean:
+            torch.ones(N, device="cuda")
         with hazards() as inner:
-            assert inner is outer
-        assert gpu.machine.hazards is not None
+            race()
+        race()
+    assert [(len(report), report.n_operations) for report in (clean, inner, outer)] == [
+        (0, 1), (1, 2), (1, 7)
+    ]  # fmt: skip
+    assert [hazard.count for hazard in (*inner, *outer)] == [1, 3]
+    assert (clean.n_streams, inner.n_streams) == (1, 2)
 
 
 def test_the_gpu_in_use_is_entered() -> None:

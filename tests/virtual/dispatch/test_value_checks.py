@@ -1,7 +1,6 @@
 """A wrong index or another wrong value raises at the next wait, although nobody reads."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -126,9 +125,11 @@ def test_every_operator_of_the_tables_is_tried() -> None:
 
 
 @pytest.mark.slow
-def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index() -> None:
+def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index(
+    warm_database: list[str],
+) -> None:
     """PyTorch's database of operators: what the CPU refuses is in a table, or the host waits."""
-    command = [sys.executable, "-m", "tests.support.failing_indices"]
+    command = [*warm_database, "-m", "tests.support.failing_indices"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert len(found) > 15
     assert {*found} - {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE} == set()

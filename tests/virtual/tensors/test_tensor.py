@@ -65,6 +65,30 @@ def test_inference_tensors_follow_the_rules_of_pytorch(name: str) -> None:
         assert _outcome(PROGRAMS[name], "cuda") == expected
 
 
+# Indices of a tensor of 4 x 4, with n for the number 1 on the device and h for it on the host.
+INDICES = (
+    *("[n, n]", "[n, h]", "[0, n]", "[h, h]", "(n, h)", "slice(None), [n, n]", "[[0, 1], [1, 2]]"),
+    *("[[n, n], [0, 1]]", "[slice(0, 2), n]", "[None, n]", "[..., n]", "[True, n]", "[0, 2]"),
+    *("[n] * 40", "[[n, 2]] * 40", "[]", "[[], []]", "[[0, 1]]", "[True, False, True, False]"),
+)
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+@pytest.mark.parametrize("index", INDICES)
+def test_an_index_with_numbers_of_the_device_selects_what_it_does_on_the_cpu(index: str) -> None:
+    """Lists are tuples, or numbers, where PyTorch takes them for that; for reading and writing."""
+
+    def outcome(device: str) -> object:
+        x = torch.arange(16.0, device=device).view(4, 4)
+        names = {"x": x, "n": torch.tensor(1, device=device), "h": torch.tensor(1)}
+        chosen = eval(f"x[{index}]", names)
+        exec(f"x[{index}] = -1.0", names)
+        return chosen.tolist(), x.tolist()
+
+    with gpulab.virtual_gpu("H200", first_use=False):
+        assert _outcome(outcome, "cuda") == _outcome(outcome, "cpu")
+
+
 def test_memory_used_in_inference_mode_is_written_after_it() -> None:
     """Memory first used in inference mode can be written after it."""
     with gpulab.virtual_gpu("H200"):
