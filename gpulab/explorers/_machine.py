@@ -8,7 +8,7 @@ from typing import Any
 
 from gpulab import widgets
 from gpulab.disk import write_whole
-from gpulab.errors import GpulabError, InvalidOptionError
+from gpulab.errors import GpulabError, InvalidOptionError, shown
 from gpulab.explorers._machine_edits import EDITS, SETTING
 from gpulab.explorers._machine_still import still_html
 from gpulab.explorers._machine_view import view_of
@@ -356,7 +356,7 @@ def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
         return MachineState(program)
     if not isinstance(program, str):
         raise InvalidOptionError(
-            f"program={program!r}; it must be the name of a program to begin with "
+            f"program={shown(program)}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
     # Only JSON begins with a brace, no name of a program does. A state contains a program, so its

@@ -30,6 +30,7 @@ from gpulab.requirements import (
     TEXT,
     Requirement,
     instance_of,
+    iterator_of,
 )
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.work import check_callable
@@ -42,7 +43,7 @@ __all__ = ["draw", "ladder", "load", "series"]
 
 _RESULTS = Requirement(
     "what yields one result after the other, such as a generator or a list",
-    lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+    lambda value: iterator_of(value) is not None,
 )
 
 

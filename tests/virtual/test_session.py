@@ -129,8 +129,8 @@ def test_two_threads_that_measure_at_once_are_told(*, is_same: bool) -> None:
         assert torch.ones(2, device="cuda").sum().item() == 2
     assert errors == [
         (
-            "the virtual H200 is in use on another thread, which measures or is inside `with gpu:`, "
-            "and a process has one virtual clock; measure on one thread at a time"
+            "the virtual H200 is in use on another thread, which measures or is inside "
+            "`with gpu:`, and a process has one virtual clock; measure on one thread at a time"
         )
     ]
 
