@@ -265,7 +265,8 @@ def iterator_of(values: Any) -> Iterator[Any] | None:  # noqa: ANN401  # any arg
     if not isinstance(values, str | bytes | Mapping):
         # A tensor without dimensions says that it is iterable, and raises.
         with suppress(Exception):
-            return iter(values)
+            iterator: Iterator[Any] = iter(values)
+            return iterator
     return None
 
 
