@@ -9,7 +9,7 @@ checks and sentences of this module would be needed beside them.
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
@@ -36,6 +36,7 @@ __all__ = [
     "NUMBER",
     "PATH",
     "POSITIVE",
+    "QUANTITY",
     "SECONDS",
     "SHARE",
     "TEXT",
@@ -47,6 +48,7 @@ __all__ = [
     "each",
     "instance_of",
     "items_of",
+    "iterator_of",
     "mapping_to",
     "numbers_of",
 ]
@@ -180,6 +182,8 @@ _MOST_DIGITS = 17  # of a float64: more digits would be invented
 WHOLE = Requirement("a whole number", lambda value: _is_whole(value, value))
 COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
 COUNT_OR_ZERO = Requirement("a whole number, 0 or more", lambda value: _is_whole(value, 0))
+# nan and infinity are accepted: tables write nan for a missing time and inf for a missing limit.
+QUANTITY = Requirement("a number", _is_number)
 NUMBER = Requirement("a finite number", _is_finite)
 POSITIVE = Requirement("a finite number above 0", lambda value: _is_finite(value) and value > 0)
 NOT_NEGATIVE = Requirement(
@@ -252,6 +256,20 @@ def mapping_to(part: Requirement, wanted: str) -> Requirement:
 _MOST_ITEMS = 1_000_000
 
 
+def iterator_of(values: Any) -> Iterator[Any] | None:  # noqa: ANN401  # any argument
+    """Return an iterator over a list of items; None for a text, a mapping, or anything else.
+
+    >>> iterator_of("text") is None
+    True
+    """
+    if not isinstance(values, str | bytes | Mapping):
+        # A tensor without dimensions says that it is iterable, and raises.
+        with suppress(Exception):
+            iterator: Iterator[Any] = iter(values)
+            return iterator
+    return None
+
+
 def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
     """Return the items of an argument as a tuple, each checked.
 
@@ -269,11 +287,7 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
     >>> items_of("sizes", (2**k for k in range(3)), COUNT)
     (1, 2, 4)
     """
-    iterator = None
-    if not isinstance(values, str | bytes | Mapping):
-        # A tensor without dimensions says that it is iterable, and raises.
-        with suppress(Exception):
-            iterator = iter(values)
+    iterator = iterator_of(values)
     if iterator is None:
         raise InvalidOptionError(
             f"{name}={shown(values)}; it must be a list, each item {part.wanted}"

@@ -227,9 +227,10 @@ def _parts() -> dict[str, object]:
     ours = [module for name, module in sys.modules.items() if name.startswith("gpulab")]
     modules = [builtins, time, json, os, math, statistics, torch, torch.cuda, *ours]
     classes = [torch.Tensor, torch.cuda.Event, torch.cuda.Stream, *_classes_in(ours)]
+    owners: list[Any] = [*modules, torch.nn.functional, *classes]
     return {
         f"{owner.__name__}.{name}": part
-        for owner in (*modules, torch.nn.functional, *classes)
+        for owner in owners
         for name, part in vars(owner).items()
         if callable(part) or isinstance(part, property | classmethod | staticmethod)
     }

@@ -94,7 +94,7 @@ def bubblewrap() -> tuple[str, ...]:
         return ()
     command = [program, "--unshare-all", "--die-with-parent", "--new-session"]
     # An empty /tmp comes first: gpulab itself may be installed below the real one.
-    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]  # noqa: S108
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]  # noqa: S108  # a new folder in the mount namespace
     for path in ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys", *_packages()):
         command += ["--ro-bind-try", path, path]
     # A container may forbid it.

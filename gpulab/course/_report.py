@@ -44,9 +44,9 @@ def report(folder: Path) -> str:
     if not rows:
         return f"{folder / 'submitted'} has no submissions yet"
     # A name of a folder is a learner's text: it gets its own column and cannot begin a line.
-    rows = [tuple(map(one_line, row)) for row in rows]
-    widths = [max(len(row[column]) for row in rows) + 2 for column in (0, 1)]
-    lines = [f"{lab:<{widths[0]}}{student:<{widths[1]}}{text}" for lab, student, text in rows]
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) + 2 for column in (0, 1)]
+    lines = [f"{lab:<{widths[0]}}{student:<{widths[1]}}{text}" for lab, student, text in cells]
     return "\n".join([*lines, f"Answers on this machine run behind {walls()}."])
 
 

@@ -82,14 +82,17 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
         with _gpu():
             if name == "backlog":
                 _spin(50_000.0)()
-            facts[name] = _timed(watch, 4 * every, work, lambda work: function(work, 4 * every))
+            facts[name] = _timed(watch, 4 * every, work, function, work, 4 * every)
     return facts
 
 
-def _timed(watch: Watch, n_calls: int, work: Work, function: Callable[[Work], object]) -> object:
+def _timed(
+    watch: Watch, n_calls: int, work: Work, function: Callable[..., object], *arguments: object
+) -> object:
     """Return the fact of a function that times a work, which it must call often enough.
 
-    Without calls there is no measurement, however right the numbers are.
+    Without calls there is no measurement, however right the numbers are. The work is one of the
+    arguments.
     """
     n = 0
 
@@ -98,7 +101,7 @@ def _timed(watch: Watch, n_calls: int, work: Work, function: Callable[[Work], ob
         n += 1
         work()
 
-    fact = _fact(_try(watch, function, counted))
+    fact = _fact(_try(watch, function, *(counted if each is work else each for each in arguments)))
     if n >= n_calls or isinstance(fact, str):
         return fact
     return f"called the work {n} times, and should {n_calls} times"
@@ -207,9 +210,7 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
             work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
             if name == "short":
                 work = _spin(20.0)
-            facts[name] = _timed(
-                watch, 11, work, lambda work, flush=buffer.sum: function(work, flush, 11)
-            )
+            facts[name] = _timed(watch, 11, work, function, work, buffer.sum, 11)
     return facts
 
 
@@ -229,9 +230,7 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
                 with torch.cuda.stream(busy):
                     _spin(float(length_us))()
             start_s = time.perf_counter()
-            facts[name] = _timed(
-                watch, 1, work, lambda work, stream=stream: function(stream, work)
-            )
+            facts[name] = _timed(watch, 1, work, function, stream, work)
             facts[f"host, {name}"] = [time.perf_counter() - start_s]
             torch.cuda.synchronize()
     return facts

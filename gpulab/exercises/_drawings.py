@@ -251,7 +251,7 @@ class DrawnPrediction:
         """
         try:
             was = self._truth(truth)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # an object of the user's own may raise anything
             raise InvalidOptionError(
                 f"truth={shown(truth)}; it must be a list of numbers, or a dict of the names of "
                 "curves to their places on both axes"

@@ -58,6 +58,6 @@ def test_a_cell_of_any_form_is_read(cell: dict[str, object]) -> None:
 def test_a_lab_checks_token_and_learner(name: str, value: object) -> None:
     """A token or an id that is no text is refused with name and value."""
     with pytest.raises(InvalidOptionError, match=f"{name}="):
-        course.lab("timing", **{"token": "t", "learner": "ada", name: value})  # type: ignore[arg-type]
+        course.lab("timing", **{"token": "t", "learner": "ada", name: value})  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InvalidOptionError, match="variables=None; it must be the variables of"):
-        course.lab("timing", token="t", learner="ada").form("waits", None)  # type: ignore[arg-type]
+        course.lab("timing", token="t", learner="ada").form("waits", None)  # type: ignore[arg-type]  # wrong on purpose

@@ -195,7 +195,7 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return True
-    if isinstance(value, Raising) or getattr(value, "shape", None) == ():
+    if isinstance(value, Raising):
         return False
     if origin in {typing.Union, types.UnionType}:
         return any(_allows(call, part, value) for part in parts)
@@ -222,10 +222,12 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
     return isinstance(value, kind)
 
 
-def _allows_items(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401  # an annotation
+def _allows_items(call: Call, hint: Any, value: Any) -> bool:  # noqa: ANN401  # an annotation
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(value, str | bytes | collections.abc.Mapping):
+    if isinstance(value, str | bytes | collections.abc.Mapping) or value is _of_libraries()[-1]:
         return False
+    if not call.is_of_record and any(value is each for each in _of_libraries()):
+        value = list(value)  # an array of names is a list of names
     # Records take only tuples; functions take lists, too.
     wanted = origin if call.is_of_record or origin not in {list, tuple} else list | tuple
     if not isinstance(value, wanted):

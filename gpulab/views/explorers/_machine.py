@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.core.disk import write_whole
-from gpulab.core.errors import GpulabError, InvalidOptionError
+from gpulab.core.errors import GpulabError, InvalidOptionError, shown
 from gpulab.core.requirements import PATH
 from gpulab.figures import widgets
 from gpulab.figures.widgets import JupyterLoop
@@ -356,7 +356,7 @@ def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
         return MachineState(program)
     if not isinstance(program, str):
         raise InvalidOptionError(
-            f"program={program!r}; it must be the name of a program to begin with "
+            f"program={shown(program)}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
     # Only JSON begins with a brace, no name of a program does. A state contains a program, so its
