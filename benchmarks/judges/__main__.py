@@ -125,8 +125,9 @@ def changes_of(exercise_id: str) -> Iterator[Changed]:
 def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:
     """Yield a function with each change, and the change as text."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    if isinstance(definition := tree.body[0], ast.FunctionDef):
-        definition.decorator_list = []
+    for definition in tree.body:
+        if isinstance(definition, ast.FunctionDef):
+            definition.decorator_list = []
     for change, copy in (*changed_copies(tree), *_changed_order(tree)):
         names = dict(function.__globals__)
         try:
