@@ -52,6 +52,7 @@ CASES = (
     StridedRead(64, 5, 2),
     StridedRead(64, 100, 2),
     StridedRead(3, 7, 4),
+    StridedRead(9, 30, 8),
 )
 
 
