@@ -55,7 +55,7 @@ def times_a_kernel(function: Function, *, backlog_s: float = 0.0, by_events: boo
             with patch.object(event, "elapsed_time", elapsed_time):
                 if backlog_s:
                     kernel(backlog_s)()
-                value = function(kernel(duration_s))
+                value = float(function(kernel(duration_s)))  # it may be on the GPU
         if not is_number_near(value, duration_s, more=_WAKE_UP_S):
             return False
     return bool(asked) or not by_events
