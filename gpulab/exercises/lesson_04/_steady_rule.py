@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from gpulab.core.errors import shown
 from gpulab.core.units import counted
 from gpulab.exercises.answers import Diagnosis, FunctionJudge, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
@@ -38,9 +39,9 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
         if number is None or not number.is_integer() or not 0 <= number <= len(trace.samples_s):
             return Diagnosis(
                 "not-an-index",
-                f"For {trace.name!r} your function returned {value!r}. Return the index of the "
-                f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}. It is "
-                "how many calls to leave out, not how long they take.",
+                f"For {trace.name!r} your function returned {shown(value)}. Return the index of "
+                f"the first steady iteration, a whole number from 0 to {len(trace.samples_s)}. It "
+                "is how many calls to leave out, not how long they take.",
             )
         indices.append(int(number))
     return indices
