@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -35,7 +36,8 @@ def kernel(duration_s: float) -> Callable[[], None]:
 @contextmanager
 def no_pauses() -> Iterator[None]:
     """Let ``time.sleep`` return at once, so that a pause orders nothing."""
-    with patch.object(time, "sleep", lambda _seconds: None):
+    sleep = time.sleep
+    with patch.object(time, "sleep", lambda seconds: sleep(min(seconds, 0.0))):
         yield
 
 
@@ -66,7 +68,7 @@ def times_a_usual_call(function: Function) -> bool:
             a = torch.randn(n, n, device="cuda")
             value = function(lambda a=a: a @ a)
             torch.cuda.synchronize()
-            [record] = capture(lambda a=a: a @ a).records
+            record = capture(lambda a=a: a @ a).records[-1]
         if not is_number_near(value, record.duration_ns / 1e9, more=_WAKE_UP_S):
             return False
     return True
@@ -77,7 +79,7 @@ def times_a_pass(function: Function) -> bool:
     for n_layers, duration_s in ((25, 40e-6), (60, 25e-6)):
         with gpulab.virtual_gpu("H200", first_use=False):
             value = function([kernel(duration_s) for _ in range(n_layers)])
-        if not is_number_near(value, n_layers * (duration_s + 1e-6), more=20e-6):
+        if not is_number_near(value, n_layers * (duration_s + 1e-6), more=5e-6):
             return False
     return True
 
@@ -87,22 +89,23 @@ def copied_bytes(records: Sequence[ActivityRecord], direction: str) -> int:
     return sum(record.size_bytes or 0 for record in records if record.name == direction)
 
 
+def _append(values: list[Any], function: Function, *arguments: object) -> None:
+    values.append(function(*arguments))
+
+
 def copies_beside(function: Function) -> bool:
     """Return whether a function copies all bytes from pinned memory beside a kernel."""
-    for n_bytes in (1 << 24, 5 << 22):
+    for n_bytes, kernel_s in ((1 << 24, 0.4e-3), (5 << 22, 0.3e-3)):
         values: list[Any] = []
         with gpulab.virtual_gpu("H200", first_use=False):
-            function(n_bytes, kernel(0.3e-3))  # pinned memory is expensive once
+            work = kernel(kernel_s)
+            function(n_bytes, work)  # pinned memory is expensive once
             torch.cuda.synchronize()
-            seen = capture(
-                lambda n_bytes=n_bytes, values=values: values.append(
-                    function(n_bytes, kernel(0.3e-3))
-                )
-            )
+            seen = capture(partial(_append, values, function, n_bytes, work))
         copy_s = n_bytes / (64e9 * 0.88)
         if copied_bytes(seen.records, "copy in") < n_bytes:
             return False
-        if not is_number_near(values[-1], max(copy_s, 0.3e-3), more=20e-6, share=0.15):
+        if not is_number_near(values[-1], max(copy_s, kernel_s), more=20e-6, share=0.15):
             return False
     return True
 
@@ -151,8 +154,8 @@ def sums_on_the_host(function: Function) -> bool:
         x = torch.arange(float(_N_NUMBERS), device="cuda")
         kernel(2e-3)()
         x.add_(1)
-        seen = capture(lambda: values.append(float(function(x))))
-    right = values[0] == _N_NUMBERS * (_N_NUMBERS + 1) / 2
+        seen = capture(partial(_append, values, function, x))
+    right = float(values[0]) == _N_NUMBERS * (_N_NUMBERS + 1) / 2
     return right and not len(races) and copied_bytes(seen.records, "copy out") >= 4 * _N_NUMBERS
 
 
@@ -250,6 +253,93 @@ def replays(function: Function) -> bool:
         return n_calls == 0
 
 
+def reads_the_speed(function: Function) -> bool:
+    """Return whether a function returns the TFLOP/s of a matmul, on a GPU that is new."""
+    for n in (4608, 6144):
+        with gpulab.virtual_gpu("H200", first_use=True), no_pauses():
+            value = function(n)
+            torch.cuda.synchronize()
+            a = torch.zeros(n, n, device="cuda", dtype=torch.half)
+            # The last one: a library may clear memory first.
+            duration_s = capture(lambda a=a: a @ a).records[-1].duration_ns / 1e9
+        if not is_number_near(value, 2 * n**3 / duration_s / 1e12, share=0.2):
+            return False
+    return True
+
+
+def times_a_library(function: Function) -> bool:
+    """Return whether a function times a kernel in a stream of its own, also after other work."""
+    from gpulab.exercises import cases
+
+    for duration_ms, other_s in ((0.08, 0.0), (1.5, 0.0), (0.7, 3e-3)):
+        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
+            op = cases.library_kernel(duration_ms)
+            with torch.cuda.stream(op.stream):
+                kernel(other_s)()
+            value = function(op)
+        if not is_number_near(value, duration_ms / 1e3, more=16e-6):
+            return False
+    return True
+
+
+def times_calls(function: Function) -> bool:
+    """Return whether a function times one call of a kernel that is as short as a few launches."""
+    for duration_s in (25e-6, 70e-6):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            value = function(kernel(duration_s))
+        if not is_number_near(value, duration_s, more=3.5e-6):
+            return False
+    return True
+
+
+def serves_each(function: Function) -> bool:
+    """Return whether a function answers every request by a replay, and returns its time."""
+    from gpulab.exercises import cases
+
+    counts: list[int] = []
+    with gpulab.virtual_gpu("H200", first_use=False):
+        graph = torch.cuda.CUDAGraph
+        original = graph.replay
+
+        def replay(self: Any) -> None:  # noqa: ANN401  # the virtual graph
+            counts.append(1)
+            original(self)
+
+        model, requests = cases.small_model(12), cases.requests(7)
+        values: list[Any] = []
+        with patch.object(graph, "replay", replay), gpulab.hazards() as races:
+            seen = capture(partial(_append, values, function, model, requests))
+        seconds, outputs = values[0]
+        wanted = [model(request).tolist() for request in requests]
+        right = [output.tolist() for output in outputs] == wanted
+    launches = Counter(record.correlation for record in seen.records)
+    graphs = [record for record in seen.records if launches[record.correlation] > 1]
+    span_s = (graphs[-1].end_ns - graphs[0].start_ns) / 1e9
+    is_near = 0.2 * span_s / 7 <= float(seconds) <= 1.4 * span_s / 7
+    return right and is_near and len(counts) >= len(requests) and not len(races)
+
+
+def trains_beside(function: Function) -> bool:
+    """Return whether every step reads its batch, in a fixed order, beside the next copy."""
+    from gpulab.exercises import cases
+
+    with gpulab.virtual_gpu("H200", first_use=False):
+        batches = cases.pinned_batches(9)
+        values: list[Any] = []
+        with gpulab.hazards() as races:
+            torch.cuda.synchronize()
+            seen = capture(partial(_append, values, function, batches, cases.training_step))
+        seconds, results = values[0]
+        right = results.tolist() == [float(number) for number in range(1, 10)]
+    copies = [record for record in seen.records if record.name == "copy in"]
+    sleeps = [record for record in seen.records if record.name == "sleep"]
+    span_s = (seen.records[-1].end_ns - copies[0].start_ns) / 1e9
+    parts_s = [sum(record.duration_ns for record in part) / 1e9 for part in (copies, sleeps)]
+    overlaps_half = sum(parts_s) - span_s >= 0.5 * min(parts_s)
+    is_near = is_number_near(seconds, span_s, share=0.15)
+    return right and not len(races) and overlaps_half and is_near
+
+
 def agrees_on(cases: Sequence[tuple[Any, ...]], right: Function, function: Function) -> bool:
     """Return whether a function returns what a right one does, for all cases."""
     for case in cases:
@@ -309,4 +399,9 @@ REFERENCES: dict[str, Callable[[Function], bool]] = {
     "13.freed": doubles_safely,
     "13.refilled": uploads,
     "13.endless": counts_fillers,
+    "case-01.mend": reads_the_speed,
+    "case-04.mend": trains_beside,
+    "case-05.mend": times_a_library,
+    "case-09.mend": serves_each,
+    "case-10.mend": times_calls,
 }
