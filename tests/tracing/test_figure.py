@@ -65,13 +65,13 @@ def series_of(record: Timeline, ax: Axes) -> list[str]:
 
 def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
     """Events that nothing waits for are pairs, and a row shows what each of them reads."""
-    pair = (mark("event", 110, 110, 0, 8), mark("event", 150, 150, 0, 9))
+    pair = (mark("event", 110, 110, 0, 8), mark("event", 185, 185, 0, 9))
     figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)))
     (ax,) = figure.canvas.axes
     assert rows(ax)[3] == "between events"
-    assert "40.0 µs" in [text.get_text() for text in ax.texts]
-    assert "Two events on stream 0 are 40.0 µs apart." in figure.caption
-    assert figure.title.startswith("Two events 40.0 µs apart; the GPU works for 35.0 µs of it")
+    assert "75.0 µs" in [text.get_text() for text in ax.texts]
+    assert "Two events on stream 0 are 75.0 µs apart." in figure.caption
+    assert figure.title.startswith("Two events 75.0 µs apart; the GPU works for 65.0 µs of it")
     many = tuple(mark("event", at, at, 0, 20 + at) for at in range(110, 130))
     assert "between events" not in rows(
         draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *many))).canvas.axes[0]

@@ -154,8 +154,8 @@ def test_an_unknown_option_is_refused(
 ) -> None:
     """A misspelled option is an error that names it, with and without axes."""
     for axes in (None, Canvas().add_subplot()):
-        with pytest.raises(TypeError, match="titel"):
-            plot(record, axes, titel=title + alt)
+        with pytest.raises(TypeError, match="tile"):
+            plot(record, axes, tile=title + alt)
 
 
 def test_a_known_source_is_used() -> None:
