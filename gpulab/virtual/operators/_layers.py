@@ -182,11 +182,11 @@ def _foreach_norm(call: OperatorCall) -> KernelWork:
     return replace(work, host_ns=host_ns, before=(*work.before, tidy))
 
 
-def _is_by_pytorch(given: CallArguments) -> bool:
+def _is_by_pytorch(call: CallArguments) -> bool:
     """Return whether PyTorch's own kernel samples the grid; cuDNN's is not refused."""
-    is_possible = torch.backends.cudnn.enabled and given("align_corners")
-    is_plain = given("interpolation_mode") == given("padding_mode") == 0
-    return not (is_possible and is_plain and given("input").shape[1] <= _CUDNN_CHANNELS)
+    is_possible = torch.backends.cudnn.enabled and call("align_corners")
+    is_plain = call("interpolation_mode") == call("padding_mode") == 0
+    return not (is_possible and is_plain and call("input").shape[1] <= _CUDNN_CHANNELS)
 
 
 # Kernels whose threads add to the same elements; PyTorch names those that get their result so.
@@ -258,7 +258,7 @@ MODELS: Models = {
     "nll_loss2d_forward": OperatorModel(
         index_ranges=of_classes(0),
         nondeterministic=Alert(
-            "nll_loss2d_forward_out_cuda_template", lambda given: given("reduction") != 0
+            "nll_loss2d_forward_out_cuda_template", lambda call: call("reduction") != 0
         ),
     ),
     "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1)),
