@@ -419,15 +419,12 @@ def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators ha
     >>> is_written_with_operators(torch.ops.aten.mm.default)
     False
     """
-    try:
-        return bool(has_kernel(func.name(), _WRITTEN_WITH_OPERATORS.name))
-    except RuntimeError:  # the dispatcher has no such name, e.g. aten::add_.t
-        return False
+    return has_own_kernel(func, _WRITTEN_WITH_OPERATORS.name)
 
 
 @cache
-def has_own_kernel(func: Any, device: str) -> bool:  # noqa: ANN401 # as above
-    """Return whether an operator has a kernel for one kind of device, e.g. ``"CPU"``.
+def has_own_kernel(func: Any, key: str) -> bool:  # noqa: ANN401 # as above
+    """Return whether an operator has a kernel for a device or dispatch key, e.g. ``"CPU"``.
 
     Examples
     --------
@@ -436,7 +433,10 @@ def has_own_kernel(func: Any, device: str) -> bool:  # noqa: ANN401 # as above
     >>> has_own_kernel(torch.ops.aten.t.default, "CPU")
     False
     """
-    return bool(has_kernel(func.name(), device))
+    try:
+        return bool(has_kernel(func.name(), key))
+    except RuntimeError:  # the dispatcher has no such name, e.g. aten::add_.t
+        return False
 
 
 def call_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above

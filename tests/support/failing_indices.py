@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from gpulab.virtual.dispatch._operators import operator_of
+from gpulab.virtual.operators import operator_of
 
 # Wrong values in some of these end the process; the virtual GPU refuses sparse tensors.
 SKIPPED = {

@@ -9,7 +9,7 @@ import torch
 
 import gpulab
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.dispatch._value_references import reference
+from gpulab.virtual.tensors import reference
 
 N_TENSORS, N_PINNED = 5, 2
 SIZES = (24, 600, 5_000)  # with the largest, kernels of two streams overlap

@@ -2,12 +2,17 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from gpulab.core.torch_private import allows_tf32
+from gpulab.virtual.dispatch._placement import named_gpu, refuse_far_apart
+from gpulab.virtual.dispatch._rehearsal import overlaps
+from gpulab.virtual.operators import Operator
+from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import VirtualTensor
 
 # The numbers at which operators begin to refuse a float: 0, 1, and the largest ones of types. 0
@@ -63,6 +68,45 @@ class CallKey:
             self.host_tensors.append(value)
         # A nested tensor has no shape, so the name of its class stands for it.
         return (value.dtype, str(type(value)) if value.is_nested else tuple(value.shape))
+
+    def of_state(self, operator: Operator) -> Iterator[Hashable]:
+        """Yield what else decides the plan of a call, beside the operator and its arguments."""
+        # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
+        if operator.model.tf32 is not None:
+            yield allows_tf32(operator.model.tf32)
+        # The lengths of sequences decide the shapes, so their values are part of the key.
+        if operator.model.takes_lengths:
+            yield from (str(item.tolist()) for item in self.host_tensors)
+        # A call that writes to memory which it also reads has a plan, or an error, of its own.
+        if operator.changes_arguments and len(self.tensors) > 1:
+            yield from overlaps(self.tensors, is_out=bool(operator.out_names))
+
+    def gpu(
+        self,
+        device: torch.device | None,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> SimulatedGpu:
+        """Return the GPU that the call runs on: the one that has all its tensors.
+
+        Without tensors it is the GPU named by ``device``, or else the current one.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensors are on several GPUs, with PyTorch's message.
+        VirtualGpuError
+            If a tensor belongs to another virtual machine.
+        """
+        tensors = self.tensors
+        if not tensors or (device is not None and device.type == "cuda"):
+            return named_gpu(device)
+        first = tensors[0].storage_block
+        is_elsewhere = [tensor.storage_block.gpu is not first.gpu for tensor in tensors]
+        if any(is_elsewhere) or first.machine is not active():
+            refuse_far_apart(tensors, func, args, kwargs)
+        return first.gpu
 
     def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
         """Return the key of the arguments given by name."""

@@ -15,7 +15,6 @@ from gpulab.happens_before.tensor_accesses import forget_when_freed, host_access
 from gpulab.virtual.dispatch._moved_values import move, put, take, take_nothing
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
-from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import (
     HostCopy,
     Kind,
@@ -31,6 +30,7 @@ from gpulab.virtual.tensors import (
     VirtualTensor,
     device_access,
     device_accesses,
+    reference,
     wrap,
 )
 

@@ -8,15 +8,14 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from gpulab.virtual.dispatch._copies import require_values
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._moved_values import put
-from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import has_complex
-from gpulab.virtual.dispatch._value_references import reference
-from gpulab.virtual.kernels import lower
+from gpulab.virtual.operators import Operator, lower, operator_of
 from gpulab.virtual.simulator import (
     CacheAccess,
     Kind,
@@ -25,18 +24,17 @@ from gpulab.virtual.simulator import (
     StreamTask,
     active,
 )
-from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
+from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, reference, wrap
 
 aten = torch.ops.aten
 
-# How many leading dimensions of the data are steps and sequences; the others are features.
-_N_LEADING = {"_pack_padded_sequence": 2, "_pad_packed_sequence": 1}
 
+def host_result(func: Any, args: tuple[Any, ...], n_leading: int) -> torch.Tensor:
+    """Return the second result of packing or padding, which PyTorch leaves on the host.
 
-def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
-    """Return the second result of packing or padding, which PyTorch leaves on the host."""
+    ``n_leading`` leading dimensions of the data are steps and sequences; the others are features.
+    """
     # It depends on the lengths only, so it is computed with a single feature.
-    n_leading = _N_LEADING[func.overloadpacket.__name__]
     data: torch.Tensor = args[0]
     thin = torch.empty((*data.shape[:n_leading], 1), dtype=data.dtype, device="cpu")
     result: torch.Tensor = func(thin, *args[1:])[1]
@@ -49,11 +47,13 @@ def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     for tensor in tensors:
         require_values(tensor)
     _wait_for_inputs(gpu, by_library=by_library)
-    given, options = _elements(call.args), _elements(call.kwargs)
+    given, options = tree_map_only(
+        VirtualTensor, lambda item: reference(item).view(), (call.args, call.kwargs)
+    )
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*given, **options)
     results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
-    _take_time(func, given, options, (tensors, results), gpu)
+    _take_time(call.operator, given, options, (tensors, results), gpu)
     if isinstance(out, torch.Tensor):
         return _known_result(gpu, out)
     if isinstance(out, tuple):
@@ -71,7 +71,7 @@ def find_selected(mask: VirtualTensor) -> None:
     with without_symbols():
         # How many are selected makes little difference to the kernel.
         found = torch.empty((mask.numel() // 2, mask.dim()), dtype=torch.int64, device="meta")
-    _take_time(aten.nonzero.default, (mask,), {}, ([mask], [found]), gpu)
+    _take_time(operator_of(aten.nonzero.default), (mask,), {}, ([mask], [found]), gpu)
 
 
 def _wait_for_inputs(gpu: SimulatedGpu, *, by_library: bool) -> None:
@@ -88,7 +88,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _take_time(
-    func: Any,
+    operator: Operator,
     args: Any,
     kwargs: Any,
     tensors: tuple[list[VirtualTensor], list[torch.Tensor]],
@@ -97,7 +97,7 @@ def _take_time(
     """Launch the operator's kernels and wait for them; the host has computed their values."""
     reads, results = tensors
     layouts = ([item.layout_key for item in reads], [layout_of(item) for item in results])
-    work = lower(func, args, kwargs, results, layouts)
+    work = lower(operator, args, kwargs, results, layouts)
     accesses = [
         CacheAccess(item.storage_block.address, item.layout_key.size_bytes, is_write=False)
         for item in reads
@@ -105,21 +105,11 @@ def _take_time(
     machine = active()
     for step in (*work.before, work):
         demand = ModelledKernel(step, step.accesses_of(accesses))
-        name = step.name or func.overloadpacket.__name__
+        name = step.name or operator.func.overloadpacket.__name__
         machine.launch(
             StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), step.launch_ns
         )
     machine.wait_for_stream(gpu.stream)
-
-
-def _elements(value: Any) -> Any:
-    if isinstance(value, VirtualTensor):
-        return reference(value).view()
-    if isinstance(value, (list, tuple)):
-        return [_elements(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _elements(item) for name, item in value.items()}
-    return value
 
 
 def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:

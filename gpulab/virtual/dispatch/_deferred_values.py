@@ -4,7 +4,7 @@ A program that reads too early therefore reads the old values, as it does on a C
 that ends only notes in a log what it would write; it is computed when somebody looks.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,29 +13,15 @@ import torch
 
 from gpulab.core.torch_private import exclude_key_from_here, is_key_excluded, lazy_keys
 from gpulab.virtual._freed_memory import return_freed_memory
-from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._operators import DispatchedCall
-from gpulab.virtual.dispatch._plans import SHAPED_LIKE, ExecutionPlan, NewResult
-from gpulab.virtual.dispatch._rehearsal import wider_types
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
+from gpulab.virtual.dispatch._effects import NewResult
+from gpulab.virtual.dispatch._plans import ExecutionPlan
 from gpulab.virtual.dispatch._value_checks import may_fail, note_check
-from gpulab.virtual.dispatch._value_references import Reference, reference
 from gpulab.virtual.simulator import active
 from gpulab.virtual.simulator.values import ByteSpan, LogEntry
-from gpulab.virtual.tensors import VirtualTensor
+from gpulab.virtual.tensors import Reference, VirtualTensor, reference
 
 _CPU = torch.device("cpu")
-# Operators whose half-precision inputs are converted to float32 first. A CPU takes a hundred times
-# as long for matmuls in half precision. And the backward passes of norms have float32 statistics
-# on a GPU, which PyTorch's CPU kernels refuse beside half-precision inputs.
-_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backward"} | {
-    "native_layer_norm_backward",
-    "native_batch_norm_backward",
-    "batch_norm_backward",
-}
-
-# Operators whose result is zeros, in a new tensor or in their first argument.
-_ZEROING = {"zero", "zeros", "zeros_like", "new_zeros"}
-_ONES = {"ones", "ones_like", "new_ones"}
 # A larger result is computed in its place: a new tensor of this size comes from the operating
 # system page by page, and would be copied.
 _COMPUTED_IN_PLACE_BYTES = 1 << 18
@@ -43,9 +29,6 @@ _COMPUTED_IN_PLACE_BYTES = 1 << 18
 # A call that takes the host so long has temporary tensors of many megabytes. If they stayed with
 # the C library until the end of the cell, a notebook would need hundreds of megabytes more.
 _LARGE_S = 1e-3
-# On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
-# such statistics through out=, so these operators run without out=, and the results are copied.
-_STATISTICS_WIDER = {"native_batch_norm"}
 
 
 class DeferredValues:
@@ -67,25 +50,22 @@ class DeferredValues:
         plan: ExecutionPlan,
     ) -> None:
         operator, args, kwargs = call.operator, call.args, call.kwargs
-        if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
-            # The generator has already given the seed of this launch.
-            args, kwargs = without_generator(operator.func, args, kwargs)
         self._pending = active().values
         self._operator = operator
         self._is_complex = plan.is_complex
-        is_wider = plan.is_wider or operator.name in _WIDENED
-        self._wider = wider_types(operator.name) if is_wider else None
+        is_wider = plan.is_wider or operator.model.is_widened
+        self._wider = operator.model.wider_types if is_wider else None
         self._host_s = plan.host_s
         read: list[Reference] = []
         # References, because a pending kernel must not keep memory that the program has dropped.
         self._args = [_to_references(arg, read) for arg in args]
-        ignores_first = operator.overwrites or operator.name in SHAPED_LIKE
+        ignores_first = operator.overwrites or operator.model.takes_shape_alone
         if ignores_first and isinstance(self._args[0], Reference):
             del read[0]
         self._kwargs = _on_the_host(kwargs, operator.out_names, read) if kwargs else {}
         self._targets = [
             reference(item) if type(by) is NewResult and item.has_values else None
-            for item, by in zip(results, plan.results, strict=True)
+            for item, by in zip(results, plan.effects.results, strict=True)
         ]
         self._changed = [reference(item) for item in changed]
         written = self._written()
@@ -100,14 +80,14 @@ class DeferredValues:
         """Note in the log what the kernel writes."""
         entry = LogEntry(partial(self._run, seed), self._operator.func, self._key, self._host_s)
         if not self._writes or (self._reads and may_fail(self._operator)):
-            note_check(entry, self._operator.name, self._args)
+            note_check(entry, self._operator, self._args)
         self._pending.append(entry, self._reads, self._writes)
 
     def _written(self) -> list[Reference]:
         return [*self._changed, *(item for item in self._targets if item is not None)]
 
     def _run(self, seed: int) -> None:
-        if self._operator.name in _ZEROING:
+        if self._operator.model.fills_with == 0:
             for item in self._written():
                 item.set_to_zero()
             return
@@ -122,7 +102,7 @@ class DeferredValues:
     def _compute(self, seed: int) -> None:
         target = self._targets[0] if len(self._targets) == 1 else None
         if target is not None and target.layout.span_bytes >= _COMPUTED_IN_PLACE_BYTES:
-            if self._operator.name in _ONES:
+            if self._operator.model.fills_with == 1:
                 target.raw().fill_(1)
                 return
             if self._operator.into is not None and not self._is_complex:
@@ -163,7 +143,9 @@ class DeferredValues:
         return out
 
     def _call_with_out(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self._operator.name in _STATISTICS_WIDER:
+        # On a GPU the statistics are float32 beside half precision. CPU kernels refuse to write
+        # such statistics through out=, so the results are copied.
+        if self._operator.model.updates_statistics:
             names = self._operator.out_names
             given = {name: arg for name, arg in kwargs.items() if name not in names}
             out = self._operator.func.overloadpacket(*args, **given)
@@ -194,6 +176,11 @@ def _copy(out: Any, written: Any) -> None:
             item.copy_(source)
     else:
         out.copy_(written)
+
+
+def has_complex(args: Iterable[Any]) -> bool:
+    """Return whether one of an operator's arguments is a complex tensor."""
+    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.torch_private import (
-    allows_tf32,
     arguments_of,
     check_errors,
     conj_view,
@@ -25,7 +24,6 @@ from gpulab.core.torch_private import (
     unsafe_index_put,
 )
 from gpulab.virtual._generators import generator_in, require_host, without_generator
-from gpulab.virtual.dispatch._argument_checks import check_call
 from gpulab.virtual.dispatch._call_key import CallKey
 from gpulab.virtual.dispatch._copies import (
     copy_across,
@@ -44,6 +42,7 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     host_result,
     run_data_dependent,
 )
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._execute import (
     execute_and_read,
     execute_plan,
@@ -51,26 +50,20 @@ from gpulab.virtual.dispatch._execute import (
     reads_of,
 )
 from gpulab.virtual.dispatch._host_operators import on_host
-from gpulab.virtual.dispatch._host_reads import MASKS, When
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
-from gpulab.virtual.dispatch._operators import DispatchedCall, Operator, operator_of
-from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
+from gpulab.virtual.dispatch._placement import check_host_tensors, named_gpu
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import (
-    ALLOCATING,
-    SHAPED_LIKE,
-    plan_for,
-)
-from gpulab.virtual.dispatch._rehearsal import overlaps
+from gpulab.virtual.dispatch._plans import plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
-from gpulab.virtual.dispatch._value_references import reference
+from gpulab.virtual.operators import MASKS, Operator, When, operator_of
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
     VirtualTensor,
     layout_of,
+    reference,
     set_dispatch,
     wrap,
 )
@@ -191,40 +184,28 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
         return _for_host(operator, args, kwargs)
-    gpu = gpu_of(tensors, device, func, args, kwargs)
+    gpu = key.gpu(device, func, args, kwargs)
     if key.host_tensors and tensors:
-        check_host_tensors(func, operator.name, args, kwargs)
-    dispatched = DispatchedCall(operator, args, kwargs, tensors, key.unplanned, gpu)
+        check_host_tensors(operator, args, kwargs)
+    dispatched = DispatchedCall(operator, *call, tensors, key.unplanned, gpu, generator)
     reads = reads_of(dispatched) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.
     if reads and reads[0].when is When.FOR_SIZE:
-        check_call(func, args, kwargs)
+        for check in operator.model.checks:
+            check(*args, **kwargs)
         return run_data_dependent(dispatched, by_library=reads[0].by_library)
-    parts = (*parts, *_more_of_key(operator, key))
+    parts = (*parts, *key.of_state(operator))
     # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
-    plan = plan_for(func, *call, tensors, hashable)
+    plan = plan_for(operator, *call, tensors, hashable)
     return execute_and_read(plan, dispatched, reads) if reads else execute_plan(plan, dispatched)
-
-
-def _more_of_key(operator: Operator, key: CallKey) -> Iterator[Hashable]:
-    """Yield what else decides the plan of a call, beside the operator and its arguments."""
-    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
-    if operator.tf32_switch is not None:
-        yield allows_tf32(operator.tf32_switch)
-    # The lengths of sequences decide the shapes, so their values are part of the key.
-    if operator.takes_lengths:
-        yield from (str(item.tolist()) for item in key.host_tensors)
-    # A call that writes to memory which it also reads has a plan, or an error, of its own.
-    if operator.changes_arguments and len(key.tensors) > 1:
-        yield from overlaps(key.tensors, is_out=bool(operator.out_names))
 
 
 def _for_host(operator: Operator, args: Any, kwargs: Any) -> Any:
     """Run an operator on device tensors whose result must be on the host."""
     func = operator.func
-    if operator.name in SHAPED_LIKE or func in ALLOCATING:
+    if operator.model.takes_shape_alone or operator.model.allocates:
         # E.g. torch.zeros_like(x, device="cpu") needs only the shape of x, and waits for nothing.
         key = args[0].layout_key
         shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
@@ -284,7 +265,7 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         # To C++ a virtual tensor is a meta tensor, so autograd and losses ask for meta where they
         # would ask for cuda. What a program itself moves to meta does not come here.
         if device is not None and device.type in {"cuda", "meta"}:
-            gpu = gpu_of([], device, func, args, kwargs)
+            gpu = named_gpu(device)
             if non_blocking and dtype != source.dtype:
                 on_gpu = _as_it_is(source, gpu, memory_format)
                 return _run_planned(func, (on_gpu,), {"dtype": dtype})
@@ -295,7 +276,7 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     if device is None or device.type == "meta":
         return _run_planned(func, (source,), options)
     if device.type == "cuda":
-        return _to_gpu(func, source, gpu_of([], device, func, args, kwargs), options)
+        return _to_gpu(func, source, named_gpu(device), options)
     if memory_format not in {None, torch.preserve_format}:
         options["dtype"] = source.dtype
         source = _run_planned(func, (source,), options)
@@ -429,8 +410,12 @@ def _equal(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _pack_or_pad(func: Any, args: Any, kwargs: Any) -> Any:
-    return _run_planned(func, args, kwargs)[0], host_result(func, args)
+def _pack(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, args, kwargs)[0], host_result(func, args, 2)
+
+
+def _pad(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, args, kwargs)[0], host_result(func, args, 1)
 
 
 def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
@@ -484,8 +469,8 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _BY_OPERATOR: dict[Any, OperatorHandler] = {
-    pack_padded_sequence: _on_virtual(_pack_or_pad),
-    pad_packed_sequence: _on_virtual(_pack_or_pad),
+    pack_padded_sequence: _on_virtual(_pack),
+    pad_packed_sequence: _on_virtual(_pad),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     efficient_zero_tensor: _zero_tangent,

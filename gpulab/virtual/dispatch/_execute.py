@@ -8,26 +8,23 @@ from gpulab.core.torch_private import next_sequence_number
 from gpulab.virtual._generators import (
     captured_seeds,
     generator_for,
-    generator_in,
     next_seed,
 )
 from gpulab.virtual.dispatch._copies import read_back
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
-from gpulab.virtual.dispatch._host_reads import CallArguments, HostRead, When
-from gpulab.virtual.dispatch._in_place_reshape import reshape
-from gpulab.virtual.dispatch._moved_values import clear
-from gpulab.virtual.dispatch._operators import DispatchedCall
-from gpulab.virtual.dispatch._plans import (
+from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
+from gpulab.virtual.dispatch._effects import (
     ArgumentResult,
     Effect,
-    ExecutionPlan,
     NewResult,
     PlainResult,
     ViewResult,
 )
+from gpulab.virtual.dispatch._in_place_reshape import reshape
+from gpulab.virtual.dispatch._moved_values import clear
+from gpulab.virtual.dispatch._plans import ExecutionPlan
 from gpulab.virtual.dispatch._value_limits import missing_by_size
-from gpulab.virtual.dispatch._value_references import reference
-from gpulab.virtual.kernels import libraries_used
+from gpulab.virtual.operators import CallArguments, HostRead, Operator, When, libraries_used
 from gpulab.virtual.simulator import (
     CacheAccess,
     Kind,
@@ -37,17 +34,22 @@ from gpulab.virtual.simulator import (
     active,
 )
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
+from gpulab.virtual.tensors import (
+    MissingValues,
+    Storage,
+    VirtualTensor,
+    device_accesses,
+    reference,
+    wrap,
+)
 
 # About how long it takes to simulate an operator with values.
 _SIMULATED_S = 50e-6
-# The operator by which a GradScaler finds out whether a gradient overflowed.
-_FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Allocate the results of a call, launch its kernels, and return the results."""
-    machine, tensors = active(), call.tensors
+    machine, tensors, effects = active(), call.tensors, plan.effects
     # Before the host is charged, because it may end a layer whose operators were free.
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
@@ -57,22 +59,22 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         launch_ns=plan.launch_ns,
         n_listed=_n_listed(call.args, plan) if call.operator.is_over_lists else 0,
     )
-    if call.operator.n_inside:
-        machine.host.charge("operator inside another", call.operator.n_inside)
+    if call.operator.model.n_inside:
+        machine.host.charge("operator inside another", call.operator.model.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
-    for change in plan.reshaped:
+    for change in effects.reshaped:
         reshape(tensors[change.index], change)
     # Before the launch, as on CUDA: an error for too little memory comes before any kernel.
-    results = [_make_result(item, machine, call, missing) for item in plan.results]
-    if plan.effect is Effect.VIEW:
+    results = [_make_result(item, machine, call, missing) for item in effects.results]
+    if effects.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
-    elif plan.effect is Effect.ALLOCATION:
+    elif plan.work is None:
         machine.host.spend(machine.host.costs.empty_ns)
-    elif plan.work is not None:
+    else:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     # No reference to a new tensor may stay in this frame; see _on_host().
-    return results.pop() if plan.container is None else plan.container(results)
+    return results.pop() if effects.container is None else effects.container(results)
 
 
 def reads_of(call: DispatchedCall) -> Sequence[HostRead]:
@@ -98,7 +100,7 @@ def execute_and_read(plan: ExecutionPlan, call: DispatchedCall, reads: Sequence[
 def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
     """Return the number of tensors in the first list among the arguments, and of new results."""
     first = next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
-    return first + len(plan.new_results)
+    return first + len(plan.effects.new_results)
 
 
 def _missing(
@@ -106,7 +108,7 @@ def _missing(
 ) -> MissingValues | None:
     """Return why the values of a call are not computed, or None if they are."""
     # A result computed from missing values has none either, and for the same reason.
-    for i in plan.reads:
+    for i in plan.effects.reads:
         missing = inputs[i].storage_block.values.missing
         if missing is not None:
             return missing
@@ -141,9 +143,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 ) -> None:
     tensors = call.tensors
     machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
-    read = [tensors[i] for i in plan.reads]
-    changed = [tensors[i] for i in plan.writes]
-    written = changed + [results[i] for i in plan.new_results]
+    read = [tensors[i] for i in plan.effects.reads]
+    changed = [tensors[i] for i in plan.effects.writes]
+    written = changed + [results[i] for i in plan.effects.new_results]
     for tensor in changed:
         if missing is None or not _is_flag(call, tensor):
             mark_written(machine, tensor, missing)
@@ -152,7 +154,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
             clear(reference(tensor))
     # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
-        _load(machine, call.operator.func, work)
+        _load(machine, call.operator, work)
     accesses = [_access(tensor, is_write=False) for tensor in read]
     accesses += [_access(tensor, is_write=True) for tensor in written]
     # A call may launch several kernels. The last one leaves the values; the others only take time.
@@ -177,12 +179,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 
 
 def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
-    """Return whether a tensor is the flag of a GradScaler that says that a gradient overflowed.
-
-    The flag keeps its values even if the gradients have none: nothing overflowed, so the optimizer
-    takes its step.
-    """
-    return call.operator.name in _FINDING_INFINITIES and tensor is call.args[1]
+    """Return whether a tensor is an argument that has values even if the others have none."""
+    position = call.operator.model.flag_at
+    return position is not None and tensor is call.args[position]
 
 
 def _launch_step(
@@ -196,17 +195,16 @@ def _launch_step(
     )
 
 
-def _load(machine: Machine, func: Any, work: KernelWork) -> None:
-    for part in libraries_used(func, work):
+def _load(machine: Machine, operator: Operator, work: KernelWork) -> None:
+    for part in libraries_used(operator, work):
         machine.host.load(part)
     # CUDA loads each kernel when it is first launched, and another type is another kernel.
-    machine.host.load("kernel", (func, work.arithmetic))
+    machine.host.load("kernel", (operator.func, work.arithmetic))
 
 
 def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
     """Return a function that draws the seed for each launch of the call."""
-    given = generator_in(call.operator.func, call.args, call.kwargs)
-    generator = generator_for(given, call.gpu.index)
+    generator = generator_for(call.generator, call.gpu.index)
     return captured_seeds(generator) if is_captured else partial(next_seed, generator)
 
 

@@ -8,8 +8,8 @@ import torch
 from gpulab.core.torch_private import results_of
 from gpulab.happens_before.tensor_accesses import check_host_operation
 from gpulab.virtual.dispatch._copies import pin
-from gpulab.virtual.dispatch._deferred_values import conjugating_lazily
-from gpulab.virtual.dispatch._plans import ALLOCATING, has_complex
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.operators import operator_of
 from gpulab.virtual.simulator import active
 
 
@@ -20,7 +20,8 @@ def on_host(func: Any, args: Any, kwargs: Any) -> Any:
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
-    has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
+    is_allocation = operator_of(func).model.allocates
+    has_accesses = not is_allocation and not all(_is_view_result(r) for r in results_of(func))
     machine.host.charge("operator of the host")
     # A view or an allocation touches no bytes, so only the fixed cost of an operator counts.
     with conjugating_lazily() if has_complex(args) else nullcontext():

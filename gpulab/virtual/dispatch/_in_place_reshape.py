@@ -2,10 +2,9 @@
 
 from typing import Any
 
+from gpulab.virtual.dispatch._effects import Reshaped
 from gpulab.virtual.dispatch._moved_values import move
-from gpulab.virtual.dispatch._plans import Reshaped
 from gpulab.virtual.dispatch._value_limits import missing_by_size
-from gpulab.virtual.dispatch._value_references import reference
 from gpulab.virtual.simulator import FixedDuration, Kind, StreamTask, active
 from gpulab.virtual.tensors import (
     MissingValues,
@@ -13,6 +12,7 @@ from gpulab.virtual.tensors import (
     TensorLayout,
     VirtualTensor,
     layout,
+    reference,
     wrap,
 )
 

@@ -1,43 +1,26 @@
 """Run an operator on meta tensors to find the shapes and strides of its results."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.errors import NotModelledError
-from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.core.torch_private import arguments_of, call_shape_function, has_shape_function
+from gpulab.virtual.dispatch._cpu_errors import is_about_arguments
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._rehearsal import is_about_arguments, wider_types
-from gpulab.virtual.dispatch._shape_functions import ShapesAlone
-from gpulab.virtual.kernels import computable, operator_name
+from gpulab.virtual.operators import USE_DENSE, Operator
 from gpulab.virtual.tensors import VirtualTensor
 
 META = torch.device("meta")
 _CPU = torch.device("cpu")
-# On meta tensors these return shapes that differ from those on the CPU (seen in torch 2.13).
-_WRONG_ON_META = {"_embedding_bag", "_embedding_bag_forward_only"}
 # Collective operators do nothing on meta tensors, so a program would silently not communicate.
 _BETWEEN_PROCESSES = {"c10d", "_c10d_functional"}
 # Larger inputs are not worth allocating on the CPU only for a shape.
 _MAX_CPU_ELEMENTS = 1 << 20
-
-_DENSE = "use a dense tensor, or a sparse one on the CPU"
-_SPARSE_GRADIENTS = (
-    "sparse gradients, as of nn.Embedding(sparse=True)",
-    "use sparse=False (in gather sparse_grad=False), which gives dense gradients",
-)
-# Operators that programs call by another name: that name, and what to use instead.
-_KNOWN = {
-    "_to_sparse": ("torch.Tensor.to_sparse", _DENSE),
-    **{
-        f"_to_sparse_{kind}": (f"torch.Tensor.to_sparse_{kind}", _DENSE)
-        for kind in ("bsc", "bsr", "csc", "csr")
-    },
-    "_sparse_coo_tensor_with_dims_and_tensors": _SPARSE_GRADIENTS,
-    "_embedding_bag_backward": _SPARSE_GRADIENTS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +43,9 @@ class MetaExecution:
     out: Any
 
 
-def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
+def execute_on_meta(
+    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> MetaExecution:
     """Run an operator on meta tensors, or on CPU tensors of zeros if it has no meta kernel.
 
     Raises
@@ -70,16 +55,20 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     RuntimeError
         If the operator refuses its arguments.
     """
-    if func.namespace in _BETWEEN_PROCESSES:
+    namespace = operator.func.namespace
+    if namespace in _BETWEEN_PROCESSES:
         raise NotModelledError(
-            f"the virtual GPU has no model of {func}, which communicates between processes; send "
-            "a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
+            f"the virtual GPU has no model of {operator.func}, which communicates between "
+            "processes; send a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
-    check_call(func, args, kwargs)
-    if operator_name(func) in _WRONG_ON_META:
-        return _execute_on(func, args, kwargs, _CPU)
+    if operator.model.is_on_cpu_alone:
+        raise NotImplementedError(
+            f"Could not run '{operator.func.name()}' with arguments from the 'CUDA' backend."
+        )
+    if operator.model.is_wrong_on_meta:
+        return _execute_on(operator, args, kwargs, _CPU)
     try:
-        return _execute_on(func, args, kwargs, META)
+        return _execute_on(operator, args, kwargs, META)
     # The operator has no kernel for meta tensors, or the shape depends on values.
     except NotImplementedError:
         pass
@@ -93,24 +82,24 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         ValueError,
     ) as error:
         # Our own operators run PyTorch's layers, and raise the errors of these.
-        if func.namespace == "gpulab":
+        if namespace == "gpulab":
             raise
-        if func.namespace != "aten":
-            raise not_modelled(func) from error
-        return _execute_or_refuse(func, args, kwargs, error)
+        if namespace != "aten":
+            raise not_modelled(operator) from error
+        return _execute_or_refuse(operator, args, kwargs, error)
     try:
-        return _execute_on(func, args, kwargs, _CPU)
+        return _execute_on(operator, args, kwargs, _CPU)
     except RuntimeError as error:
         # CUDA may have a kernel for types for which the CPU has none.
-        wider = wider_types(operator_name(func))
+        wider = operator.model.wider_types
         may_differ = any(isinstance(arg, torch.Tensor) and arg.dtype in wider for arg in args)
         if is_about_arguments(error) and not may_differ:
             raise
-        raise not_modelled(func) from error
+        raise not_modelled(operator) from error
 
 
 def _execute_or_refuse(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> MetaExecution:
     """Run a call that meta tensors refused on the CPU, or raise the CPU's error.
 
@@ -118,7 +107,7 @@ def _execute_or_refuse(
     meta kernels refuse some calls that are correct.
     """
     try:
-        return _execute_on(func, args, kwargs, _CPU)
+        return _execute_on(operator, args, kwargs, _CPU)
     except NotImplementedError:
         # The CPU has no kernel for it either, so the first error says more.
         raise error from None
@@ -128,7 +117,7 @@ def _execute_or_refuse(
 
 
 def _execute_on(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device
+    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device
 ) -> MetaExecution:
     stand_ins: dict[int, torch.Tensor] = {}
     new_args = tuple(_stand_in(arg, stand_ins, device) for arg in args)
@@ -136,16 +125,64 @@ def _execute_on(
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
         new_kwargs["device"] = device
-    with ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
-        out = computable(func)(*new_args, **new_kwargs)
-        return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
+    with shapes_alone() if device is META else without_symbols():
+        out = operator.compute(*new_args, **new_kwargs)
+        if operator.model.keeps_channels_last:
+            out = _as_cudnn(new_args, out)
+        return MetaExecution(stand_ins, new_args, new_kwargs, out)
 
 
-def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:
+@contextmanager
+def shapes_alone() -> Iterator[None]:
+    """Run operators on meta tensors inside the block as they run to make a plan."""
+    with _ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+        yield
+
+
+class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Runs the C++ shape function of an operator, which the CUDA kernel also uses, if it has one.
+
+    PyTorch would choose its Python implementation for meta tensors instead.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would import torch._dynamo; see VirtualMode.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if not has_shape_function(func):
+            return func(*args, **(kwargs or {}))
+        with _NothingWritten():  # type: ignore[no-untyped-call] # torch's is untyped
+            return call_shape_function(func, args, kwargs or {})
+
+
+class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
+    """Skips the ``out=`` operator that follows a shape function, and returns its outputs."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        results = [kwargs[argument.name] for argument in arguments_of(func) if argument.is_out]
+        if not results:
+            return func(*args, **kwargs)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _as_cudnn(args: tuple[Any, ...], out: Any) -> Any:
     """Return a convolution's result in channels-last format if an input has it, as cuDNN does."""
     # Meta tensors return a contiguous result.
-    if operator_name(func) != "convolution":
-        return out
     if not any(_has_channels_last(item) for item in args[:2]):
         return out
     is_flat = out.dim() == 4  # noqa: PLR2004 # images have 4 dimensions, volumes 5
@@ -187,17 +224,17 @@ def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device
     return arg
 
 
-def not_modelled(func: Any) -> NotModelledError:
+def not_modelled(operator: Operator) -> NotModelledError:
     """Return the error for an operator that the virtual GPU has no model of."""
-    name = operator_name(func)
-    what, instead = _KNOWN.get(name, (str(func), "run this part on the CPU, or on a CUDA GPU"))
+    usual = str(operator.func), "run this part on the CPU, or on a CUDA GPU"
+    what, instead = operator.model.refusal or usual
     return NotModelledError(f"the virtual GPU has no model of {what}; {instead}")
 
 
-def not_dense(func: Any, layout: torch.layout) -> NotModelledError:
+def not_dense(operator: Operator, layout: torch.layout) -> NotModelledError:
     """Return the error for an operator that returns a tensor of another layout than dense."""
-    if operator_name(func) in _KNOWN or not str(layout).startswith("torch.sparse"):
-        return not_modelled(func)
+    if operator.model.refusal or not str(layout).startswith("torch.sparse"):
+        return not_modelled(operator)
     return NotModelledError(
-        f"the virtual GPU has no model of {func} with layout={layout}; {_DENSE}"
+        f"the virtual GPU has no model of {operator.func} with layout={layout}; {USE_DENSE}"
     )

@@ -6,8 +6,8 @@ from functools import partial
 
 import torch
 
-from gpulab.virtual.dispatch._value_references import Reference
 from gpulab.virtual.simulator.values import ByteSpan, LogEntry
+from gpulab.virtual.tensors import Reference
 
 
 def put(target: Reference, source: torch.Tensor) -> None:

@@ -1,26 +1,19 @@
 """Find the GPU that an operator runs on, and refuse tensors on other devices."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gpulab.core.errors import NotModelledError, VirtualGpuError
+from gpulab.core.torch_private import arguments_of, overload_name
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch._argument_checks import mixed_devices
+from gpulab.virtual.operators import Operator
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import VirtualTensor
 
-# These accept index tensors on the host together with device tensors.
-_INDEXES = {"index", "index_put", "_index_put_impl"}
-# These take the lengths of sequences as a host tensor, and their shapes depend on the lengths.
-TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lstm", "gru"}
-TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
 
-
-def check_host_tensors(
-    func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def check_host_tensors(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse host tensors together with tensors of a GPU, except as indices or lengths.
 
     Raises
@@ -31,67 +24,44 @@ def check_host_tensors(
         With PyTorch's message.
     """
     if any(
-        item.is_meta
-        for item in _flat([*args, *kwargs.values()])
-        if not isinstance(item, VirtualTensor)
+        isinstance(item, torch.Tensor) and item.is_meta and not isinstance(item, VirtualTensor)
+        for item in tree_leaves([args, kwargs])
     ):
         raise NotModelledError(
-            f"a tensor that PyTorch made without values reached {name}; make it with "
-            "torch.tensor(...) first, or run this part on the CPU"
+            f"a tensor that PyTorch made without values reached {operator.name}; make it "
+            "with torch.tensor(...) first, or run this part on the CPU"
         )
-    if name in _INDEXES and not isinstance(args[0], VirtualTensor):
+    model = operator.model
+    if model.takes_host_indices and not isinstance(args[0], VirtualTensor):
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
         )
-    if name not in _INDEXES | TAKES_LENGTHS:
-        raise RuntimeError(mixed_devices(func, args, kwargs))
+    if not (model.takes_host_indices or model.takes_lengths):
+        raise RuntimeError(_mixed_devices(operator.func, args, kwargs))
 
 
-def _flat(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors among arguments, including those in lists."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _flat(item)
-
-
-def gpu_of(
-    tensors: list[VirtualTensor],
-    device: Any,
-    func: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> SimulatedGpu:
-    """Return the GPU that a call runs on: the one that has all its tensors.
-
-    Without tensors it is the GPU named by ``device``, or else the current one.
-
-    Raises
-    ------
-    RuntimeError
-        If the tensors are on several GPUs, with PyTorch's message.
-    VirtualGpuError
-        If a tensor belongs to another virtual machine.
-    """
+def named_gpu(device: torch.device | None) -> SimulatedGpu:
+    """Return the GPU that a device names, or the current one if it is no GPU or None."""
     machine = active()
-    if not tensors or (device is not None and device.type == "cuda"):
-        is_named = device is not None and device.type == "cuda"
-        return machine.gpus[index_of(device, machine)] if is_named else machine.gpu
-    first = tensors[0].storage_block
-    elsewhere = [tensor for tensor in tensors if tensor.storage_block.gpu is not first.gpu]
-    if elsewhere or first.machine is not machine:
-        _refuse_far_apart(tensors, elsewhere, func, args, kwargs)
-    return first.gpu
+    is_named = device is not None and device.type == "cuda"
+    return machine.gpus[index_of(device, machine)] if is_named else machine.gpu
 
 
-def _refuse_far_apart(
+def refuse_far_apart(
     tensors: list[VirtualTensor],
-    elsewhere: list[VirtualTensor],
     func: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
+    """Refuse tensors of several GPUs, or of another virtual machine.
+
+    Raises
+    ------
+    RuntimeError
+        With PyTorch's message.
+    VirtualGpuError
+        If a tensor belongs to another virtual machine.
+    """
     machine = active()
     for storage in [tensor.storage_block for tensor in tensors]:
         if storage.machine is not machine:
@@ -100,5 +70,34 @@ def _refuse_far_apart(
                 ".cpu() while that GPU is in use, and move the copy to this one"
             )
     # As in PyTorch, a tensor without dimensions may be on any device.
-    if any(tensor.dim() for tensor in elsewhere):
-        raise RuntimeError(mixed_devices(func, args, kwargs))
+    first = tensors[0].storage_block.gpu
+    if any(tensor.dim() for tensor in tensors if tensor.storage_block.gpu is not first):
+        raise RuntimeError(_mixed_devices(func, args, kwargs))
+
+
+def _mixed_devices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return PyTorch's message for a call whose tensors are on several devices."""
+    arguments = arguments_of(func)
+    named = [(argument.name, given) for argument, given in zip(arguments, args, strict=False)]
+    tensors = [
+        (name, tensor)
+        for name, given in (*named, *kwargs.items())
+        for tensor in (given if isinstance(given, (list, tuple)) else (given,))
+        if isinstance(tensor, torch.Tensor)
+    ]
+    # A tensor without dimensions may be on the host, so PyTorch's message names none of them,
+    # unless it is the only one on the device.
+    found = [(name, tensor.device) for name, tensor in tensors if tensor.dim()]
+    if len({device for _, device in found}) == 1:
+        found = [(name, tensor.device) for name, tensor in tensors]
+    first = found[0][1]
+    name, other = next(item for item in found if item[1] != first)
+    expected = "Expected all tensors to be on the same device, but"
+    if torch.Tag.pointwise in func.tags:
+        return f"{expected} found at least two devices, {first} and {other}!"
+    overload = "" if overload_name(func) == "default" else f"{overload_name(func)}_"
+    method = f"wrapper_CUDA_{overload}{func.overloadpacket.__name__}"
+    return (
+        f"{expected} got {name} is on {other}, different from other tensors on {first} "
+        f"(when checking argument in method {method})"
+    )

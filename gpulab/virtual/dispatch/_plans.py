@@ -4,102 +4,20 @@ The key of a plan is the operator, the layouts of its tensors and its other argu
 plan, the operator runs on meta tensors, which takes 0.1 to 0.6 ms; a lookup takes a few µs.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-import torch
-
-from gpulab.core.torch_private import arguments_of, overload_name, results_of, unsafe_view
-from gpulab.virtual.dispatch._argument_checks import check_written
-from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_dense
-from gpulab.virtual.dispatch._operators import OVERWRITING
+from gpulab.virtual.dispatch._effects import CallEffects, Effect, NewResult, effects_of
+from gpulab.virtual.dispatch._meta_execution import execute_on_meta
 from gpulab.virtual.dispatch._rehearsal import rehearse
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
-from gpulab.virtual.kernels import is_random, lower, operator_name
+from gpulab.virtual.operators import Operator, lower
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import MissingValues, TensorLayout, VirtualTensor, layout_of
+from gpulab.virtual.tensors import MissingValues, VirtualTensor
 
-aten = torch.ops.aten
 # A limit for programs whose shapes never repeat, because their plans would fill the memory.
 _N_PLANS_KEPT = 20_000
-
-ALLOCATING = {
-    aten.empty.memory_format,
-    aten.empty_strided.default,
-    aten.empty_like.default,
-    aten.empty_permuted.default,
-    aten.new_empty.default,
-    aten.new_empty_strided.default,
-}
-# These take only shape and type from their first argument, and read none of its elements.
-SHAPED_LIKE = frozenset(
-    {
-        *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
-        *("new_ones", "new_zeros", "new_full"),
-    }
-)
-# In training mode these update running mean and variance, although their schemas in torch 2.13 do
-# not mark these arguments as written.
-_BATCH_NORMS = {"native_batch_norm", "cudnn_batch_norm"}
-_RUNNING_STATISTICS, _TRAINING = (3, 4), 5
-
-
-class Effect(Enum):
-    """What an operator does: launch a kernel, return a view, or only allocate memory."""
-
-    KERNEL = "kernel"
-    VIEW = "view"
-    ALLOCATION = "allocation"
-
-
-@dataclass(frozen=True, slots=True)
-class NewResult:
-    """A result in new memory."""
-
-    layout: TensorLayout
-
-
-@dataclass(frozen=True, slots=True)
-class ViewResult:
-    """A view of the first argument, shifted by ``offset`` elements."""
-
-    layout: TensorLayout
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentResult:
-    """A result that is one of the arguments: tensor number ``index`` among them."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlainResult:
-    """A result that is not a tensor."""
-
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class Reshaped:
-    """An argument whose layout the operator changes, as ``t_()`` and ``out=`` do.
-
-    Attributes
-    ----------
-    index
-        Index among the argument tensors.
-    layout
-        Its layout after the call.
-    offset
-        Number of elements by which its start moves in its storage.
-    """
-
-    index: int
-    layout: TensorLayout
-    offset: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,18 +26,8 @@ class ExecutionPlan:
 
     Attributes
     ----------
-    effect
-        Whether it launches a kernel, returns a view, or only allocates memory.
-    results
-        What each result is: new memory, a view, an argument, or not a tensor.
-    new_results
-        Indices of the results that get new memory.
-    container
-        ``list`` or ``tuple`` if the operator returns several results, otherwise None.
-    reads, writes
-        Indices of the argument tensors that are read and written.
-    reshaped
-        The arguments whose layout changes.
+    effects
+        What it does to memory.
     work
         What the kernels do; None if none is launched.
     launch_ns
@@ -134,13 +42,7 @@ class ExecutionPlan:
         The reason to give if ``host_s`` exceeds the limit, so that the results have no values.
     """
 
-    effect: Effect
-    results: tuple[NewResult | ViewResult | ArgumentResult | PlainResult, ...]
-    new_results: tuple[int, ...]
-    container: type | None
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    reshaped: tuple[Reshaped, ...]
+    effects: CallEffects
     work: KernelWork | None
     launch_ns: int
     is_complex: bool
@@ -153,7 +55,7 @@ _plans: dict[Hashable, ExecutionPlan] = {}
 
 
 def plan_for(
-    func: Any,
+    operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
@@ -166,158 +68,43 @@ def plan_for(
         # more than it saves.
         if len(_plans) >= _N_PLANS_KEPT:
             _plans.clear()
-        plan = _plans[key] = _make_plan(func, args, kwargs, tensors)
+        plan = _plans[key] = _make_plan(operator, args, kwargs, tensors)
     return plan
 
 
 def _make_plan(
-    func: Any,
+    operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
 ) -> ExecutionPlan:
-    execution = execute_on_meta(func, args, kwargs)
-    stand_ins, out = execution.stand_ins, execution.out
-    is_several = isinstance(out, (list, tuple))
-    # In reverse, so that a tensor that is given twice has the index of its first position.
-    index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
-    is_view = _returns_view(func)
-    outs = list(out) if is_several else [out]
-    results = tuple(_result(func, item, index_of, is_view=is_view) for item in outs)
-    # From the schema, because the stand-ins do not show which arguments were written.
-    writes = _changed(func, args, kwargs, tensors)
-    reads = _read(func, tensors, writes)
-    effect = _effect(func, results, writes)
-    # Views may have overlapping elements, but CUDA refuses a kernel that writes them.
-    if effect is Effect.KERNEL:
-        for i in writes:
-            check_written(tensors[i].layout_key)
-    reshaped = _reshaped(tensors, writes, stand_ins)
+    for check in operator.model.checks:
+        check(*args, **kwargs)
+    execution = execute_on_meta(operator, args, kwargs)
+    effects = effects_of(operator, args, kwargs, tensors, execution)
     # As after the call: the kernel writes an ``out=`` that was resized in its new layout.
-    layout_after = {item.index: item.layout for item in reshaped}
+    layout_after = {item.index: item.layout for item in effects.reshaped}
     layouts = (
-        [tensors[i].layout_key for i in reads],
-        [layout_after.get(i, tensors[i].layout_key) for i in writes]
-        + [item.layout for item in results if isinstance(item, NewResult)],
+        [tensors[i].layout_key for i in effects.reads],
+        [layout_after.get(i, tensors[i].layout_key) for i in effects.writes]
+        + [item.layout for item in effects.results if isinstance(item, NewResult)],
     )
-    is_wider = effect is Effect.KERNEL and rehearse(
-        func, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
+    is_kernel = effects.effect is Effect.KERNEL
+    is_wider = is_kernel and rehearse(
+        operator, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
     )
-    if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
-        # PyTorch launches no kernel for results without elements.
-        effect = Effect.ALLOCATION
     work, launch_ns, duration_s = None, 0, 0.0
-    if effect is Effect.KERNEL:
-        work = lower(func, execution.args, execution.kwargs, out, layouts)
+    # PyTorch launches no kernel for results without elements.
+    if is_kernel and (not layouts[1] or any(each.n_elements for each in layouts[1])):
+        work = lower(operator, execution.args, execution.kwargs, execution.out, layouts)
         launch_ns = sum(step.launch_ns for step in (*work.before, work))
-        duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=is_random(func))
-    container = type(out) if is_several else None
-    new_results = tuple(i for i, item in enumerate(results) if isinstance(item, NewResult))
+        duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=operator.is_random)
     return ExecutionPlan(
-        effect,
-        results,
-        new_results,
-        container,
-        reads,
-        writes,
-        reshaped,
+        effects,
         work,
         launch_ns,
-        has_complex(args),
+        any(item.layout_key.dtype.is_complex for item in tensors),
         is_wider,
         duration_s,
-        too_slow(str(func), duration_s),
+        too_slow(str(operator.func), duration_s),
     )
-
-
-def has_complex(args: Iterable[Any]) -> bool:
-    """Return whether one of an operator's arguments is a complex tensor."""
-    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
-
-
-def _reshaped(
-    tensors: list[VirtualTensor], writes: tuple[int, ...], stand_ins: dict[int, torch.Tensor]
-) -> tuple[Reshaped, ...]:
-    found = []
-    for index in writes:
-        stand_in = stand_ins[id(tensors[index])]
-        after = layout_of(stand_in)
-        # Layouts are compared by identity, since equal ones are the same object.
-        if after is not tensors[index].layout_key:
-            found.append(Reshaped(index, after, int(stand_in.storage_offset())))
-    return tuple(found)
-
-
-def _result(
-    func: Any,
-    item: Any,
-    index_of: dict[int, int],
-    *,
-    is_view: bool,
-) -> NewResult | ViewResult | ArgumentResult | PlainResult:
-    if not isinstance(item, torch.Tensor):
-        return PlainResult(item)
-    # In-place operators return their argument itself, and the program must get its own tensor.
-    if id(item) in index_of:
-        return ArgumentResult(index_of[id(item)])
-    # A sparse result has no memory layout that the model could use.
-    if item.layout is not torch.strided:
-        raise not_dense(func, item.layout)
-    if is_view:
-        return ViewResult(layout_of(item), int(item.storage_offset()))
-    return NewResult(layout_of(item))
-
-
-def _returns_view(func: Any) -> bool:
-    # The schema of _unsafe_view has no alias, but its result shares memory with its argument.
-    if func is unsafe_view:
-        return True
-    aliases = [result.alias_info for result in results_of(func)]
-    return any(alias is not None and not alias.is_write for alias in aliases)
-
-
-def _changed(
-    func: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    tensors: list[VirtualTensor],
-) -> tuple[int, ...]:
-    changed: set[int] = set()
-    unnamed = _changed_unnamed(func, args)
-    for position, argument in enumerate(arguments_of(func)):
-        is_named = argument.alias_info is not None and argument.alias_info.is_write
-        if not is_named and position not in unnamed:
-            continue
-        given = kwargs.get(argument.name, args[position] if position < len(args) else None)
-        items = given if isinstance(given, (list, tuple)) else [given]
-        changed.update(id(item) for item in items)
-    return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
-
-
-def _changed_unnamed(func: Any, args: Sequence[Any]) -> tuple[int, ...]:
-    """Return the positions of arguments that an operator changes but its schema does not mark."""
-    if operator_name(func) not in _BATCH_NORMS:
-        return ()
-    is_training = args[_TRAINING] if len(args) > _TRAINING else True
-    return _RUNNING_STATISTICS if is_training else ()
-
-
-def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
-    name = operator_name(func)
-    # These replace all elements of what they write, so the kernel does not read it.
-    only_written = name in OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
-    skipped = set(writes) if only_written else set()
-    if name in SHAPED_LIKE:
-        skipped.add(0)
-    return tuple(i for i in range(len(tensors)) if i not in skipped)
-
-
-def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
-    if func in ALLOCATING:
-        return Effect.ALLOCATION
-    # An operator that only changes a tensor's shape, such as t_(), launches no kernel.
-    if torch.Tag.inplace_view in func.tags:
-        return Effect.VIEW
-    if not writes and all(isinstance(item, (ViewResult, ArgumentResult)) for item in results):
-        return Effect.VIEW
-    return Effect.KERNEL

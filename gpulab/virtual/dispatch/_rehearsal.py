@@ -5,18 +5,22 @@ these, and would raise only when the values are computed: at a later line, or ne
 has no values. So a call is rehearsed once, when its plan is made.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
-from gpulab.core.torch_private import arguments_of, disable_dispatch, has_shape_function
-from gpulab.virtual.dispatch._host_reads import When, reads_in
-from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._shape_functions import ShapesAlone
-from gpulab.virtual.kernels import computable, is_random, operator_name
+from gpulab.core.torch_private import disable_dispatch, has_shape_function
+from gpulab.virtual.dispatch._cpu_errors import (
+    NO_KERNEL,
+    as_on_cuda,
+    is_about_arguments,
+    is_of_the_cpu,
+)
+from gpulab.virtual.dispatch._meta_execution import shapes_alone
+from gpulab.virtual.operators import MASKS, Operator, Rehearsal, When
 from gpulab.virtual.tensors import TensorLayout, VirtualTensor
 
 _CPU, _META = torch.device("cpu"), torch.device("meta")
@@ -24,57 +28,9 @@ _CPU, _META = torch.device("cpu"), torch.device("meta")
 _MOST_ELEMENTS = 1 << 14
 _SMALL_SIZE, _OTHER_SIZE = 4, 6
 
-# CUDA has kernels for these types where the CPU has none. Such a call is rehearsed with wider
-# types before it is refused, and its values are computed with wider types.
-_WIDER = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.complex32: torch.complex64,
-}
-_WIDER_BOOL = {**_WIDER, torch.bool: torch.uint8}
-_TAKE_BOOL = {"abs", "median", "trace"}  # and these take booleans only on CUDA
-# CUDA has no kernels for half precision here, as an H100 showed.
-_NO_HALVES = {
-    *("_cdist_forward", "_pdist_forward", "angle", "cholesky", "cholesky_inverse", "geqrf"),
-    *("igamma", "igammac", "orgqr", "ormqr", "polar", "triangular_solve", "_linalg_det"),
-    *("_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "linalg_cholesky_ex"),
-    *("linalg_eig", "linalg_householder_product", "linalg_inv_ex", "linalg_ldl_factor_ex"),
-    *("linalg_lstsq", "linalg_lu", "linalg_lu_factor_ex", "linalg_qr", "linalg_solve_triangular"),
-    *(f"special_bessel_{kind}" for kind in ("j0", "j1", "y0", "y1")),
-    *(f"special_chebyshev_polynomial_{kind}" for kind in "tuv"),
-    *("special_airy_ai", "special_erfcx", "special_log_ndtr", "special_ndtri", "special_zeta"),
-}
-# Their checks read values, which are made up here, so only errors of types count.
-_CHECKS_VALUES = {
-    *("linalg_ldl_solve", "linalg_lu_solve", "lu_solve", "lu_unpack", "segment_reduce"),
-    *("_segment_reduce_backward", "_assert_async", "_functional_assert_async"),
-    "repeat_interleave",
-}
-# With made-up values, these read outside of their tensors.
-_NEVER_REHEARSED = {"_ctc_loss", "_ctc_loss_backward"}
-_PUTS = {"index_put", "_index_put_impl"}  # through a mask, as many elements as it selects
-_MASKS = (torch.bool, torch.uint8)
-_NO_KERNEL = "not implemented for '"
-# CUDA's kernels take half precision beside float32 in these.
-_MIX_TYPES = {
-    *("native_batch_norm", "native_batch_norm_backward", "batch_norm_backward"),
-    *("cudnn_batch_norm", "cudnn_batch_norm_backward", "native_group_norm_backward"),
-    "native_layer_norm_backward",
-    *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
-    *("_batch_norm_with_update", "batch_norm_elemt", "_batch_norm_with_update_functional"),
-}
-_CPU_IN_NAME = re.compile(r"(?:_vml)?_cpu(?=[_\"])")
-# What only the CPU's kernels and libraries refuse.
-_CPU_ALONE = r"^(?!\s*Sort).*\bCPU\b|MKL|primitive|INTERNAL ASSERT"
-_IS_OF_THE_CPU = re.compile(rf"{_NO_KERNEL}|{_CPU_ALONE}")
-# And what is refused only for some values.
-_NOT_ON_CUDA = re.compile(
-    rf"{_CPU_ALONE}|^ZeroDivisionError$|[Ii]ndex\b.* out of (?:bounds|range)"
-)
-
 
 def rehearse(
-    func: Any,
+    operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: Sequence[VirtualTensor],
@@ -84,7 +40,7 @@ def rehearse(
 
     Parameters
     ----------
-    func, args, kwargs
+    operator, args, kwargs
         The operator and its arguments.
     tensors
         The virtual tensors among the arguments.
@@ -101,32 +57,34 @@ def rehearse(
     RuntimeError
         The error of PyTorch's kernel, or one of its subclasses.
     """
-    name = operator_name(func)
-    if name in _NEVER_REHEARSED:
+    model = operator.model
+    if model.rehearsal is Rehearsal.NEVER:
         return False
-    rehearsal = _Rehearsal(func, args, kwargs, tensors)
+    rehearsal = _Rehearsal(operator, args, kwargs, tensors)
     n_elements = n_results + sum(item.layout_key.n_elements for item in tensors)
     least = 0 if n_elements <= _MOST_ELEMENTS else _SMALL_SIZE
-    if least and not _checks_sizes(func, name):
+    if least and not _checks_sizes(operator):
         return False
     error = rehearsal.error(least)
     if error is None:
         return False
-    wider = wider_types(name)
-    may_differ = name in _MIX_TYPES or _IS_OF_THE_CPU.search(str(error)) is not None
+    # CUDA may have a kernel where the CPU has none, so the call is also tried with wider types.
+    wider = model.wider_types
+    may_differ = model.mixes_types or is_of_the_cpu(error)
     may_differ = may_differ and any(item.dtype in wider for item in tensors)
-    if may_differ and name not in _NO_HALVES and rehearsal.error(least, wider) is None:
+    if may_differ and model.has_halves and rehearsal.error(least, wider) is None:
         return True
     if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
         return False
     # After its kernels PyTorch reads whether a factorization failed, as made-up values may do.
-    has_status = any(read.when is When.AFTER for read in reads_in(func, name))
-    has_status = has_status or name in _CHECKS_VALUES
-    is_of_values = has_status or (name in _PUTS and _selects_by_mask(args[1]))
-    if is_of_values and _NO_KERNEL not in str(error):
+    has_status = any(read.when is When.AFTER for read in operator.host_reads)
+    # Through a mask, as many elements are written as it selects.
+    is_by_mask = model.takes_host_indices and _selects_by_mask(args[1])
+    is_of_values = has_status or is_by_mask or model.rehearsal is Rehearsal.OF_TYPES
+    if is_of_values and NO_KERNEL not in str(error):
         return False
     # Without the lines of the rehearsal, which say nothing to the program's author.
-    raise _as_on_cuda(error) from None
+    raise as_on_cuda(error) from None
 
 
 class _Rehearsal:
@@ -134,15 +92,14 @@ class _Rehearsal:
 
     def __init__(
         self,
-        func: Any,
+        operator: Operator,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         tensors: Sequence[VirtualTensor],
     ) -> None:
-        self._call = func, args, kwargs
+        self._call = operator, args, kwargs
         self._tensors = tensors
-        is_out = any(argument.is_out for argument in arguments_of(func))
-        self._shared = overlaps(tensors, is_out=is_out)
+        self._shared = overlaps(tensors, is_out=bool(operator.out_names))
 
     def error(
         self,
@@ -161,19 +118,19 @@ class _Rehearsal:
         device
             The device of the tensors.
         """
-        func, args, kwargs = self._call
-        sizes = _smaller_sizes(self._tensors, [*args, *kwargs.values()], least) if least else {}
+        operator, args, kwargs = self._call
+        sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
         made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
         given = [made.of(arg) for arg in args]
         options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
         with (
-            _shapes_alone() if device is _META else _undispatched(),
-            _same_random_numbers() if is_random(func) else nullcontext(),
+            shapes_alone() if device is _META else _undispatched(),
+            _same_random_numbers() if operator.is_random else nullcontext(),
         ):
             try:
-                computable(func)(*given, **options)
+                operator.compute(*given, **options)
             except Exception as error:  # noqa: BLE001 # the caller decides
                 # Its frames refer to it and to the arguments, and so to the graph of autograd,
                 # which must end when the program drops it.
@@ -183,7 +140,7 @@ class _Rehearsal:
     def is_of_sizes(self, error: Exception) -> bool:
         """Return whether an error may come from the smaller sizes alone."""
         message = str(error)
-        if _NO_KERNEL in message:
+        if NO_KERNEL in message:
             return False
         # It does if it changes with the sizes.
         if message != str(self.error(_OTHER_SIZE)) or "to be true, but got false" in message:
@@ -192,35 +149,18 @@ class _Rehearsal:
         return not self._shared and self.error(_SMALL_SIZE, device=_META) is not None
 
 
-def _checks_sizes(func: Any, name: str) -> bool:
+def _checks_sizes(operator: Operator) -> bool:
     """Return whether an operator checks all sizes before it reads or writes an element.
 
     Those that programs call do, and those with a shape function. Others rely on what was checked
     before, and with other sizes could read and write outside of their tensors.
     """
-    return has_shape_function(func) or not (name.startswith("_") or "backward" in name)
-
-
-def wider_types(name: str) -> dict[torch.dtype, torch.dtype]:
-    """Return the types with which the CPU computes an operator that has no kernel for others.
-
-    Examples
-    --------
-    >>> wider_types("exp")[torch.float16]
-    torch.float32
-    """
-    return _WIDER_BOOL if name in _TAKE_BOOL else _WIDER
-
-
-def _as_on_cuda(error: Exception) -> Exception:
-    """Return an error without its traceback, and with a CUDA kernel's name in its message."""
-    if _NO_KERNEL in str(error):
-        return type(error)(_CPU_IN_NAME.sub("_cuda", str(error)))
-    return error
+    is_inner = operator.name.startswith("_") or "backward" in operator.name
+    return has_shape_function(operator.func) or not is_inner
 
 
 def _selects_by_mask(indices: Iterable[Any]) -> bool:
-    return any(item is not None and item.dtype in _MASKS for item in indices)
+    return any(item is not None and item.dtype in MASKS for item in indices)
 
 
 def overlaps(
@@ -260,22 +200,14 @@ def _overlap(first: VirtualTensor, second: VirtualTensor) -> bool:
 
 
 def _smaller_sizes(
-    tensors: Iterable[VirtualTensor], args: Iterable[Any], least: int
+    tensors: Iterable[VirtualTensor], args: list[Any], least: int
 ) -> dict[int, int]:
     """Return a small number for each large size, in the same order."""
     sizes = {n for item in tensors for n in item.layout_key.sizes}
     # Arguments may be compared with sizes, such as the k of topk.
-    sizes.update(n for n in _numbers(args) if type(n) is int)
+    sizes.update(n for n in tree_leaves(args) if type(n) is int)
     large = sorted(n for n in sizes if n > _SMALL_SIZE)
     return {n: least + 1 + rank for rank, n in enumerate(large)}
-
-
-def _numbers(args: Iterable[Any]) -> Iterator[Any]:
-    for arg in args:
-        if isinstance(arg, (list, tuple)):
-            yield from _numbers(arg)
-        else:
-            yield arg
 
 
 class _StandIns:
@@ -367,33 +299,9 @@ def _undispatched() -> Iterator[None]:
 
 
 @contextmanager
-def _shapes_alone() -> Iterator[None]:
-    """Run operators on meta tensors as they run to make a plan."""
-    with ShapesAlone(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
-        yield
-
-
-@contextmanager
 def _same_random_numbers() -> Iterator[None]:
     state = torch.get_rng_state()
     try:
         yield
     finally:
         torch.set_rng_state(state)
-
-
-def is_about_arguments(error: Exception) -> bool:
-    """Return whether CUDA raises this error of the CPU, too, whatever the values.
-
-    Examples
-    --------
-    >>> is_about_arguments(RuntimeError("dilation should be greater than zero"))
-    True
-    >>> is_about_arguments(NotImplementedError("Could not run 'aten::x' with the 'CPU' backend"))
-    False
-    """
-    message = str(error)
-    is_of_values = isinstance(error, torch.linalg.LinAlgError)  # type: ignore[attr-defined] # not in its stub
-    if is_of_values or "Could not run 'aten::" in message:
-        return False
-    return _NO_KERNEL in message or _NOT_ON_CUDA.search(message) is None

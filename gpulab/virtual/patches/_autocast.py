@@ -5,7 +5,7 @@ CUDA. So virtual tensors have a dispatch key that no other tensor has, and this 
 autocast kernels for it. Outside autocast the key is excluded, so that operators are no slower.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,64 +19,16 @@ from gpulab.core.torch_private import (
     exclude_key_from_here,
     exclude_keys,
     has_backend_fallback,
-    has_kernel,
+    has_own_kernel,
     is_view,
 )
+from gpulab.virtual.operators import MODELS, Autocast
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 
 aten = torch.ops.aten
 
 AutocastKernel = Callable[..., Any]
-
-# The operators and their types are those of ATen/autocast_mode.h (PyTorch 2.13), which the page
-# "Automatic Mixed Precision" describes under "CUDA Ops that can autocast". Older versions lack
-# some, and there they are left out here too.
-LOWER = (
-    *("_convolution", "_convolution.deprecated", "convolution", "conv1d", "conv2d", "conv3d"),
-    *("conv_tbc", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"),
-    *("cudnn_convolution", "cudnn_convolution_transpose", "prelu", "linear", "matmul", "einsum"),
-    *("mm", "mv", "bmm", "addmm", "addmv", "addr", "addbmm", "baddbmm", "linalg_vecdot"),
-    *("chain_matmul", "linalg_multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell"),
-    *("rnn_relu_cell", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"),
-    *("scaled_dot_product_attention", "_scaled_dot_product_flash_attention"),
-)
-# On CUDA a recurrent layer is one operator of cuDNN. Its weights are cast in every call, and to
-# float16 even if autocast is for another type, as seen on an H200 with PyTorch 2.11.
-RECURRENT = tuple(
-    f"{name}.{overload}"
-    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
-    for overload in ("input", "data")
-)
-FLOAT32 = (
-    *("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p"),
-    *("reciprocal", "rsqrt", "sinh", "tan", "pow.Tensor_Scalar", "pow.Tensor_Tensor"),
-    *("pow.Scalar", "softplus", "layer_norm", "native_layer_norm", "rms_norm", "group_norm"),
-    *("frobenius_norm.dim", "nuclear_norm", "nuclear_norm.dim", "cosine_similarity"),
-    *("poisson_nll_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "kl_div"),
-    *("hinge_embedding_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss"),
-    *("margin_ranking_loss", "multilabel_margin_loss", "soft_margin_loss", "multi_margin_loss"),
-    *("triplet_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist"),
-    *("renorm", "logsumexp", "upsample_nearest1d", "_upsample_nearest_exact1d"),
-    *("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_nearest3d"),
-    *("_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d"),
-    *("_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d"),
-    "_upsample_bicubic2d_aa",
-)
-# PyTorch's policy fp32_set_opt_dtype: the arguments are not cast, but dtype=float32 is passed.
-FLOAT32_RESULT = (
-    *("prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum"),
-    *("linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_norm.str_ord"),
-    *("sum", "sum.dim_IntList"),
-)
-# PyTorch's policy fp32_append_dtype: another overload, which has a dtype, is called.
-NORMS = ("norm.Scalar", "norm.ScalarOpt_dim")
-# PyTorch's policy promote: all arguments are cast to the widest type among them.
-WIDEST = (
-    *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler"),
-    *("index_put", "tensordot", "scatter_add"),
-)
-BANNED = ("binary_cross_entropy",)
 
 # The cast of each weight, by the id of the weight. The weight is kept with it, so that no other
 # object can get its id.
@@ -144,18 +96,23 @@ def _register() -> None:
         others.fallback(torch.library.fallthrough_kernel)
         _libraries.append(others)
     library = _Library("aten", "IMPL", autocast_key.name)
-    for names, kernel_for in _POLICIES:
-        for name in names:
-            # Only what this version of torch casts on CUDA, too; see the lists above.
-            if name in RECURRENT or has_kernel(f"aten::{name}", "AutocastCUDA"):
-                operator = _operator(name)
-                library.impl(operator, kernel_for(operator))
+    for name, model in MODELS.items():
+        if model.autocast is not None:
+            for operator in _overloads_cast(name, model.autocast):
+                library.impl(operator, _POLICIES[model.autocast](operator))
     _libraries.append(library)
 
 
-def _operator(name: str) -> Any:
-    packet, _, overload = name.partition(".")
-    return getattr(getattr(aten, packet), overload or "default")
+def _overloads_cast(name: str, autocast: Autocast) -> Iterator[Any]:
+    """Yield the overloads that this version of torch casts on CUDA, too."""
+    packet = getattr(aten, name, None)
+    for overload in [] if packet is None else packet.overloads():
+        operator = getattr(packet, overload)
+        is_by_names = "names" in overload or "imname" in overload  # in older versions
+        # On CUDA a recurrent layer is another operator, one of cuDNN.
+        is_recurrent = autocast is Autocast.FLOAT16
+        if is_recurrent or (has_own_kernel(operator, "AutocastCUDA") and not is_by_names):
+            yield operator
 
 
 def _lower_type(_tensors: object = ()) -> torch.dtype:
@@ -249,15 +206,15 @@ def _refuse(_operator: object) -> AutocastKernel:
     return kernel
 
 
-_POLICIES: tuple[tuple[tuple[str, ...], Callable[[Any], AutocastKernel]], ...] = (
-    (LOWER, _cast_arguments(_lower_type)),
-    (RECURRENT, _cast_arguments(_float16, use_cache=False)),
-    (FLOAT32, _cast_arguments(_float32)),
-    (FLOAT32_RESULT, _ask_for_float32),
-    (NORMS, _norm),
-    (WIDEST, _cast_arguments(_widest)),
-    (BANNED, _refuse),
-)
+_POLICIES: dict[Autocast, Callable[[Any], AutocastKernel]] = {
+    Autocast.LOWER: _cast_arguments(_lower_type),
+    Autocast.FLOAT16: _cast_arguments(_float16, use_cache=False),
+    Autocast.FLOAT32: _cast_arguments(_float32),
+    Autocast.FLOAT32_RESULT: _ask_for_float32,
+    Autocast.NORM: _norm,
+    Autocast.WIDEST: _cast_arguments(_widest),
+    Autocast.REFUSED: _refuse,
+}
 
 
 def _is_eligible(arg: Any) -> bool:

@@ -17,7 +17,7 @@ from gpulab.core.torch_private import (
     stop_profiler_list,
 )
 from gpulab.virtual.dispatch import dispatch
-from gpulab.virtual.kernels import is_composite
+from gpulab.virtual.operators import operator_of
 from gpulab.virtual.patches._inner_operators import (
     chains_inside,
     is_shown_inside,
@@ -172,7 +172,7 @@ class HostProfiler:
 
     def observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run one operator, and leave its mark in PyTorch's list."""
-        if self.running is not None or is_composite(func):
+        if self.running is not None or operator_of(func).is_composite:
             # A composite operator comes back as the operators that it calls.
             return dispatch(func, args, kwargs)
         if func.namespace == "profiler":

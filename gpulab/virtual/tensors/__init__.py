@@ -13,9 +13,11 @@ from gpulab.virtual.tensors._storage import (
     layout_of,
 )
 from gpulab.virtual.tensors._tensor import VirtualTensor, cuda_device, set_dispatch, wrap
+from gpulab.virtual.tensors._value_references import Reference, reference
 
 __all__ = [
     "MissingValues",
+    "Reference",
     "Storage",
     "TensorLayout",
     "Values",
@@ -25,6 +27,7 @@ __all__ = [
     "device_accesses",
     "layout",
     "layout_of",
+    "reference",
     "set_dispatch",
     "wrap",
 ]

@@ -9,7 +9,7 @@ from torch import nn
 import gpulab
 from gpulab.virtual import ValueLimits
 from gpulab.virtual.dispatch import _deferred_values as deferred
-from gpulab.virtual.dispatch._value_references import Reference
+from gpulab.virtual.tensors import Reference
 
 
 def test_a_late_error_names_the_operator_that_caused_it() -> None:

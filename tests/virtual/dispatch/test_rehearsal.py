@@ -13,7 +13,7 @@ import gpulab
 from benchmarks.operators.recorded_errors import differences, load
 from benchmarks.operators.wrong_calls import WRONG_CALLS
 from benchmarks.operators.wrong_inputs import try_all, virtual
-from gpulab.virtual.dispatch import _rehearsal
+from gpulab.virtual.dispatch import _cpu_errors
 
 N_LINES = 150
 MODES = pytest.mark.parametrize("with_values", [True, False])
@@ -170,7 +170,7 @@ def test_a_rehearsal_names_a_kernel_of_cuda() -> None:
 )
 def test_which_errors_of_the_cpu_count(error: Exception, *, is_raised: bool) -> None:
     """Those of arguments do; those of values and of the CPU alone do not."""
-    assert _rehearsal.is_about_arguments(error) is is_raised
+    assert _cpu_errors.is_about_arguments(error) is is_raised
 
 
 def test_smaller_sizes_refuse_nothing_that_fits() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 import gpulab
-from gpulab.virtual.dispatch import _value_checks
+from gpulab.virtual.operators import MODELS
 
 Call = Callable[[torch.Tensor], Any]
 
@@ -94,7 +94,7 @@ WRONG: dict[str, Call] = {
     "_assert_async": lambda x: torch._assert_async(x[0, 0] > 1),
     "lu_unpack": lambda x: torch.lu_unpack(x, torch.full((4,), _WRONG).int().cuda()),
 }
-# Their tables name them only because the CPU's operator fails on wrong pivots.
+# Their models say so only because the CPU's operator fails on wrong pivots.
 _FACTORIZATIONS = {"linalg_lu_solve", "linalg_ldl_solve"}
 # A wrong value in one of these ends a process that computes it on the CPU.
 _UNCHECKED = {"_embedding_bag", "_embedding_bag_forward_only", "_ctc_loss", "segment_reduce"}
@@ -118,11 +118,19 @@ def test_a_wrong_value_raises_at_the_next_wait(name: str) -> None:
         assert (torch.ones(3, device="cuda") * 2).tolist() == [2.0] * 3
 
 
+def _checked() -> set[str]:
+    """Return the operators whose models say that they check values."""
+    return {
+        name
+        for name, model in MODELS.items()
+        if model.may_find_wrong_values or model.index_ranges is not None
+    }
+
+
 def test_every_operator_of_the_tables_is_tried() -> None:
     """The calls above name all operators whose values are checked."""
     named = {name.partition(" ")[0] for name in WRONG} - {"_assert_async"}
-    tables = {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE}
-    assert named == tables - _FACTORIZATIONS - _UNCHECKED - _IN_PYTHON
+    assert named == _checked() - _FACTORIZATIONS - _UNCHECKED - _IN_PYTHON
 
 
 @pytest.mark.slow
@@ -131,4 +139,4 @@ def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index()
     command = [sys.executable, "-m", "tests.support.failing_indices"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert len(found) > 15
-    assert {*found} - {*_value_checks._RANGES, *_value_checks._COMPUTED_AT_ONCE} == set()
+    assert {*found} - _checked() == set()

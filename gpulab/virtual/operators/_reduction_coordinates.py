@@ -1,22 +1,18 @@
 """Compute the coordinates of calls along a dimension: reductions, softmax, norms, scans, sorts.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
-    Coordinates,
-    dims_of,
+from gpulab.virtual.operators._common_coordinates import (
     dtype_name,
-    largest_read,
-    largest_written,
     log2_alignment,
     log2_size,
-    side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import inner_results, reduction_launch
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
+from gpulab.virtual.operators._reduction_launch import inner_results, reduction_launch
 
 # PyTorch's softmax keeps rows of up to this many elements in the registers of one warp.
 _WARP_ROW = 1_024
@@ -33,7 +29,7 @@ _MOST_THREADS, _FEW_THREADS = 1_024, 64
 
 def reduction(call: OperatorCall) -> Coordinates:
     """Return how the reduction is launched, because its speed depends on that."""
-    source = largest_read(call)
+    source = call.largest_read
     launch = reduction_launch(call, source)
     return (
         log2_size(launch.n_results),
@@ -47,7 +43,7 @@ def reduction(call: OperatorCall) -> Coordinates:
         dtype_name(source),
         log2_size(source.n_elements),
         log2_size(inner_results(source)),
-        dtype_name(largest_written(call)),
+        dtype_name(call.largest_written),
         "".join(str(item) for item in call.args[1:2] if isinstance(item, float)),
     )
 
@@ -57,7 +53,7 @@ def _rows(call: OperatorCall, length: int) -> Coordinates:
 
     The ratio repeats what the first two say, so that the fit can give it a scale of its own.
     """
-    source = largest_read(call)
+    source = call.largest_read
     rows = source.n_elements / max(1, length)
     width = source.dtype.itemsize
     steps = (log2_size(rows) - log2_size(length), log2_alignment(length * width, 5))
@@ -65,13 +61,13 @@ def _rows(call: OperatorCall, length: int) -> Coordinates:
 
 
 def _last(call: OperatorCall) -> int:
-    sizes = largest_read(call).sizes
+    sizes = call.largest_read.sizes
     return sizes[-1] if sizes else 1
 
 
 def along(call: OperatorCall) -> Coordinates:
     """Return the rows along the last dimension, their length, and the operator."""
-    return (*_rows(call, _last(call)), call.name, dtype_name(largest_read(call)))
+    return (*_rows(call, _last(call)), call.name, dtype_name(call.largest_read))
 
 
 def softmax(call: OperatorCall) -> Coordinates:
@@ -90,7 +86,7 @@ def _padding(n: int) -> float:
 
 def across(call: OperatorCall) -> Coordinates:
     """Return the sizes before, along and after the dimension that a call works along."""
-    source, dims = largest_read(call), dims_of(call)
+    source, dims = call.largest_read, call.dims()
     dim = dims[0] if dims else len(source.sizes) - 1
     inner = prod(source.sizes[dim + 1 :])
     length = source.sizes[dim] if source.sizes else 1
@@ -122,12 +118,12 @@ def across(call: OperatorCall) -> Coordinates:
 def norm(call: OperatorCall) -> Coordinates:
     """Return the groups of elements that are normalized together, and the operator."""
     shape = call.args[1] if call.name in {"native_layer_norm", "_fused_rms_norm"} else call.args[2]
-    return (*_rows(call, prod(shape)), call.name, dtype_name(largest_read(call)))
+    return (*_rows(call, prod(shape)), call.name, dtype_name(call.largest_read))
 
 
 def scan(call: OperatorCall) -> Coordinates:
     """Return the rows that are scanned, their length, and along which dimension."""
-    source, dims = largest_read(call), dims_of(call)
+    source, dims = call.largest_read, call.dims()
     length = source.sizes[dims[0]] if dims and source.sizes else max(1, source.n_elements)
     rows = source.n_elements // max(1, length)
     return (
@@ -137,7 +133,7 @@ def scan(call: OperatorCall) -> Coordinates:
         float(ceil(log2_size(rows)) - ceil(log2_size(length))),
         call.name,
         dtype_name(source),
-        side_of(call, dims),
+        call.side,
     )
 
 
@@ -170,7 +166,7 @@ def _factors(n: int) -> tuple[int, int, int]:
 
 def ordered(call: OperatorCall) -> Coordinates:
     """Return the rows that are ordered, their length, and which of PyTorch's sorts is used."""
-    source, dims = call.reads[0], dims_of(call)
+    source, dims = call.reads[0], call.dims()
     length = source.sizes[dims[0]] if dims and source.sizes else max(1, source.n_elements)
     rows = source.n_elements // max(1, length)
     width = source.dtype.itemsize
@@ -184,7 +180,7 @@ def ordered(call: OperatorCall) -> Coordinates:
         float(min(ceil(log2_size(length)), _LONGEST_PADDED)),
         call.name,
         dtype_name(source),
-        side_of(call, dims),
+        call.side,
     )
 
 
@@ -203,3 +199,8 @@ def largest_few(call: OperatorCall) -> Coordinates:
     """Return the rows and their length, and how many elements of each are wanted."""
     *sizes, _, _, side = (*ordered(call)[:5], *ordered(call)[-3:])
     return (*sizes, float(call.args[1]), dtype_name(call.reads[0]), side)
+
+
+def surface_of_softmax(call: OperatorCall) -> Surface | None:
+    """Return the surface of a softmax along a dimension that is not the last; None for others."""
+    return None if call.side == "last" else ("softmax across", across)

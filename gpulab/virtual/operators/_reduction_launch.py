@@ -7,7 +7,7 @@ multiprocessors of an H200.
 from dataclasses import dataclass
 from math import ceil
 
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _MOST_THREADS, _WARP = 512, 32
@@ -111,7 +111,7 @@ def inner_results(source: TensorLayout) -> int:
 
 def reduces_innermost(call: OperatorCall, source: TensorLayout) -> bool:
     """Return whether the call reduces the innermost dimension of ``source``."""
-    dims = _dims(call, source)
+    dims = call.dims(source)
     return not dims or innermost_dim(source) in dims
 
 
@@ -121,14 +121,3 @@ def innermost_dim(item: TensorLayout) -> int:
     # A size of 1 has no neighbours, and a stride of 0 repeats one element.
     found = [(step, dim) for dim, (n, step) in enumerate(steps) if n > 1 and step]
     return min(found)[1] if found else 0
-
-
-def _dims(call: OperatorCall, source: TensorLayout) -> list[int]:
-    # linalg_vector_norm has the order of the norm before the dimensions.
-    position = 2 if call.name == "linalg_vector_norm" else 1
-    given = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
-    if isinstance(given, bool) or given is None:
-        return []
-    items = given if isinstance(given, (list, tuple)) else [given]
-    n_dims = max(1, len(source.sizes))
-    return [item % n_dims for item in items if isinstance(item, int)]

@@ -1,38 +1,41 @@
 """Compute the coordinates of calls with an index: gather, scatter, embeddings, selections.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
 from typing import Any
 
 import torch
 
-from gpulab.virtual.kernels._common_coordinates import (
-    Coordinates,
-    dims_of,
+from gpulab.virtual.operators._common_coordinates import (
     dtype_name,
     largest,
-    largest_written,
     log2_alignment,
     log2_size,
-    side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall, n_indexed
-
-# These only read the table.
-_READERS = frozenset({"index", "_unsafe_index", "take", "gather", "index_select", "embedding"})
-# Their first argument is what they add to a new table.
-_GRADIENTS = frozenset({"embedding_dense_backward"})
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface, n_indexed
 
 
-def indexed(call: OperatorCall) -> Coordinates:
-    """Return how many elements a call reads or writes by an index, in which pieces, and where."""
+def indexed(
+    call: OperatorCall, *, is_read: bool = False, is_gradient: bool = False
+) -> Coordinates:
+    """Return how many elements a call reads or writes by an index, in which pieces, and where.
+
+    Parameters
+    ----------
+    call
+        The call.
+    is_read
+        Whether it only reads the table.
+    is_gradient
+        Whether its first argument is what it adds to a new table.
+    """
     reads = call.reads
-    is_read, is_gradient = call.name in _READERS, call.name in _GRADIENTS
-    table = largest_written(call) if is_gradient else reads[0]
+    table = call.largest_written if is_gradient else reads[0]
     others = (reads if is_gradient else reads[1:]) or reads
     index = largest([item for item in others if not item.dtype.is_floating_point] or others)
-    values = largest_written(call) if is_read else largest(others)
+    values = call.largest_written if is_read else largest(others)
     if call.name == "index_fill":  # the value is a number
         n, last = n_indexed(call), table.sizes[-1] if table.sizes else 1
     else:
@@ -52,7 +55,7 @@ def indexed(call: OperatorCall) -> Coordinates:
         call.name,
         way_of(call),
         "expanded" if is_expanded else "whole",
-        side_of(call, dims_of(call)) if call.name in {"gather", "scatter_add", "scatter"} else "",
+        call.side if call.name in {"gather", "scatter_add", "scatter"} else "",
     )
 
 
@@ -95,3 +98,14 @@ def searched(call: OperatorCall) -> Coordinates:
         float(call.reads[0].dtype.itemsize),
         call.name,
     )
+
+
+def surface_of_index(call: OperatorCall) -> Surface | None:
+    """Return the surface of an index by a mask; None for others."""
+    return ("selection", selected) if way_of(call) == "mask" else None
+
+
+def surface_of_index_put(call: OperatorCall) -> Surface | None:
+    """Return the surface of additions by an index; None for other writes."""
+    # Additions that may meet at one element are sorted first.
+    return ("index add", indexed) if way_of(call) == "add" else None

@@ -3,7 +3,17 @@
 from dataclasses import replace
 from math import ceil, prod
 
-from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
+from gpulab.virtual.operators import _layer_coordinates as layers
+from gpulab.virtual.operators import _matmul_coordinates as matmuls
+from gpulab.virtual.operators._argument_checks import (
+    INTEGERS,
+    check_convolution,
+    factors,
+    refuse,
+)
+from gpulab.virtual.operators._elementwise import elementwise
+from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
+from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
@@ -69,7 +79,7 @@ def _convolution(call: OperatorCall) -> KernelWork:
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
-    if groups > 1 and weight.sizes[1] == 1:
+    if layers.is_depthwise(weight, groups):
         return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
     return _implicit_gemm(call, x, weight, out, groups)
 
@@ -127,7 +137,7 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     # PyTorch's output_mask: whether the gradients of images, weights and bias are needed.
     wanted = call.args[10]
     n_taps = prod(weight.sizes[2:])
-    if groups > 1 and weight.sizes[1] == 1:
+    if layers.is_depthwise(weight, groups):
         n = out.n_elements * n_taps
         weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
         more = (weights,) if wanted[1] else ()
@@ -194,13 +204,55 @@ def _attention_backward(call: OperatorCall) -> KernelWork:
     )
 
 
-_NAMES: dict[Lowering, tuple[str, ...]] = {
-    _mm: ("mm", "bmm", "baddbmm"),
-    _addmm: ("addmm", "linear", "addbmm"),
-    _mv: ("mv", "dot", "addmv", "vdot"),
-    _convolution: ("convolution", "_convolution"),
-    _convolution_backward: ("convolution_backward",),
-    _attention: ("_scaled_dot_product_flash_attention_for_cpu",),
-    _attention_backward: ("_scaled_dot_product_flash_attention_for_cpu_backward",),
+_NO_INTEGERS = refuse("addmm_cuda", INTEGERS)
+_NO_INTEGERS_IN_BATCHES = refuse("baddbmm_cuda", INTEGERS)
+_LOWER = OperatorModel(autocast=Autocast.LOWER)
+# A CPU takes a hundred times as long for matmuls in half precision as in float32.
+_MATMUL = replace(
+    _LOWER, lowering=_mm, surface_by_call=matmuls.surface_of_matmul, tf32="matmul", is_widened=True
+)
+_VECTOR = OperatorModel(lowering=_mv, surface=("vector", matmuls.vector))
+_MATRIX_BY_VECTOR = replace(_VECTOR, tf32="matmul", autocast=Autocast.LOWER)
+_CONVOLUTION = OperatorModel(tf32="conv", is_widened=True)
+MODELS: Models = {
+    "mm": replace(_MATMUL, checks=(_NO_INTEGERS, factors(0, 1, of_matrices=True))),
+    "addmm": replace(
+        _MATMUL, lowering=_addmm, checks=(_NO_INTEGERS, factors(1, 2, of_matrices=True))
+    ),
+    "bmm": replace(_MATMUL, checks=(_NO_INTEGERS_IN_BATCHES, factors(0, 1))),
+    "baddbmm": replace(_MATMUL, checks=(_NO_INTEGERS_IN_BATCHES, factors(1, 2))),
+    "addbmm": replace(_LOWER, lowering=_addmm, tf32="matmul", checks=(_NO_INTEGERS,)),
+    "linear": replace(_LOWER, lowering=_addmm, tf32="matmul"),
+    "mv": replace(_MATRIX_BY_VECTOR, checks=(refuse("addmv_impl_cuda", INTEGERS), factors(0, 1))),
+    "addmv": replace(_MATRIX_BY_VECTOR, checks=(refuse("addmv_impl_cuda", INTEGERS),)),
+    "dot vdot": replace(_VECTOR, checks=(refuse("dot", INTEGERS),), autocast=Autocast.WIDEST),
+    "addr": replace(_VECTOR, lowering=elementwise, autocast=Autocast.LOWER),
+    "_trilinear": OperatorModel(checks=(_NO_INTEGERS_IN_BATCHES,)),
+    "matmul einsum": _LOWER,
+    "bilinear tensordot": OperatorModel(autocast=Autocast.WIDEST),
+    # Convolutions
+    "convolution": replace(
+        _CONVOLUTION,
+        lowering=_convolution,
+        surface_by_call=layers.surface_of_convolution,
+        keeps_channels_last=True,
+        checks=(check_convolution,),
+        autocast=Autocast.LOWER,
+    ),
+    "_convolution": replace(_LOWER, lowering=_convolution, tf32="conv"),
+    "convolution_backward": replace(
+        _CONVOLUTION,
+        lowering=_convolution_backward,
+        surface_by_call=layers.surface_of_convolution,
+    ),
+    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d": _LOWER,
+    "cudnn_convolution cudnn_convolution_transpose": _LOWER,
+    # Attention
+    "_scaled_dot_product_flash_attention_for_cpu": OperatorModel(
+        lowering=_attention, surface=("attention", layers.attention)
+    ),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": OperatorModel(
+        lowering=_attention_backward, surface=("attention backward", layers.attention)
+    ),
+    "scaled_dot_product_attention _scaled_dot_product_flash_attention": _LOWER,
 }
-MATMUL_LOWERINGS = {name: lower for lower, names in _NAMES.items() for name in names}

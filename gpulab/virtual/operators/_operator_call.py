@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.simulator.costs import Coordinate, KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
 
@@ -26,6 +26,8 @@ class OperatorCall:
         Floating-point operations, 0 if PyTorch has no formula for the operator.
     is_in_place
         Whether the result replaces the first argument.
+    dim
+        Its argument ``dim`` or ``dims``: a number, several, or None.
     """
 
     name: str
@@ -36,6 +38,38 @@ class OperatorCall:
     arithmetic: str
     flops: int
     is_in_place: bool
+    dim: Any = None
+
+    def dims(self, source: TensorLayout | None = None) -> list[int]:
+        """Return along which dimensions it works; empty if it takes the tensor as one line.
+
+        Parameters
+        ----------
+        source
+            The tensor; by default the first that it reads.
+        """
+        n_dims = max(1, len((source or self.reads[0]).sizes))
+        items = self.dim if isinstance(self.dim, (list, tuple)) else [self.dim]
+        return [item % n_dims for item in items if item is not None]
+
+    @property
+    def side(self) -> str:
+        """Whether it works along the last dimension, another one, or several."""
+        dims = self.dims()
+        if len(dims) > 1:
+            return "several"
+        is_last = not dims or dims[0] == len(self.reads[0].sizes) - 1
+        return "last" if is_last else "other"
+
+    @property
+    def largest_read(self) -> TensorLayout:
+        """The largest tensor that it reads."""
+        return max(self.reads or self.writes, key=lambda item: item.n_elements)
+
+    @property
+    def largest_written(self) -> TensorLayout:
+        """The largest tensor that it writes."""
+        return max(self.writes, key=lambda item: item.n_elements)
 
     @property
     def n_in(self) -> int:
@@ -67,6 +101,10 @@ class OperatorCall:
 
 # A function that returns the work of the kernels of a call.
 Lowering = Callable[[OperatorCall], KernelWork]
+# The name of a surface of measured efficiencies, and the function of the coordinates on it: one
+# for each input of the kernels' choices, as far as they are known, a number or a word.
+Coordinates = tuple[Coordinate, ...]
+Surface = tuple[str, Callable[[OperatorCall], Coordinates]]
 
 
 def n_indexed(call: OperatorCall) -> int:

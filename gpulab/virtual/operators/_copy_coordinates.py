@@ -1,26 +1,22 @@
 """Compute the coordinates of calls that only move elements: copies, concatenations and flips.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
-from gpulab.virtual.kernels._common_coordinates import (
-    Coordinates,
-    dims_of,
+from gpulab.virtual.operators._common_coordinates import (
     dtype_name,
     largest,
-    largest_read,
-    largest_written,
     log2_alignment,
     log2_size,
-    side_of,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
 from gpulab.virtual.tensors import TensorLayout
 
 
 def concatenation(call: OperatorCall) -> Coordinates:
     """Return the elements, the parts that are joined, the rows of them and of the result."""
-    out, parts = largest_written(call), max(1, len(call.reads))
+    out, parts = call.largest_written, max(1, len(call.reads))
     row = max(item.sizes[-1] if item.sizes else 1 for item in call.reads) if call.reads else 1
     width = out.dtype.itemsize
     sides = (log2_size(parts), log2_alignment(row * width, 5), float(width))
@@ -31,7 +27,7 @@ def concatenation(call: OperatorCall) -> Coordinates:
 
 def moved(call: OperatorCall) -> Coordinates:
     """Return the sizes of a call that only moves elements, and along which dimensions."""
-    source, out = largest_read(call), largest_written(call)
+    source, out = call.largest_read, call.largest_written
     rows = [item.sizes[-1] if item.sizes else 1 for item in (source, out)]
     width = out.dtype.itemsize
     return (
@@ -41,7 +37,7 @@ def moved(call: OperatorCall) -> Coordinates:
         *(log2_alignment(row * width) for row in rows),
         float(width),
         call.name,
-        side_of(call, dims_of(call)) if call.name in {"roll", "flip"} else "",
+        "" if call.dim is None else call.side,
     )
 
 
@@ -50,7 +46,7 @@ def strided(call: OperatorCall) -> Coordinates:
 
     Dimensions whose elements follow one another in both are taken as one, as PyTorch does.
     """
-    out, source = largest_written(call), _unlike(call)
+    out, source = call.largest_written, _unlike(call)
     steps = _common_steps(out, source)
     (n, _, step), *rest = steps
     n_next, _, step_next = rest[0] if rest else (1, 0, 0)
@@ -76,12 +72,12 @@ def strided(call: OperatorCall) -> Coordinates:
 
 def is_rearranged(call: OperatorCall) -> bool:
     """Return whether a call's source or result has gaps, or their elements another order."""
-    return len(_common_steps(largest_written(call), _unlike(call))) > 1
+    return len(_common_steps(call.largest_written, _unlike(call))) > 1
 
 
 def _unlike(call: OperatorCall) -> TensorLayout:
     """Return the largest tensor among those that do not lie in memory as the result does."""
-    out = largest_written(call)
+    out = call.largest_written
     others = [item for item in call.reads if item.strides != out.strides]
     return largest(others or call.reads or call.writes)
 
@@ -112,3 +108,8 @@ def _common_steps(out: TensorLayout, source: TensorLayout) -> list[tuple[int, in
 
 def _by_stride(item: tuple[int, int, int]) -> int:
     return item[1]
+
+
+def surface_of_copy(call: OperatorCall) -> Surface | None:
+    """Return the surface of a copy that changes the order of elements; None for others."""
+    return ("strided", strided) if is_rearranged(call) else None

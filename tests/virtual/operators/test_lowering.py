@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import gpulab
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
-from gpulab.virtual.kernels._lowering import lower, operator_name
+from gpulab.virtual.operators import lower, operator_name, operator_of
 from gpulab.virtual.tensors._storage import layout_of
 
 aten = torch.ops.aten
@@ -38,7 +38,7 @@ def work(func: object, *args: object, **kwargs: object) -> KernelWork:
     out = func(*args, **kwargs)  # type: ignore[operator] # an operator of PyTorch
     results = out if isinstance(out, tuple) else (out,)
     layouts = ([layout_of(item) for item in tensors], [layout_of(item) for item in results])
-    return lower(func, args, kwargs, out, layouts)
+    return lower(operator_of(func), args, kwargs, out, layouts)
 
 
 HALF = torch.float16

@@ -1,14 +1,16 @@
 """Coordinates of calls on the efficiency surfaces, and how reductions are launched."""
 
 from math import log2
+from typing import Any
 
 import pytest
 import torch
 
-from gpulab.virtual.kernels._common_coordinates import log2_alignment, log2_size
-from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import reduction_launch
-from gpulab.virtual.kernels._surface_points import surface_point_of
+from gpulab.virtual.operators._common_coordinates import log2_alignment, log2_size
+from gpulab.virtual.operators._lowering import lower_call
+from gpulab.virtual.operators._models import model_of
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._reduction_launch import reduction_launch
 from gpulab.virtual.tensors._storage import TensorLayout, layout
 
 
@@ -18,9 +20,16 @@ def dense(*sizes: int, dtype: torch.dtype = torch.float32) -> TensorLayout:
     return layout(tuple(sizes), example.stride(), dtype)
 
 
-def call(name: str, reads: list[TensorLayout], write: TensorLayout, *args: object) -> OperatorCall:
+def call(
+    name: str, reads: list[TensorLayout], write: TensorLayout, *args: object, dim: object = None
+) -> OperatorCall:
     """Return a call in single precision."""
-    return OperatorCall(name, args, {}, reads, [write], "float32", 0, is_in_place=False)
+    return OperatorCall(name, args, {}, reads, [write], "float32", 0, is_in_place=False, dim=dim)
+
+
+def surface_point_of(call: OperatorCall) -> Any:  # noqa: ANN401 # a point or None
+    """Return the point of a call on its surface, by the model of its operator."""
+    return lower_call(call, model_of(call.name)).surface_point
 
 
 def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
@@ -33,15 +42,15 @@ def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
     """A call finds its surface by its name, its prefix or type, else by the kernel family."""
     x = dense(64, 64)
-    assert surface_point_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
-    found = {
-        ("mm", "gemm"): "single product",
-        ("add", "elementwise"): "elementwise",
-        ("_foreach_add", "foreach"): "foreach",
-        ("sum", "reduction"): "reduction",
+    assert surface_point_of(call("_softmax", [x], x, dim=-1))[0] == "softmax"
+    surfaces = {
+        "mm": "single product",
+        "add": "elementwise",
+        "_foreach_add": "foreach",
+        "sum": "reduction",
     }
-    for (name, family), surface in found.items():
-        surface_point = surface_point_of(call(name, [x, x], x), family)
+    for name, surface in surfaces.items():
+        surface_point = surface_point_of(call(name, [x, x], x))
         assert surface_point is not None
         assert surface_point.surface == surface
 
@@ -60,7 +69,7 @@ def test_a_matmul_has_its_tiles_and_waves_as_coordinates(
 ) -> None:
     """A matmul's last coordinates are the logarithms of its tiles and of its wave rounding."""
     x = dense(n, n)
-    surface_point = surface_point_of(call("mm", [x, x], x), "gemm")
+    surface_point = surface_point_of(call("mm", [x, x], x))
     assert surface_point is not None
     assert surface_point.coordinates[-2:] == pytest.approx(expected)
 
@@ -68,9 +77,9 @@ def test_a_matmul_has_its_tiles_and_waves_as_coordinates(
 def test_a_call_unlike_all_measured_ones_has_no_surface_point() -> None:
     """A family without a surface, and a call that writes nothing, have no surface point."""
     x = dense(64)
-    assert surface_point_of(call("renorm", [x], x), "other") is None
+    assert surface_point_of(call("renorm", [x], dense(8))) is None
     nothing = OperatorCall("add", (), {}, [x], [], "float32", 0, is_in_place=False)
-    assert surface_point_of(nothing, "elementwise") is None
+    assert surface_point_of(nothing) is None
 
 
 def test_a_depthwise_convolution_has_its_own_surface() -> None:
@@ -91,7 +100,7 @@ def test_a_depthwise_convolution_has_its_own_surface() -> None:
         [0, 0],
         8,
     )
-    surface_point = surface_point_of(given, "depthwise")
+    surface_point = surface_point_of(given)
     assert surface_point is not None
     assert surface_point.surface == "depthwise"
 
@@ -124,7 +133,7 @@ def test_a_reduction_is_launched_by_its_sizes(
     """The sizes of a reduction decide its blocks, its threads and the work of each."""
     source = dense(*sizes)
     out = dense(*[n for i, n in enumerate(sizes) if i not in (dim or range(len(sizes)))])
-    found = reduction_launch(call("sum", [source], out, None, dim), source)
+    found = reduction_launch(call("sum", [source], out, dim=dim), source)
     assert (
         found.n_results,
         found.length,
@@ -141,14 +150,14 @@ def test_a_strided_copy_is_described_by_its_common_dimensions() -> None:
     out = dense(4, 8, 16, 32)
     # Heads and positions change places: positions stay together with nothing.
     heads = layout((4, 8, 16, 32), (4096, 32, 256, 1), torch.float32)
-    found = surface_point_of(call("clone", [heads], out, None), "broadcast")
+    found = surface_point_of(call("clone", [heads], out, None))
     assert found is not None
     assert found.surface == "strided"
     n_dims, inner, step, following, step_next = found.coordinates[1:6]
     assert (n_dims, inner, step) == (4.0, log2(32), 0.0)
     assert (following, step_next) == (log2(16), log2(256))
     row = layout((4, 8, 16, 32), (0, 0, 0, 1), torch.float32)
-    repeated = surface_point_of(call("clone", [row], out, None), "strided")
+    repeated = surface_point_of(call("clone", [row], out, None))
     assert repeated is not None
     # All rows are the same one: two dimensions, and the second has no step in the source.
     assert repeated.coordinates[1:6] == (2.0, log2(32), 0.0, log2(512), -1.0)
@@ -159,34 +168,30 @@ def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
     table, index = dense(1024, 16), dense(256, dtype=torch.int64)
     values, accumulate = dense(256, 16), True
     added = call("index_put", [table, index, values], table, table, [index], values, accumulate)
-    found = surface_point_of(added, "atomic add")
+    found = surface_point_of(added)
     assert found is not None
     assert found.surface == "index add"
     assert found.coordinates[:4] == (12.0, 4.0, 4.0, 14.0)
     assert found.coordinates[-3:] == ("add", "whole", "")
     filled = call("index_fill", [table, index], table, table, 0, index, 1.0)
-    rows = surface_point_of(filled, "atomic add")
+    rows = surface_point_of(filled)
     assert rows is not None
     assert rows.surface == "index write"
     assert rows.coordinates[:4] == found.coordinates[:4]
     mask = dense(1024, dtype=torch.bool)
     by_mask = call("index", [table, mask], dense(500, 16), table, [mask])
-    assert surface_point_of(by_mask, "gather")[0] == "selection"  # type: ignore[index] # it has one
+    assert surface_point_of(by_mask)[0] == "selection"
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "length", "side"),
-    [
-        ("sort", (None, 0, False), 64, "other"),
-        ("kthvalue", (None, 3, 0), 64, "other"),
-        ("median", (None,), 2048, "last"),
-    ],
+    ("name", "dim", "length", "side"),
+    [("sort", 0, 64, "other"), ("kthvalue", 0, 64, "other"), ("median", None, 2048, "last")],
 )
 def test_an_order_is_described_by_its_dimension(
-    name: str, arguments: tuple[object, ...], length: int, side: str
+    name: str, dim: int | None, length: int, side: str
 ) -> None:
     """The rows of a sort or a selection run along the dimension that the call names."""
     source = dense(64, 32)
-    found = surface_point_of(call(name, [source], source, *arguments), "row sort")
+    found = surface_point_of(call(name, [source], source, dim=dim))
     assert found is not None
     assert (found.coordinates[1], found.coordinates[-1]) == (log2(length), side)

@@ -1,18 +1,17 @@
 """Compute the coordinates of elementwise calls on their surfaces of measured efficiencies.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
 from math import ceil
 
-from gpulab.virtual.kernels._common_coordinates import (
-    Coordinates,
+from gpulab.virtual.operators._common_coordinates import (
     dtype_name,
-    largest_written,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall
 
 # A block of a foreach kernel processes this many elements of one tensor.
 _CHUNK = 65_536
@@ -20,7 +19,7 @@ _CHUNK = 65_536
 
 def elements(call: OperatorCall) -> Coordinates:
     """Return the elements, the bytes read and written for each, and the operator."""
-    out = largest_written(call)
+    out = call.largest_written
     n = max(1, out.n_elements)
     read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
     written = sum(item.size_bytes for item in call.writes) / n
@@ -42,7 +41,7 @@ def _exponent(call: OperatorCall) -> str:
 
 def broadcast(call: OperatorCall) -> Coordinates:
     """Return the elements, the length of a row, the operator, and what is repeated."""
-    out = largest_written(call)
+    out = call.largest_written
     row = out.sizes[-1] if out.sizes else 1
     width = out.dtype.itemsize
     fewer = [item for item in call.reads if 1 < item.n_elements < out.n_elements]

@@ -1,24 +1,30 @@
 """Compute the coordinates of matmuls and of other linear algebra.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
-    Coordinates,
-    largest_read,
-    largest_written,
+from gpulab.virtual.operators._common_coordinates import (
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
 
 # A usual size of a matmul's tiles; the library may have chosen another one.
 _TILE = 128
 # The multiprocessors of the GPU that was measured. How many of them the last wave of tiles leaves
 # idle is a coordinate of matmuls.
 _N_SMS = 132
+# The file of surfaces that gpulab ships has these names, so "product" stays.
+_MATMUL_SURFACES = {
+    "float16": "half product",
+    "bfloat16": "half product",
+    "tf32": "tf32 product",
+    "float32": "single product",
+    "float64": "double product",
+}
 
 
 def matmul(call: OperatorCall) -> Coordinates:
@@ -53,7 +59,7 @@ def matmul(call: OperatorCall) -> Coordinates:
 
 def vector(call: OperatorCall) -> Coordinates:
     """Return the sizes of the matrix that meets a vector, and how it lies in memory."""
-    a = largest_read(call)
+    a = call.largest_read
     n = a.sizes[-1] if a.sizes else 1
     width = a.dtype.itemsize
     return (
@@ -69,5 +75,10 @@ def vector(call: OperatorCall) -> Coordinates:
 
 def factorization(call: OperatorCall) -> Coordinates:
     """Return the side of the matrices, their number, and the operator."""
-    sizes = largest_written(call).sizes
+    sizes = call.largest_written.sizes
     return (log2_size(sizes[-1] if sizes else 1), log2_size(prod(sizes[:-2])), call.name)
+
+
+def surface_of_matmul(call: OperatorCall) -> Surface:
+    """Return the surface of a matmul, by its arithmetic."""
+    return _MATMUL_SURFACES[call.arithmetic], matmul

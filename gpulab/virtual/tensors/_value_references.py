@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 
 from gpulab.virtual.simulator.values import ByteSpan
-from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
+from gpulab.virtual.tensors._storage import TensorLayout, Values
+from gpulab.virtual.tensors._tensor import VirtualTensor
 
 
 # A named tuple is faster to make than a dataclass, and each launch makes one for each tensor.
@@ -14,6 +15,13 @@ class Reference(NamedTuple):
 
     A pending kernel refers to its tensors in this way, so that the allocator can give their memory
     to others once the program has dropped them, as on a CUDA GPU.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     reference(torch.ones(2, device="cuda")).span()[1:]
+    (0, 8)
     """
 
     values: Values
@@ -38,5 +46,13 @@ class Reference(NamedTuple):
 
 
 def reference(tensor: VirtualTensor) -> Reference:
-    """Return a reference to the values of ``tensor``."""
+    """Return a reference to the values of ``tensor``.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     reference(torch.ones(2, device="cuda")).layout.n_elements
+    2
+    """
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)

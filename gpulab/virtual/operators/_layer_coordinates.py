@@ -1,20 +1,18 @@
 """Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention.
 
-The module ``_surface_points`` says what a coordinate is and which calls use these.
+The models of operators name their surface and its coordinates. The fit of the surfaces (``python
+-m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
 """
 
 from math import ceil, prod
 
-from gpulab.virtual.kernels._common_coordinates import (
+from gpulab.virtual.operators._common_coordinates import (
     VECTOR,
-    Coordinates,
     dtype_name,
-    largest_read,
-    largest_written,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
 from gpulab.virtual.tensors import TensorLayout
 
 _FEW_CHANNELS_BYTES = 16
@@ -58,7 +56,7 @@ def groups(call: OperatorCall) -> Coordinates:
 
 def images(call: OperatorCall) -> Coordinates:
     """Return the sizes of images that are pooled, resized or sampled, and of the window."""
-    x, out = largest_read(call), largest_written(call)
+    x, out = call.largest_read, call.largest_written
     side = x.sizes[-1] if x.sizes else 1
     width = x.dtype.itemsize
     # The first list of whole numbers is a window, or the size of the result.
@@ -88,7 +86,7 @@ def convolution(call: OperatorCall) -> Coordinates:
         log2_size(x.sizes[-1]),
         log2_size(x.sizes[1] // max(1, weight.sizes[1])),
     )
-    return (*_convolved(call, x, weight, largest_written(call), call.args[3]), *others)
+    return (*_convolved(call, x, weight, call.largest_written, call.args[3]), *others)
 
 
 def convolution_backward(call: OperatorCall) -> Coordinates:
@@ -153,17 +151,34 @@ def attention(call: OperatorCall) -> Coordinates:
 
 def likelihood(call: OperatorCall) -> Coordinates:
     """Return the rows of scores and the number of classes."""
-    scores = largest_read(call) if call.name == "nll_loss_forward" else largest_written(call)
+    scores = call.largest_read if call.name == "nll_loss_forward" else call.largest_written
     classes = scores.sizes[-1] if scores.sizes else 1
     return (log2_size(scores.n_elements / max(1, classes)), log2_size(classes))
 
 
 def pairs(call: OperatorCall) -> Coordinates:
     """Return the elements that a loss compares, the operator, and whether it adds them up."""
-    source = largest_read(call)
+    source = call.largest_read
     return (
         log2_size(source.n_elements),
         call.name,
         dtype_name(source),
         "each" if call.n_out == source.n_elements else "one",
     )
+
+
+def surface_of_convolution(call: OperatorCall) -> Surface:
+    """Return the surface of a convolution, by its groups and its arithmetic."""
+    is_backward = call.name.endswith("backward")
+    name, coordinates = "convolution", convolution
+    if is_backward:
+        name, coordinates = "convolution backward", convolution_backward
+    if is_depthwise(call.reads[2 if is_backward else 1], call.args[9 if is_backward else 8]):
+        return name.replace("convolution", "depthwise"), coordinates
+    # cuDNN has other kernels for halves, and smaller surfaces answer faster.
+    return f"half {name}" if call.arithmetic.endswith("16") else name, coordinates
+
+
+def is_depthwise(weight: TensorLayout, n_groups: int) -> bool:
+    """Return whether each filter of a convolution has one input channel."""
+    return n_groups > 1 and weight.sizes[1] == 1

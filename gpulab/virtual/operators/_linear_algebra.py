@@ -1,0 +1,154 @@
+"""Linear algebra: its kernels, and its values as CUDA's libraries compute them.
+
+LAPACK, which the host has, has other algorithms for some of it.
+"""
+
+from dataclasses import replace
+from math import ceil, prod
+from typing import Any
+
+import torch
+
+from gpulab.core.torch_private import check_errors, linalg_eigh, linalg_svd
+from gpulab.virtual.operators import _matmul_coordinates as matmuls
+from gpulab.virtual.operators._argument_checks import check_lstsq
+from gpulab.virtual.operators._host_reads import (
+    INFO,
+    INFO_IF_ASKED,
+    HostRead,
+    When,
+    has_columns,
+    has_elements,
+)
+from gpulab.virtual.operators._model import Autocast, Models, OperatorModel, Rehearsal
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.simulator.costs import KernelWork
+
+aten = torch.ops.aten
+
+_SVD_DRIVERS = {None, "gesvd", "gesvdj", "gesvda"}
+_SVD_PAGE = "https://pytorch.org/docs/stable/generated/torch.linalg.svd.html"
+
+
+def _singular_values(
+    matrix: torch.Tensor, *options: bool, driver: str | None = None, **more: bool
+) -> Any:
+    """Decompose a matrix; all of cuSOLVER's drivers give the same up to rounding.
+
+    Raises
+    ------
+    RuntimeError
+        If cuSOLVER has no such driver; the text is PyTorch's.
+    """
+    if driver not in _SVD_DRIVERS:
+        raise RuntimeError(
+            f"torch.linalg.svd: unknown svd driver {driver} in svd_cusolver computation. "
+            f"Check doc at {_SVD_PAGE}"
+        )
+    return linalg_svd(matrix, *options, **more)
+
+
+def _eigenvalues(matrix: torch.Tensor, *options: Any, **more: Any) -> Any:
+    """Decompose a symmetric matrix; numbers that are not finite raise PyTorch's error.
+
+    MKL's LAPACK may end the process for them.
+
+    Raises
+    ------
+    torch.linalg.LinAlgError
+        If a number is not finite.
+    """
+    size = matrix.shape[-1]
+    if not matrix.is_meta and size > 1:
+        is_finite = matrix.isfinite().flatten(-2).all(-1)
+        # As many eigenvalues were not found: the code that LAPACK gives for a small matrix of nan.
+        info = torch.where(is_finite, 0, size - 1).int()
+        is_matrix = matrix.dim() == 2  # noqa: PLR2004 # and not a batch of them
+        check_errors(info, "linalg.eigh", is_matrix=is_matrix)
+    return linalg_eigh(matrix, *options, **more)
+
+
+def _least_squares(
+    matrix: torch.Tensor,
+    right: torch.Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,  # noqa: ARG001 # checked before
+) -> tuple[torch.Tensor, ...]:
+    """Solve a least squares problem by a QR decomposition, as PyTorch does on CUDA.
+
+    LAPACK refuses numbers that are not finite; here they give nan.
+    """
+    if matrix.is_meta:
+        aten.linalg_lstsq.default(matrix, right, rcond)  # checks the shapes and types
+    is_vector = right.dim() == matrix.dim() - 1
+    columns = right.unsqueeze(-1) if is_vector else right
+    n_rows, n_columns = matrix.shape[-2:]
+    if n_rows >= n_columns:
+        q, r = torch.linalg.qr(matrix)
+        solution = torch.linalg.solve_triangular(r, q.mH @ columns, upper=True)
+    else:
+        q, r = torch.linalg.qr(matrix.mH)
+        solution = q @ torch.linalg.solve_triangular(r.mH, columns, upper=False)
+    residuals = matrix.real.new_empty(0)
+    if n_rows > n_columns:
+        residuals = (matrix @ solution - columns).abs().square().sum(-2)
+    empty = matrix.real.new_empty(0)
+    return solution.squeeze(-1) if is_vector else solution, residuals, empty.long(), empty
+
+
+def _factorization(call: OperatorCall) -> KernelWork:
+    """Return the work of a factorization: a step for each column, for 32 matrices at a time."""
+    n = call.writes[0].sizes[-1] if call.writes and call.writes[0].sizes else 1
+    n_matrices = ceil(prod(call.writes[0].sizes[:-2]) / 32) if call.writes else 1
+    before = (
+        call.step("strided", reads=True, name="copy"),
+        *[call.step("memset", name="memset") for _ in range(3)],
+        call.step("strided", writes=True, host_ns=3_000, name="triangle"),
+    )
+    return call.work("factorization", n_steps=n * n_matrices, before=before)
+
+
+_FACTORIZED = OperatorModel(lowering=_factorization, has_halves=False, host_reads=(INFO_IF_ASKED,))
+_WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
+# These check the values of pivots.
+_SOLVED = OperatorModel(may_find_wrong_values=True, rehearsal=Rehearsal.OF_TYPES)
+MODELS: Models = {
+    "linalg_cholesky_ex linalg_inv_ex _linalg_solve_ex linalg_lu_factor_ex": _FACTORIZED,
+    "cholesky": replace(_FACTORIZED, host_reads=(INFO,)),
+    "linalg_eig": replace(
+        _FACTORIZED,
+        host_reads=(
+            HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
+            INFO,
+        ),
+    ),
+    "_linalg_eigh": replace(_FACTORIZED, host_reads=(INFO,), compute=_eigenvalues),
+    "_linalg_svd": replace(_FACTORIZED, host_reads=(INFO,), compute=_singular_values),
+    "linalg_qr _linalg_det _linalg_slogdet": replace(_FACTORIZED, host_reads=()),
+    "linalg_lstsq": OperatorModel(
+        checks=(check_lstsq,), has_halves=False, compute=_least_squares, host_reads=(INFO,)
+    ),
+    "linalg_ldl_factor_ex": OperatorModel(
+        has_halves=False,
+        host_reads=(
+            HostRead(When.AFTER, "the pivots", "cuSOLVER's sytrf", has_elements, by_library=True),
+            INFO_IF_ASKED,
+        ),
+    ),
+    "linalg_pinv": OperatorModel(host_reads=(INFO,)),  # of the factorization that it contains
+    "linalg_matrix_exp": OperatorModel(
+        host_reads=(
+            HostRead(When.BEFORE, "the norms of the matrices", "LinearAlgebra.cpp", has_columns),
+        ),
+    ),
+    "linalg_solve_triangular": OperatorModel(
+        surface=("factorization", matmuls.factorization), has_halves=False
+    ),
+    "cholesky_inverse geqrf linalg_householder_product linalg_lu orgqr ormqr triangular_solve": (
+        _WITHOUT_HALVES
+    ),
+    "linalg_lu_solve linalg_ldl_solve lu_unpack": _SOLVED,
+    "lu_solve": replace(_SOLVED, may_find_wrong_values=False),
+    "linalg_vecdot linalg_multi_dot chain_matmul": OperatorModel(autocast=Autocast.LOWER),
+}

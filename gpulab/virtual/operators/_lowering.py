@@ -1,0 +1,137 @@
+"""Lower a call of a PyTorch operator to the kernels that CUDA would run, and to their work.
+
+The driver's records of an H200 with torch 2.11 showed which kernels each operator runs. An
+operator without a lowering in its model counts as one kernel over its elements.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from gpulab.core.torch_private import allows_tf32, flop_formulas
+from gpulab.virtual.operators import _copy_coordinates as copies
+from gpulab.virtual.operators import _elementwise_coordinates as elementwise
+from gpulab.virtual.operators import _matmul_coordinates as matmuls
+from gpulab.virtual.operators import _reduction_coordinates as reductions
+from gpulab.virtual.operators._call_arguments import CallArguments
+from gpulab.virtual.operators._model import OperatorModel
+from gpulab.virtual.operators._operator_call import OperatorCall, Surface
+from gpulab.virtual.operators._operators import Operator
+from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
+from gpulab.virtual.tensors import TensorLayout
+
+_ARITHMETIC = {
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float64: "float64",
+}
+# The surfaces of operators whose models name none, by the family of their last kernel.
+_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
+_SURFACES: dict[str, Surface] = {
+    **dict.fromkeys(_POINTWISE, ("elementwise", elementwise.elements)),
+    **{name: (name, elementwise.elements) for name in ("uniform", "normal", "dropout")},
+    "broadcast": ("broadcast", elementwise.broadcast),
+    "strided": ("strided", copies.strided),
+    "concatenation": ("concatenation", copies.concatenation),
+    "scan": ("scan", reductions.scan),
+    "scan of one row": ("scan", reductions.scan),
+    "row sort": ("sort", reductions.ordered),
+    "reduction": ("reduction", reductions.reduction),
+    "first axis": ("reduction", reductions.reduction),
+    "radix pass": ("sort", reductions.ordered),
+    "fourier": ("fourier", reductions.fourier),
+    "factorization": ("factorization", matmuls.factorization),
+}
+
+
+def lower(
+    operator: Operator,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+    layouts: tuple[list[TensorLayout], list[TensorLayout]],
+) -> KernelWork:
+    """Return the work of the kernels that CUDA would run for a call of ``operator``.
+
+    Parameters
+    ----------
+    operator, args, kwargs, out
+        The operator, its arguments and its result, with stand-ins for the tensors.
+    layouts
+        The layouts of the tensors that it reads, and of those that it writes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.virtual.operators import operator_of
+    >>> from gpulab.virtual.tensors import TensorLayout
+    >>> x = torch.empty(8, 8, device="meta")
+    >>> layout = TensorLayout((8, 8), (8, 1), torch.float32)
+    >>> mm = operator_of(torch.ops.aten.mm.default)
+    >>> work = lower(mm, (x, x), {}, x, ([layout, layout], [layout]))
+    >>> work.family, work.flops
+    ('gemm', 1024)
+    """
+    reads, writes = layouts
+    func, position = operator.func, operator.out_dtype_at
+    # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
+    # are indices or masks.
+    floating = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
+    if position is not None:
+        # What is added to the product may be float32; the factors come last.
+        args, floating = args[:position] + args[position + 1 :], reads[-1:]
+    dtype = floating[0].dtype if floating else torch.float32
+    formula = flop_formulas.get(func.overloadpacket)
+    call = OperatorCall(
+        operator.name,
+        args,
+        kwargs,
+        reads,
+        writes,
+        _ARITHMETIC.get(dtype) or _single_precision(operator),
+        flops=int(formula(*args, **kwargs, out_val=out)) if formula is not None else 0,
+        is_in_place=func.overloadpacket.__name__.endswith("_"),
+        dim=CallArguments(func, args, kwargs)(operator.dim_name) if operator.dim_name else None,
+    )
+    return lower_call(call, operator.model)
+
+
+def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
+    """Return the work of a call's kernels, with its point on its surface of efficiencies."""
+    work = model.lowering(call)
+    if not call.writes:
+        return work
+    surface = model.surface or _SURFACES.get(work.family)
+    if model.surface_by_call is not None:
+        surface = model.surface_by_call(call) or surface
+    if surface is None:  # nothing like it was measured
+        return work
+    name, coordinates = surface
+    # Whole calls were measured, so all kernels of a call get the same correction.
+    point = SurfacePoint(name, coordinates(call))
+    before = tuple(replace(step, surface_point=point) for step in work.before)
+    return replace(work, before=before, surface_point=point)
+
+
+def _single_precision(operator: Operator) -> str:
+    switch = operator.model.tf32
+    return "tf32" if switch is not None and allows_tf32(switch) else "float32"
+
+
+def libraries_used(operator: Operator, work: KernelWork) -> tuple[str, ...]:
+    """Return the parts of CUDA that the operator loads at its first use.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.virtual.operators import operator_of
+    >>> from gpulab.virtual.simulator.costs import KernelWork
+    >>> libraries_used(operator_of(torch.ops.aten.mm.default), KernelWork("gemm", "float16"))
+    ('gemm16',)
+    """
+    if work.family in {"gemm", "linear"}:
+        return ("gemm16",) if work.arithmetic.endswith("16") else ("gemm",)
+    if work.family == "conv":
+        return ("conv",)
+    return ("random",) if operator.is_random else ()

@@ -1,0 +1,153 @@
+"""Operators that compute element by element, fill, copy, move or draw, and their kernels."""
+
+from gpulab.virtual.operators import _copy_coordinates as copies
+from gpulab.virtual.operators import _elementwise_coordinates as pointwise
+from gpulab.virtual.operators._argument_checks import HALVES, NOT_FLOATING, refuse
+from gpulab.virtual.operators._elementwise import elementwise_family
+from gpulab.virtual.operators._host_reads import (
+    HostRead,
+    When,
+    check_deviations,
+    has_deviations,
+    on_device,
+)
+from gpulab.virtual.operators._model import (
+    USE_DENSE,
+    Autocast,
+    Models,
+    OperatorModel,
+    Rehearsal,
+)
+from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
+from gpulab.virtual.simulator.costs import KernelWork
+
+
+def _masked_fill(call: OperatorCall) -> KernelWork:
+    """Return the work of a kernel that fills in place, and before it of a copy to fill."""
+    if call.is_in_place:
+        return call.work("elementwise")
+    copy = call.step("copy", reads=True, writes=True, name="copy")
+    return call.work("elementwise", before=(copy,))
+
+
+def _copy(call: OperatorCall) -> KernelWork:
+    """Return the work of a copy: the driver's if type and layout stay, otherwise a kernel's."""
+    family = elementwise_family(call)
+    is_plain = family == "elementwise" and len({item.dtype for item in call.reads}) <= 1
+    same = is_plain and all(item.dtype is call.writes[0].dtype for item in call.reads)
+    return call.work("copy" if same else family)
+
+
+def _factory(call: OperatorCall) -> KernelWork:
+    return call.work("fill", host_ns=5_900)
+
+
+def _lower_to(family: str) -> Lowering:
+    return lambda call: call.work(family)
+
+
+_FILL, _SPECIAL = _lower_to("fill"), _lower_to("error function")
+_UNIFORM, _NORMAL = _lower_to("uniform"), _lower_to("normal")
+_BOUNDS = tuple(
+    HostRead(When.BEFORE, f"the {which} number", "RangeFactories.cpp", on_device(name))
+    for which, name in (("first", "start"), ("last", "end"))
+)
+_FLOAT32, _WIDEST = (OperatorModel(autocast=each) for each in (Autocast.FLOAT32, Autocast.WIDEST))
+_WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
+_MOVING = OperatorModel(surface=("movement", copies.moved))
+MODELS: Models = {
+    # Memory
+    "empty empty_like empty_permuted empty_strided new_empty new_empty_strided": OperatorModel(
+        allocates=True
+    ),
+    "zeros": OperatorModel(lowering=_factory, fills_with=0),
+    "ones": OperatorModel(lowering=_factory, fills_with=1),
+    "full": OperatorModel(lowering=_factory),
+    "zeros_like new_zeros": OperatorModel(lowering=_factory, fills_with=0, takes_shape_alone=True),
+    "ones_like": OperatorModel(lowering=_factory, fills_with=1, takes_shape_alone=True),
+    "new_ones": OperatorModel(fills_with=1, takes_shape_alone=True),
+    "full_like": OperatorModel(lowering=_factory, takes_shape_alone=True),
+    "new_full": OperatorModel(takes_shape_alone=True),
+    "zero": OperatorModel(
+        lowering=_FILL, surface_by_call=copies.surface_of_copy, fills_with=0, overwrites=True
+    ),
+    "fill": OperatorModel(lowering=_FILL, surface_by_call=copies.surface_of_copy, overwrites=True),
+    "copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy, overwrites=True),
+    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy),
+    "arange": OperatorModel(lowering=_lower_to("index")),
+    "linspace logspace": OperatorModel(lowering=_lower_to("index"), host_reads=_BOUNDS),
+    "cat stack": OperatorModel(lowering=_lower_to("concatenation")),
+    "diagonal_copy expand_copy narrow_copy split_with_sizes_copy unbind_copy unsafe_split": (
+        OperatorModel(surface=("strided", copies.strided))
+    ),
+    "roll flip tril triu repeat constant_pad_nd pixel_shuffle pixel_unshuffle channel_shuffle": (
+        _MOVING
+    ),
+    "im2col col2im reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d": _MOVING,
+    "_pad_circular": _MOVING,
+    # Random numbers
+    "rand randint": OperatorModel(lowering=_UNIFORM),
+    "rand_like": OperatorModel(lowering=_UNIFORM, takes_shape_alone=True),
+    "randint_like": OperatorModel(takes_shape_alone=True),
+    "random uniform": OperatorModel(lowering=_UNIFORM, overwrites=True),
+    "bernoulli": OperatorModel(lowering=_UNIFORM, overwrites=True, may_find_wrong_values=True),
+    "randperm": OperatorModel(lowering=_UNIFORM, surface=("permutation", pointwise.elements)),
+    "randn geometric log_normal": OperatorModel(lowering=_NORMAL),
+    "randn_like": OperatorModel(lowering=_NORMAL, takes_shape_alone=True),
+    "exponential": OperatorModel(lowering=_NORMAL, overwrites=True),
+    "normal": OperatorModel(
+        lowering=_NORMAL,
+        overwrites=True,
+        host_reads=(
+            HostRead(
+                When.BEFORE,
+                "whether a deviation is negative",
+                "DistributionTemplates.h",
+                has_deviations,
+                check_deviations,
+            ),
+        ),
+    ),
+    "poisson": OperatorModel(may_find_wrong_values=True),
+    "native_dropout": OperatorModel(
+        lowering=_lower_to("dropout"), checks=(refuse("fused_dropout", NOT_FLOATING),)
+    ),
+    "native_dropout_backward": OperatorModel(checks=(refuse("masked_scale", NOT_FLOATING),)),
+    # Functions of numbers
+    "gelu gelu_backward erf erfc mish digamma lgamma": OperatorModel(lowering=_SPECIAL),
+    # Measured as an operator of its kind, though not itself.
+    "glu": OperatorModel(surface=("elementwise", pointwise.elements)),
+    "masked_fill": OperatorModel(
+        lowering=_masked_fill,
+        host_reads=(
+            HostRead(When.BEFORE, "the value to write", "cuda/Indexing.cu", on_device("value")),
+        ),
+    ),
+    "masked_scatter": OperatorModel(may_find_wrong_values=True),
+    "abs": OperatorModel(widens_bool=True),
+    **{
+        name: OperatorModel(has_halves=False, checks=(refuse(f"{name}_cuda", HALVES),))
+        for name in ("angle", "igamma", "igammac")
+    },
+    "polar special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta": (
+        _WITHOUT_HALVES
+    ),
+    "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1": _WITHOUT_HALVES,
+    "special_chebyshev_polynomial_t special_chebyshev_polynomial_u": _WITHOUT_HALVES,
+    "special_chebyshev_polynomial_v": _WITHOUT_HALVES,
+    "acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh tan": _FLOAT32,
+    "softplus renorm": _FLOAT32,
+    "prelu": OperatorModel(autocast=Autocast.LOWER),
+    "addcdiv addcmul atan2 cross": _WIDEST,
+    # A GradScaler asks by it whether a gradient overflowed. The flag has values even if the
+    # gradients have none: nothing overflowed, so the optimizer takes its step.
+    "_amp_foreach_non_finite_check_and_unscale": OperatorModel(flag_at=1),
+    # Assertions
+    "_assert_async _functional_assert_async": OperatorModel(rehearsal=Rehearsal.OF_TYPES),
+    # Sparse tensors
+    "_to_sparse": OperatorModel(refusal=("torch.Tensor.to_sparse", USE_DENSE)),
+    **{
+        f"_to_sparse_{kind}": OperatorModel(refusal=(f"torch.Tensor.to_sparse_{kind}", USE_DENSE))
+        for kind in ("bsc", "bsr", "csc", "csr")
+    },
+}
