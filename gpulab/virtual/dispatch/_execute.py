@@ -179,11 +179,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 
 
 def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
-    """Return whether a tensor is the flag of a GradScaler that says that a gradient overflowed.
-
-    The flag keeps its values even if the gradients have none: nothing overflowed, so the optimizer
-    takes its step.
-    """
+    """Return whether a tensor is an argument that has values even if the others have none."""
     position = call.operator.model.flag_at
     return position is not None and tensor is call.args[position]
 

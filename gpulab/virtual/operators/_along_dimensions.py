@@ -141,7 +141,7 @@ _LENGTHS = HostRead(
     When.BEFORE,
     "the least length",
     "SegmentReduce.cpp",
-    lambda given: given("lengths") is not None and not given("unsafe"),
+    lambda call: call("lengths") is not None and not call("unsafe"),
 )
 _PLACES = HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", has_sorter)
 _SUM = OperatorModel(lowering=_reduction, autocast=Autocast.FLOAT32_RESULT)
@@ -150,7 +150,7 @@ _MEDIAN = OperatorModel(
     surface=_ORDER,
     checks=(check_median,),
     nondeterministic=Alert(
-        "median CUDA with indices output", lambda given: given("dim") is not None
+        "median CUDA with indices output", lambda call: call("dim") is not None
     ),
 )
 MODELS: Models = {
@@ -197,8 +197,8 @@ MODELS: Models = {
     "unique_consecutive": OperatorModel(
         surface=_SELECTION,
         host_reads=(
-            replace(COUNT, condition=lambda given: given("dim") is None and has_elements(given)),
-            replace(BY_THRUST, condition=lambda given: given("dim") is not None),
+            replace(COUNT, condition=lambda call: call("dim") is None and has_elements(call)),
+            replace(BY_THRUST, condition=lambda call: call("dim") is not None),
         ),
     ),
     "searchsorted": OperatorModel(
@@ -233,7 +233,7 @@ MODELS: Models = {
                 When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu", has_elements
             ),
         ),
-        nondeterministic=Alert("_bincount_cuda", lambda given: given("weights") is not None),
+        nondeterministic=Alert("_bincount_cuda", lambda call: call("weights") is not None),
     ),
     "histc": OperatorModel(
         surface=_SELECTION,
@@ -243,12 +243,12 @@ MODELS: Models = {
                 When.FOR_SIZE,
                 "the bounds, if none are given",
                 "cuda/SummaryOps.cu",
-                lambda given: given("min") == given("max") and has_elements(given),
+                lambda call: call("min") == call("max") and has_elements(call),
             ),
         ),
         nondeterministic=Alert(
             "_histc_cuda with floating point input",
-            lambda given: given("self").is_floating_point(),
+            lambda call: call("self").is_floating_point(),
         ),
     ),
     "histogram _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors": (
@@ -260,7 +260,7 @@ MODELS: Models = {
                 When.FOR_SIZE,
                 "the sum of the repeats",
                 "Repeat.h",
-                lambda given: given("output_size") is None and has_elements(given),
+                lambda call: call("output_size") is None and has_elements(call),
             ),
         ),
         rehearsal=Rehearsal.OF_TYPES,

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._out_dtype import check_out_dtype
-
 _MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
 _MOST_DIMENSIONS = 25  # of some of CUDA's kernels
 # PyTorch's names of types, in messages about tensors.
@@ -69,8 +67,11 @@ def factors(first: int, second: int, *, of_matrices: bool = False) -> Callable[.
                 "expected mat1 and mat2 to have the same dtype, but got: {} != {}".format(*names)
             )
         for wanted in args[second + 1 :]:
-            if isinstance(wanted, torch.dtype):
-                check_out_dtype(wanted, right.dtype)
+            is_wide = wanted == torch.float32 and right.dtype in HALVES
+            if isinstance(wanted, torch.dtype) and wanted != right.dtype and not is_wide:
+                raise RuntimeError(
+                    "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs"
+                )
         are_matrices = left.dim() == right.dim() == 2  # noqa: PLR2004 # rows and columns
         if of_matrices and are_matrices and left.shape[-1] != right.shape[-2]:
             shapes = ("x".join(map(str, item.shape)) for item in (left, right))

@@ -37,7 +37,7 @@ def moved(call: OperatorCall) -> Coordinates:
         *(log2_alignment(row * width) for row in rows),
         float(width),
         call.name,
-        call.side if call.name in {"roll", "flip"} else "",
+        "" if call.dim is None else call.side,
     )
 
 

@@ -56,7 +56,7 @@ _SCATTER = OperatorModel(
 _PUT = replace(_WRITE, may_find_wrong_values=True)
 _INDEX_PUT = replace(_PUT, surface_by_call=indexing.surface_of_index_put, takes_host_indices=True)
 _BAG = OperatorModel(is_wrong_on_meta=True, may_find_wrong_values=True)
-_MAX_IN_BAG = Alert("embedding_bag_backward_cuda_max", lambda given: given("mode") == _MAX)
+_MAX_IN_BAG = Alert("embedding_bag_backward_cuda_max", lambda call: call("mode") == _MAX)
 _SPARSE_GRADIENTS = (
     "sparse gradients, as of nn.Embedding(sparse=True)",
     "use sparse=False (in gather sparse_grad=False), which gives dense gradients",
@@ -104,16 +104,14 @@ MODELS: Models = {
     "scatter": replace(
         _SCATTER,
         nondeterministic=Alert(
-            "scatter_reduce_cuda_kernel", lambda given: given("reduce") == "multiply"
+            "scatter_reduce_cuda_kernel", lambda call: call("reduce") == "multiply"
         ),
     ),
     "scatter_add": replace(_SCATTER, autocast=Autocast.WIDEST),
     "scatter_reduce": replace(
         _SCATTER,
         checks=(check_scatter_reduce,),
-        nondeterministic=Alert(
-            "scatter_reduce_cuda_prod_", lambda given: given("reduce") == "prod"
-        ),
+        nondeterministic=Alert("scatter_reduce_cuda_prod_", lambda call: call("reduce") == "prod"),
     ),
     # Embeddings
     "embedding": OperatorModel(

@@ -182,15 +182,15 @@ def _foreach_norm(call: OperatorCall) -> KernelWork:
     return replace(work, host_ns=host_ns, before=(*work.before, tidy))
 
 
-def _is_by_pytorch(given: CallArguments) -> bool:
+def _is_by_pytorch(call: CallArguments) -> bool:
     """Return whether PyTorch's own kernel samples the grid; cuDNN's is not refused."""
-    is_possible = torch.backends.cudnn.enabled and given("align_corners")
-    is_plain = given("interpolation_mode") == given("padding_mode") == 0
-    return not (is_possible and is_plain and given("input").shape[1] <= _CUDNN_CHANNELS)
+    is_possible = torch.backends.cudnn.enabled and call("align_corners")
+    is_plain = call("interpolation_mode") == call("padding_mode") == 0
+    return not (is_possible and is_plain and call("input").shape[1] <= _CUDNN_CHANNELS)
 
 
-# Kernels whose threads add to the same elements; PyTorch names those that get their result so.
-_ADDED, _WRITTEN = Alert("{}_cuda"), Alert("{}_out_cuda")
+# PyTorch's messages name the function after the operator, with "out" if it gets its result.
+_BY_NAME, _BY_NAME_OUT = Alert("{}_cuda"), Alert("{}_out_cuda")
 _NORM = OperatorModel(lowering=_layer_norm, surface=("norm", reductions.norm))
 # A CPU takes no float32 statistics beside half precision, as a GPU does.
 _MIXED = OperatorModel(mixes_types=True)
@@ -258,7 +258,7 @@ MODELS: Models = {
     "nll_loss2d_forward": OperatorModel(
         index_ranges=of_classes(0),
         nondeterministic=Alert(
-            "nll_loss2d_forward_out_cuda_template", lambda given: given("reduction") != 0
+            "nll_loss2d_forward_out_cuda_template", lambda call: call("reduction") != 0
         ),
     ),
     "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1)),
@@ -308,23 +308,23 @@ MODELS: Models = {
     "upsample_bilinear2d_backward": replace(
         _IMAGES_BACKWARD,
         lowering=_scaled(4),
-        nondeterministic=_WRITTEN,
+        nondeterministic=_BY_NAME_OUT,
     ),
-    "upsample_bicubic2d_backward": replace(_IMAGES_BACKWARD, nondeterministic=_WRITTEN),
+    "upsample_bicubic2d_backward": replace(_IMAGES_BACKWARD, nondeterministic=_BY_NAME_OUT),
     "_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward": replace(
-        _IMAGES_BACKWARD, nondeterministic=_ADDED
+        _IMAGES_BACKWARD, nondeterministic=_BY_NAME
     ),
     "_adaptive_avg_pool3d_backward avg_pool3d_backward grid_sampler_3d_backward "
     "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward": (
-        OperatorModel(nondeterministic=_ADDED)
+        OperatorModel(nondeterministic=_BY_NAME)
     ),
     "fractional_max_pool2d_backward fractional_max_pool3d_backward": OperatorModel(
-        may_find_wrong_values=True, nondeterministic=_ADDED
+        may_find_wrong_values=True, nondeterministic=_BY_NAME
     ),
     "grid_sampler_2d_backward": OperatorModel(nondeterministic=Alert("{}_cuda", _is_by_pytorch)),
     "upsample_linear1d_backward upsample_trilinear3d_backward reflection_pad1d_backward "
     "reflection_pad3d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward": (
-        OperatorModel(nondeterministic=_WRITTEN)
+        OperatorModel(nondeterministic=_BY_NAME_OUT)
     ),
     **{
         f"max_unpool{n}d": OperatorModel(
@@ -349,4 +349,4 @@ MODELS: Models = {
 }
 # From 2.13 on PyTorch's documentation lists it among those that act deterministically.
 if torch.__version__ < (2, 13):  # type: ignore[operator] # torch compares it with numbers
-    MODELS["max_pool3d_with_indices_backward"] = OperatorModel(nondeterministic=_ADDED)
+    MODELS["max_pool3d_with_indices_backward"] = OperatorModel(nondeterministic=_BY_NAME)

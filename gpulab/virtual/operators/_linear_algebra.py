@@ -111,7 +111,7 @@ def _factorization(call: OperatorCall) -> KernelWork:
 
 _FACTORIZED = OperatorModel(lowering=_factorization, has_halves=False, host_reads=(INFO_IF_ASKED,))
 _WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
-# Their checks read values, as pivots, and a wrong one fails.
+# These check the values of pivots.
 _SOLVED = OperatorModel(may_find_wrong_values=True, rehearsal=Rehearsal.OF_TYPES)
 MODELS: Models = {
     "linalg_cholesky_ex linalg_inv_ex _linalg_solve_ex linalg_lu_factor_ex": _FACTORIZED,

@@ -18,7 +18,7 @@ from gpulab.core.torch_private import (
 from gpulab.virtual.operators._host_reads import SIZE, HostRead
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._models import model_of
-from gpulab.virtual.operators._out_dtype import computable, place_of_out_dtype
+from gpulab.virtual.operators._out_dtype import computable
 
 _OVER_LISTS = ("_foreach", "_fused_ad", "_fused_sgd")
 
@@ -104,7 +104,10 @@ def _made(func: Any) -> Operator:
     model = model_of(name)
     arguments = arguments_of(func)
     is_over_lists = name.startswith(_OVER_LISTS)
-    position = place_of_out_dtype(func) if model.tf32 == "matmul" else None
+    names = [argument.name for argument in arguments]
+    # Others have an argument of this name, too, such as _scaled_mm.
+    is_wide = model.tf32 == "matmul" and "out_dtype" in names
+    position = names.index("out_dtype") if is_wide else None
     written = [item.alias_info for item in arguments if item.alias_info is not None]
     return Operator(
         func,
@@ -116,7 +119,7 @@ def _made(func: Any) -> Operator:
         host_reads=_host_reads(func, model),
         is_over_lists=is_over_lists,
         out_names=tuple(argument.name for argument in arguments if argument.is_out),
-        dim_name=next((item.name for item in arguments if item.name in {"dim", "dims"}), None),
+        dim_name=next((name for name in names if name in {"dim", "dims"}), None),
         out_dtype_at=position,
         overwrites=model.overwrites and arguments[0].alias_info is not None,
         changes_arguments=any(item.is_write for item in written) and not is_over_lists,

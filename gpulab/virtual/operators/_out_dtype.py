@@ -8,15 +8,7 @@ from typing import Any
 
 import torch
 
-from gpulab.core.torch_private import arguments_of
-
 _HALVES = (torch.float16, torch.bfloat16)
-
-
-def place_of_out_dtype(func: Any) -> int | None:
-    """Return the position of the argument ``out_dtype`` of a matmul, or None."""
-    names = [argument.name for argument in arguments_of(func)]
-    return names.index("out_dtype") if "out_dtype" in names else None
 
 
 def computable(func: Any, position: int) -> Callable[..., Any]:
@@ -30,17 +22,3 @@ def computable(func: Any, position: int) -> Callable[..., Any]:
         return result if out is None else out.copy_(result)
 
     return compute
-
-
-def check_out_dtype(wanted: torch.dtype, given: torch.dtype) -> None:
-    """Refuse a result of another type than the factors, except float32 for half precision.
-
-    Raises
-    ------
-    RuntimeError
-        With PyTorch's message.
-    """
-    if wanted != given and not (wanted == torch.float32 and given in _HALVES):
-        raise RuntimeError(
-            "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs"
-        )

@@ -143,8 +143,10 @@ MODELS: Models = {
     "softplus renorm": _FLOAT32,
     "prelu": OperatorModel(autocast=Autocast.LOWER),
     "addcdiv addcmul atan2 cross": _WIDEST,
-    # PyTorch asks by them whether a gradient overflowed, for a GradScaler; and they only assert.
+    # A GradScaler asks by it whether a gradient overflowed. The flag has values even if the
+    # gradients have none: nothing overflowed, so the optimizer takes its step.
     "_amp_foreach_non_finite_check_and_unscale": OperatorModel(flag_at=1),
+    # Assertions
     "_assert_async _functional_assert_async": OperatorModel(rehearsal=Rehearsal.OF_TYPES),
     # Sparse tensors
     "_to_sparse": OperatorModel(refusal=("torch.Tensor.to_sparse", USE_DENSE)),

@@ -1,5 +1,6 @@
 """The arguments of an operator pass through a few modules, and through none of them twice."""
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -41,11 +42,14 @@ def has_arguments(value: object) -> bool:
 def gets_arguments(frame: FrameType) -> bool:
     """Return whether a call passes arguments of the operator to a function."""
     code = frame.f_code
-    n_given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 12)
-    given = [frame.f_locals.get(name) for name in code.co_varnames[:n_given]]
+    lists = sum(
+        bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+    )
+    n_passed = code.co_argcount + code.co_kwonlyargcount + lists
+    values = [frame.f_locals.get(name) for name in code.co_varnames[:n_passed]]
     is_method = code.co_varnames[:1] == ("self",)
-    is_of_record = is_method and type(given[0]).__name__ in RECORDS - {"CallKey"}
-    return any(map(has_arguments, given[is_of_record:]))
+    is_of_record = is_method and type(values[0]).__name__ in RECORDS - {"CallKey"}
+    return any(map(has_arguments, values[is_of_record:]))
 
 
 def modules_of(call: Call) -> list[str]:
