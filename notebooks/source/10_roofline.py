@@ -55,9 +55,9 @@ explorer.choose(operations=WORKLOADS)  # it opens with five of the 29
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
-# A point on the line takes exactly as long as predicted. A point above it takes longer; none should
-# be far below. Point at a sign to see what it is. Now use the controls: choose the model, the
-# operations, and with the slider the size, by the bytes that move.
+# A point on the line takes exactly as long as predicted. A point above it takes longer; none
+# should be far below. Point at a sign to see what it is. Now use the controls: choose the model,
+# the operations, and with the slider the size, by the bytes that move.
 #
 # ### Exercise: the farthest
 

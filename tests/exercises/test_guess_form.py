@@ -22,7 +22,7 @@ QUESTION = "How long does it take?"
         ("12,345.5", "µs", 12345.5),
         ("1/3", "times", 1 / 3),
         ("8x", "times", 8.0),
-        ("8 ×", "times", 8.0),
+        ("8 \u00d7", "times", 8.0),
         ("50 %", "%", 50.0),
         ("3 launches", "launches", 3.0),
         ("1e300", "µs", 1e300),
