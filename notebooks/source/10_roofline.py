@@ -422,7 +422,7 @@ roofline_explorer(view="roofline", dtype="float16", operations=("matmul",))
 # near it. The small ones do not, and neither limit explains it: the third bound does.
 #
 # Now yours. "Measure here" measures your roofs and the operations that are shown, and draws them
-# instead if you choose the GPU "measured here". By code, for a few sizes:
+# instead if you choose "this GPU, measured". By code, for a few sizes:
 
 # %%
 mine = gpulab.sweep(
