@@ -179,8 +179,7 @@ class Prediction:
         """Save the guess in the learner's journal, if it has a name; :func:`predict` does so."""
         if self.guess is None or not self.name:
             return
-        is_choice = isinstance(self.guess, str)
-        number, choice = (None, self.guess) if is_choice else (self.guess, "")
+        number, choice = (None, self.guess) if isinstance(self.guess, str) else (self.guess, "")
         said = Guess(
             self.name,
             now(),

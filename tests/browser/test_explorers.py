@@ -65,7 +65,7 @@ def test_a_link_moves_the_crossing(shown: "Locator", page: "Page") -> None:
     """The title has the crossing, and a sentence says how another link moves it."""
     crossover = shown.locator(".explorer.crossover")
     title = "matmul in float32: from n = 678 the H200 beats the CPU, copies in and out included."
-    assert crossover.locator("h2").inner_text() == title
+    assert crossover.locator("h2").inner_text().replace("\xa0", " ") == title
     crossover.locator("input[name=link][value='PCIe 5']").check(force=True)
     crossover.get_by_text(
         "With PCIe 5 in place of PCIe 3 the crossing falls from n = 678 to 256."
@@ -189,6 +189,8 @@ def test_controls_and_picture_fit(size: tuple[int, int], page: "Page", tmp_path:
     other.set_viewport_size({"width": size[0], "height": size[1]})
     other.goto(file.as_uri())
     assert other.locator(".explorer .plane").count() == 2
+    clips = other.locator("clipPath").evaluate_all("all => all.map(one => one.id)")
+    assert len(set(clips)) == 2  # with one id, the second picture would be cut like the first
     assert other.get_by_role("button", name="Measure here").first.is_disabled()
     assert other.evaluate("document.documentElement.scrollWidth") <= size[0]
     if size[0] > 1000:

@@ -86,7 +86,7 @@ export class Frame {
 
   show({ title, detail, note = "" }) {
     const texts = [
-      [this.title, title],
+      [this.title, title.replaceAll(" = ", "\u00a0=\u00a0")],
       [this.detail, detail],
       [this.note, note + (this.isAlone ? ALONE : NOTE)],
     ];

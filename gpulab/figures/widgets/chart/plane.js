@@ -8,12 +8,11 @@ const WIDE = { top: 24, right: 132, bottom: 46, left: 62 },
 const NARROW_PX = 560,
   BRUSH_PX = 8,
   ZOOM_MS = 350;
-let count = 0;
 
 export class Plane {
   constructor(host, { label, x, y, redraw }) {
     Object.assign(this, { host, x, y, redraw });
-    const clip = `gpulab-plane-${++count}`;
+    const clip = `gpulab-plane-${Math.random().toString(36).slice(2)}`; // each output has its own script
     this.frame = drawn("rect");
     this.root = drawn(
       "svg",

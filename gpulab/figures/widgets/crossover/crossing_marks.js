@@ -4,6 +4,7 @@ import { sizeText } from "../chart/quantities.js";
 import { timeAt } from "./crossing.js";
 
 const LINE_PX = 22,
+  NEAR_PX = 110,
   SIDE_PX = 100,
   NARROW_SIDE_PX = 84;
 const HALVES = { once: ["CPU faster", "GPU faster"], reversed: ["GPU faster", "CPU faster"] };
@@ -18,29 +19,31 @@ export function crossingMarks(plane, view) {
 export function crossingPoints(plane, view) {
   return ringsOf(plane, view, ["gpu", "second", "bare"]).map(ring => {
     const title = `${ring.name} crosses the CPU at n = ${sizeText(ring.size)}`,
-      lines = [`95 %: ${interval(ring)}`];
-    const describe = () => ({ title, lines, sentence: `${title}, ${lines}.` });
-    return { key: `crossing ${ring.key}`, series: "crossings", x: ring.x, y: ring.y, describe };
+      lines = ring.isOne ? [`95 %: ${interval(ring)}`] : [];
+    const describe = () => ({ title, lines, sentence: `${[title, ...lines].join(", ")}.` });
+    return { key: `crossing ${ring.id}`, series: "crossings", x: ring.x, y: ring.y, describe };
   });
 }
 
-// Where these curves cross the CPU's; nothing for those that do not do so once, or outside of the view.
+// Where these curves cross the CPU's, inside of the view. Only a single crossing has an interval.
 function ringsOf(plane, view, keys) {
   const crossings = { gpu: view.crossing, second: view.secondCrossing, bare: view.bareCrossing };
   return keys.flatMap(key => {
-    const crossing = crossings[key],
+    const { sizes = [], ...ends } = crossings[key] ?? {},
       curve = view[key];
-    if (crossing?.kind !== "once" && crossing?.kind !== "reversed") return [];
-    const {
-      low,
-      high,
-      first,
-      last,
-      sizes: [size],
-    } = crossing;
-    const x = plane.x.to(size),
-      y = plane.y.to(timeAt(curve, size));
-    return plane.holds(x, y) ? [{ key, name: curve.name, size, low, high, first, last, x, y }] : [];
+    const rings = sizes.map((size, place) => {
+      const at = { x: plane.x.to(size), y: plane.y.to(timeAt(curve, size)) };
+      return {
+        ...ends,
+        ...at,
+        key,
+        id: `${key} ${place}`,
+        name: curve.name,
+        size,
+        isOne: sizes.length === 1,
+      };
+    });
+    return rings.filter(({ x, y }) => plane.holds(x, y));
   });
 }
 
@@ -49,32 +52,34 @@ function interval({ low, high, first, last }) {
   return `${from} to ${high < Infinity ? sizeText(high) : `above ${sizeText(last)}`}`;
 }
 
-// Up and left of a crossing both curves are below, so the sizes stand there, one above the other. The
-// interval has room only if there is one crossing.
-function sizeMarks(found) {
-  const isOne = found.length === 1;
-  let free = Infinity;
-  return found
-    .sort((one, other) => other.y - one.y)
-    .flatMap(ring => {
-      const { key, size, x, y } = ring;
-      free = Math.min(y - (isOne ? 30 : 16), free - LINE_PX);
-      const name = { class: `size end ${key}`, x: x - 16, y: free, text: `n = ${sizeText(size)}` };
-      const ends = { class: "remark end", x: x - 16, y: free + 17, text: interval(ring) };
-      return [
-        { key: `to ${key}`, tag: "line", class: "leader", x1: x - 5, y1: y - 5, x2: x - 13, y2: y - 13 },
-        { key, tag: "circle", class: `crossing ${key}`, cx: x, cy: y, r: 8 },
-        { key: `n ${key}`, tag: "text", ...name },
-        ...(isOne ? [{ key: `interval ${key}`, tag: "text", ...ends }] : []),
-      ];
-    });
+// Up and left of a crossing both curves are below, so the sizes stand there, and those of neighbours one
+// above the other. The interval has room only if there is one crossing.
+function sizeMarks(rings) {
+  const isAlone = rings.length === 1 && rings[0].isOne;
+  const placed = [];
+  for (const ring of rings.sort((one, other) => other.y - one.y)) {
+    const near = placed
+      .filter(other => Math.abs(other.x - ring.x) < NEAR_PX)
+      .map(({ text }) => text - LINE_PX);
+    placed.push({ ...ring, text: Math.min(ring.y - (isAlone ? 30 : 16), ...near) });
+  }
+  return placed.flatMap(({ key, id, size, x, y, text: high, ...ring }) => {
+    const name = { class: `size end ${key}`, x: x - 16, y: high, text: `n = ${sizeText(size)}` };
+    const ends = { class: "remark end", x: x - 16, y: high + 17, text: interval(ring) };
+    return [
+      { key: `to ${id}`, tag: "line", class: "leader", x1: x - 5, y1: y - 5, x2: x - 13, y2: y - 13 },
+      { key: id, tag: "circle", class: `crossing ${key}`, cx: x, cy: y, r: 8 },
+      { key: `n ${id}`, tag: "text", ...name },
+      ...(isAlone ? [{ key: `interval ${id}`, tag: "text", ...ends }] : []),
+    ];
+  });
 }
 
-function bareMarks({ size, x, y }) {
+function bareMarks({ id, size, x, y }) {
   const text = `${sizeText(size)} without copies`;
   return [
-    { key: "alone", tag: "circle", class: "crossing small", cx: x, cy: y, r: 6 },
-    { key: "n alone", tag: "text", class: "remark", x: x + 8, y: y + 22, text },
+    { key: id, tag: "circle", class: "crossing small", cx: x, cy: y, r: 6 },
+    { key: `n ${id}`, tag: "text", class: "remark", x: x + 8, y: y + 22, text },
   ];
 }
 
