@@ -45,10 +45,9 @@ gpulab.use("auto")
 #
 # If you like, say how sure you are: "guess" (right once in three, for yes or no once in two),
 # "likely" (twice in three) or "sure" (19 times in 20); in code it is `confidence="likely"`. Your
-# guesses are kept in
-# `gpulab-progress.jsonl` beside the lessons. At the end of each lesson `exercises.progress()`
-# shows how far your feeling can be trusted, and what to look at again. What counts is the last
-# guess before you see the outcome.
+# guesses are kept in `gpulab-progress.jsonl` beside the lessons. At the end of each lesson
+# `exercises.progress()` shows how far your feeling can be trusted, and what to look at again. What
+# counts is the last guess before you see the outcome.
 
 # %%
 source = exercises.predict(
