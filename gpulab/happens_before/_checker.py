@@ -64,7 +64,7 @@ class Checker:
         return tuple(self._hazards.values())
 
     @property
-    def n_operations(self) -> Counter[StreamKey]:
+    def operations(self) -> Counter[StreamKey]:
         """Number of kernels and copies seen, by the streams that they were launched on."""
         threads = self._threads.items()
         return Counter(

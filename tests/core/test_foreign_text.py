@@ -8,6 +8,7 @@ import json
 import pkgutil
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -260,9 +261,10 @@ def spoiled_explorer(text: str) -> Explorer:
 
 def spoiled_hazards(text: str) -> Hazards:
     """Return hazards with this text in every name."""
-    found = (spoiled(HAZARD, text),)
-    checker: Any = SimpleNamespace(hazards=found, n_operations=2, n_streams=2)
-    return Hazards(checker)
+    checker: Any = SimpleNamespace(hazards=(), operations=Counter())
+    report = Hazards(checker)
+    checker.hazards = (spoiled(HAZARD, text),)
+    return report
 
 
 # A function for each class that has a display of its own; it makes an object that contains a text.

@@ -462,7 +462,7 @@ def test_clear_keeps_what_was_found() -> None:
     checker.free("new", Allocation(A, 0x1000, 4096))
     checker.clear()
     assert checker.n_recorded == 0
-    assert (len(checker.hazards), *checker.n_operations.values()) == (1, 1, 1)
+    assert (len(checker.hazards), *checker.operations.values()) == (1, 1, 1)
 
 
 def bytes_of(
@@ -642,9 +642,9 @@ def test_a_stream_with_events_alone_has_no_work() -> None:
     """Streams are counted if something was launched on them."""
     checker = Checker()
     checker.record(A)
-    assert not checker.n_operations
+    assert not checker.operations
     checker.launch(B, "add", [], ("", 0))
-    assert checker.n_operations == {B: 1}
+    assert checker.operations == {B: 1}
 
 
 def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:

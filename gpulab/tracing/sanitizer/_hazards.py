@@ -30,7 +30,7 @@ class _Counts(NamedTuple):
 
     @classmethod
     def of(cls, checker: Checker) -> "_Counts":
-        return cls(checker.hazards, checker.n_operations)
+        return cls(checker.hazards, checker.operations)
 
 
 class Hazards:

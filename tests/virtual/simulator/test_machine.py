@@ -206,7 +206,7 @@ def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
     assert (machine.host.now_ns, task.stream.last) == (700, None)
     assert [(node.task, node.accesses) for node in capture.nodes] == [(task, (ACCESS,))]
     assert capture.nodes[0].site != ("", 0)
-    assert machine.hazards.n_operations == 1
+    assert machine.hazards.operations.total() == 1
     with pytest.raises(VirtualGpuError, match="dependency created on uncaptured work"):
         machine.mark(machine.gpu.stream, 0, (outside,))
 
@@ -305,7 +305,7 @@ def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
     checker = machine.hazards = Checker()
     add(machine, other if wrong == "before" else stream)
     machine.replay(capture.graph(), stream)
-    assert checker.n_operations == 1 + 3
+    assert checker.operations.total() == 1 + 3
     add(machine, other if wrong == "after" else stream)
     if wrong == "other":
         add(machine, other)
