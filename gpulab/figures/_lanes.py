@@ -1,10 +1,10 @@
 """Bars on lanes over time: the one way in which figures, films and stills draw them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
-from gpulab.core.foreign_text import one_line, shortened
+from gpulab.core.foreign_text import one_line, shortened, visible_row
 from gpulab.core.palette import ROLES
 from gpulab.figures._style import INK, MUTED, PAPER, Look, finish, legend_below, look_of
 
@@ -144,10 +144,8 @@ class Lanes:
         """Return a table with a row for each strip."""
         import pandas as pd
 
-        names = [field.name for field in fields(Strip)]
-        return pd.DataFrame(
-            {name: [getattr(strip, name) for strip in self.strips] for name in names}
-        )
+        rows = [visible_row(asdict(strip)) for strip in self.strips]
+        return pd.DataFrame(rows, columns=[field.name for field in fields(Strip)])
 
     def _name_roles(self, ax: "Axes") -> None:
         # Bars of no size give the legend an entry for each role, in the order of their starts.

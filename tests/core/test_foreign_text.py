@@ -34,7 +34,7 @@ from gpulab.exercises._predictions import Prediction
 from gpulab.exercises._progress import ExerciseProgress, Progress
 from gpulab.exercises.journal import Guess, KeptPrediction, Reveal
 from gpulab.exercises.lesson_04 import TEN_CALLS
-from gpulab.figures import Figure
+from gpulab.figures import Figure, Lanes, Strip
 from gpulab.gpus import Roof
 from gpulab.happens_before import Hazard, Operation
 from gpulab.roofline import Ceilings, Chart
@@ -274,6 +274,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Comparison": lambda text: spoiled(Comparison(MEASUREMENT, MEASUREMENT), text),
     "Ladder": lambda text: spoiled(LADDER, text),
     "Timeline": lambda text: spoiled(TIMELINE, text),
+    "Lanes": lambda text: Lanes.in_rows([text], [Strip(0, "kernel", text, 0.0, 1e-6)], 1e-6),
     "Summary": lambda text: spoiled(TIMELINE, text).summary(),
     "Point": lambda text: spoiled(POINT, text),
     "Task": lambda text: spoiled(Task("add", 1), text),
@@ -302,7 +303,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),
     "Question": lambda text: exercise(text).asked,
-    "ClaimReview": lambda text: ClaimReview(text, ((text, text),), holds=False, because=text),
+    "ClaimReview": lambda text: ClaimReview(text, ((text, text, False),), text),
     "Card": lambda text: Card(
         *(text, "virtual", text, "hot", 0),
         (CardEntry(text, "hidden", 1e-6, 1e-6, (1e-6,), text),),
