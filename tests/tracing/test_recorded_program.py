@@ -58,5 +58,5 @@ def test_pictures_show_the_same(recorded: Timeline) -> None:
     assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names
     assert sent["place"] == "NVIDIA H200, recorded"
     description = draw_timeline(recorded).description
-    assert f"the rows {', '.join(names[:3])}, queue depth (≤ " in description
+    assert f"the rows {', '.join(names[:3])}, between events, queue depth (≤ " in description
     assert "NVIDIA H200, recorded" in description
