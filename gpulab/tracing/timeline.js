@@ -23,10 +23,10 @@ import {
   Scale,
   slivers,
   stacked,
-} from "../widgets/lanes.js";
-import { keepKeys } from "../widgets/keys.js";
-import LANES_STYLE from "../widgets/lanes.css";
-import { drawn, Presentation, tag, time } from "../widgets/shared.js";
+} from "../figures/widgets/lanes.js";
+import { keepKeys } from "../figures/widgets/keys.js";
+import LANES_STYLE from "../figures/widgets/lanes.css";
+import { drawn, Presentation, tag, time } from "../figures/widgets/shared.js";
 import STYLE from "./timeline.css";
 
 const KEYS = [

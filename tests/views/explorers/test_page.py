@@ -19,7 +19,7 @@ from gpulab.views.explorers._page import merge
 from tests.support.explored import formula, points, recording, take
 from tests.support.notebook_display import shown_in
 
-SCRIPT = Path(__file__).parents[1] / "javascript/explorers.js"
+SCRIPT = Path(__file__).parents[2] / "javascript/explorers.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 
 
