@@ -15,7 +15,9 @@ from gpulab.figures._labels import (
     name_slope,
     place_labels,
 )
+from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
 from gpulab.figures._line_names import name_line
+from gpulab.figures._plot import HEIGHT_IN, FigureOptions, Plot
 from gpulab.figures._style import (
     INK,
     MUTED,
@@ -42,14 +44,22 @@ from gpulab.figures._style import (
 from gpulab.figures._svg import picture_address
 
 __all__ = [
+    "HEIGHT_IN",
     "INK",
     "MUTED",
     "PAPER",
     "SIZE_IN",
     "WIDTH_IN",
+    "Arrow",
     "Figure",
+    "FigureOptions",
+    "Lanes",
+    "Level",
     "Look",
     "PackedCanvas",
+    "Plot",
+    "RowName",
+    "Strip",
     "as_list",
     "bar_marks",
     "check_axes",

@@ -52,15 +52,6 @@ class PackedCanvas:
     ----------
     canvas
         The figure of matplotlib.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> canvas = Canvas()
-    >>> kept = PackedCanvas(canvas)
-    >>> kept.pack()
-    >>> kept.peek() is canvas  # it still exists, as the program holds it
-    True
     """
 
     __slots__ = ("_bytes", "_find", "_is_lent", "_live")
@@ -117,14 +108,6 @@ class Figure:
         What the picture shows; it is printed below it.
     frame
         The numbers in the picture; the table below it has the first rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpulab import plots
-    >>> frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0]})
-    >>> plots.line(frame, title="Time", source="virtual").caption
-    'time: from 3 µs at 1 to 5 µs at 2; lowest 3 µs, highest 5 µs.'
     """
 
     picture: PackedCanvas = field(repr=False, compare=False)
@@ -227,15 +210,6 @@ def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
     -------
     Figure
         Its description is made from the axes, so that the two cannot disagree.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], [3, 5])
-    >>> render(ax, alt="It grows.", frame=pd.DataFrame({"y": [3, 5]})).caption
-    'It grows.'
     """
     title = visible(ax.get_title().replace("\n", " "))
     caption = visible(alt.strip())
@@ -269,15 +243,6 @@ def describe(ax: "Axes", alt: str) -> str:
         Axes that have been drawn on.
     alt
         What they show, for the end of the text.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], [3, 5])
-    >>> _ = ax.set(title="Time", xlabel="n", ylabel="time (s)")
-    >>> describe(ax, "It grows.")[:49]
-    'Plot: Time. The x axis shows n, from 1 to 2. The '
     """
     # finish() stores the kind of plot as the group id.
     kind = ax.get_gid() or "Plot"

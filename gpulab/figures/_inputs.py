@@ -19,11 +19,6 @@ def check_frame(name: str, frame: object) -> None:
     ------
     InvalidOptionError
         If it is something else.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> check_frame("record", pd.DataFrame())
     """
     import pandas as pd
 
@@ -37,11 +32,6 @@ def check_axes(ax: object) -> None:
     ------
     InvalidOptionError
         If it is something else.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> check_axes(Canvas().add_subplot())
     """
     from matplotlib.axes import Axes
 
@@ -65,10 +55,6 @@ def check_words(*, title: object, alt: object, ax_size: object) -> None:
     ------
     InvalidOptionError
         If the title is not a text, the text alternative is empty, or the size is not two lengths.
-
-    Examples
-    --------
-    >>> check_words(title="Time", alt=None, ax_size=(9.0, 4.2))
     """
     TEXT.or_none.check(title=title, alt=alt)
     if isinstance(alt, str) and not alt.strip():
@@ -92,12 +78,6 @@ def provenance(record: object, source: object = None) -> str:
     ------
     InvalidOptionError
         If neither says where the numbers come from.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> provenance(pd.DataFrame({"source": ["virtual"], "device_name": ["NVIDIA H200"]}))
-    'virtual NVIDIA H200'
     """
     if isinstance(source, str) and source.strip():
         return one_line(source.strip())
@@ -113,13 +93,7 @@ def provenance(record: object, source: object = None) -> str:
 
 
 def has_provenance(record: object) -> bool:
-    """Return whether a record itself says where all of its numbers come from.
-
-    Examples
-    --------
-    >>> has_provenance([1e-6, 2e-6])
-    False
-    """
+    """Return whether a record itself says where all of its numbers come from."""
     return _is_known(_origins(record))
 
 
@@ -168,11 +142,6 @@ def frame_of(record: object) -> "pd.DataFrame":
     ------
     InvalidOptionError
         If it is none of these.
-
-    Examples
-    --------
-    >>> frame_of([1e-6, 2e-6])["duration_s"].tolist()
-    [1e-06, 2e-06]
     """
     import pandas as pd
 

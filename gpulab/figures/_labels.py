@@ -69,14 +69,6 @@ def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation
         Name of the point.
     place
         The point, in data units.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], [3, 5], "o")
-    >>> name_point(ax, "add", (1, 3)).get_text()
-    'add'
     """
     leader: Any = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.8}
     return ax.annotate(
@@ -109,15 +101,6 @@ def name_slope(ax: "Axes", line: "Line2D", text: str) -> None:
         The line: its first point is on the slope.
     text
         Its name.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot(xscale="log", yscale="log")
-    >>> (roof,) = ax.plot([1, 10, 20], [1, 10, 10])
-    >>> name_slope(ax, roof, "memory")
-    >>> ax.texts[0].get_text()
-    'memory'
     """
     arrow: Any = {"arrowstyle": "-|>, head_length=0.5, head_width=0.2", "color": MUTED}
     x, y = np.asarray(line.get_xydata())[0]
@@ -149,16 +132,6 @@ def place_labels(ax: "Axes") -> None:
     ----------
     ax
         Axes with names that have the group id of a label.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], [1, 1], "o")
-    >>> names = [name_point(ax, text, (1, 1)) for text in ("add", "exp")]
-    >>> place_labels(ax)
-    >>> len({name.get_position() for name in names})  # on two sides of the point
-    2
     """
     labels = [text for text in ax.texts if text.get_gid() in _CANDIDATES and text.get_visible()]
     if not labels:

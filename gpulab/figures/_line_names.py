@@ -36,15 +36,6 @@ def name_line(ax: "Axes", line: "Line2D", text: str, *, weight: str = "bold") ->
         Its name, of one or more lines of text.
     weight
         Weight of the letters.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> (roof,) = ax.plot([1, 2], [3, 3])
-    >>> name_line(ax, roof, "float32")
-    >>> ax.texts[0].get_text()
-    'float32'
     """
     end = _end(line)
     x, y = ax.transAxes.inverted().transform(line.get_transform().transform(end))
@@ -72,33 +63,12 @@ def name_line(ax: "Axes", line: "Line2D", text: str, *, weight: str = "bold") ->
 
 
 def is_beside(name: "Annotation") -> bool:
-    """Return whether the name of a line stands beside the axes.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> (roof,) = ax.plot([1, 2], [3, 3])
-    >>> name_line(ax, roof, "float32")
-    >>> is_beside(ax.texts[0])
-    True
-    """
+    """Return whether the name of a line stands beside the axes."""
     return float(name.xyann[0]) == _BESIDE
 
 
 def spread_names(ax: "Axes") -> None:
-    """Move the names beside the axes apart, each as little as possible from its line's end.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> for name, line in zip("ab", ax.plot([1, 2], [[3, 3], [3, 3]]), strict=True):
-    ...     name_line(ax, line, name)
-    >>> spread_names(ax)
-    >>> ax.texts[0].xyann[1] < ax.texts[1].xyann[1]
-    True
-    """
+    """Move the names beside the axes apart, each as little as possible from its line's end."""
     names: Any = [text for text in ax.texts if text.get_gid() == LINE_LABEL]
     beside = [name for name in names if is_beside(name)]
     to_share = ax.transAxes.inverted()
@@ -119,11 +89,6 @@ def apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
     """Return ascending places from 0 to 1 for the centres of texts, so that none overlap.
 
     The sum of the squared distances from the wanted places is the least possible.
-
-    Examples
-    --------
-    >>> apart([0.5, 0.5], [0.1, 0.1])
-    [0.45, 0.55]
     """
     if not wanted:
         return []

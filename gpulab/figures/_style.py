@@ -82,13 +82,6 @@ def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
     ----------
     is_dark
         Whether the paper is dark. Then call :func:`on_dark` for artists with colours of their own.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> with style():
-    ...     mpl.rcParams["lines.linewidth"]
-    2.0
     """
     from matplotlib import rc_context
 
@@ -99,16 +92,7 @@ def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
 
 
 def on_dark(artists: "Iterable[Artist]") -> None:
-    """Replace the light colours of the palette in artists by their dark versions.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> (line,) = Canvas().add_subplot().plot([1, 2], color=INK)
-    >>> on_dark([line])
-    >>> line.get_color() == INK
-    False
-    """
+    """Replace the light colours of the palette in artists by their dark versions."""
     from matplotlib.colors import to_hex, to_rgba_array
     from matplotlib.text import Text
 
@@ -130,13 +114,7 @@ def on_dark(artists: "Iterable[Artist]") -> None:
 
 
 class Look(NamedTuple):
-    """Colour, marker and hatch of one series: no meaning depends on the colour alone.
-
-    Examples
-    --------
-    >>> look_of("kernel").marker
-    's'
-    """
+    """Colour, marker and hatch of one series: no meaning depends on the colour alone."""
 
     colour: str
     marker: str
@@ -144,13 +122,7 @@ class Look(NamedTuple):
 
 
 def look_of(role: str) -> Look:
-    """Return the look of a role, one of :data:`gpulab.core.palette.ROLES`.
-
-    Examples
-    --------
-    >>> look_of("cold").colour
-    '#2a77f2'
-    """
+    """Return the look of a role, one of :data:`gpulab.core.palette.ROLES`."""
     colour, marker, hatch = palette.ROLES[role]
     return Look(colour.light, marker, hatch)
 
@@ -162,11 +134,6 @@ def looks(names: Iterable[str] = ()) -> Iterator[Look]:
     ----------
     names
         Names of the series. A name that is a role, such as ``"cold"``, gets the look of this role.
-
-    Examples
-    --------
-    >>> next(looks(["cold"])) == look_of("cold")
-    True
     """
     others = (
         Look(colour.light, marker, hatch)
@@ -188,11 +155,6 @@ def marks(look: Look, source: str) -> dict[str, Any]:
         Colour and marker.
     source
         ``"measured"``, ``"recorded"`` or ``"virtual"``; any other is drawn as measured.
-
-    Examples
-    --------
-    >>> marks(look_of("GPU"), "virtual")["linestyle"]
-    '--'
     """
     sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
     return {
@@ -206,13 +168,7 @@ def marks(look: Look, source: str) -> dict[str, Any]:
 
 
 def bar_marks(look: Look, source: str) -> dict[str, Any]:
-    """Return the options with which ``ax.bar`` shows a look and a source, as :func:`marks`.
-
-    Examples
-    --------
-    >>> bar_marks(look_of("GPU"), "virtual")["hatch"]
-    '//'
-    """
+    """Return the options with which ``ax.bar`` shows a look and a source, as :func:`marks`."""
     sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
     if not sign.is_filled:
         return {"facecolor": PAPER, "edgecolor": look.colour, "linewidth": 2.0}
@@ -231,12 +187,6 @@ def drawn_from(source: object) -> Iterator[None]:
     ----------
     source
         An object with ``source``, such as a ``Device``; text has no effect.
-
-    Examples
-    --------
-    >>> with drawn_from(look_of("GPU")):  # it has no source
-    ...     source_of([1e-6])
-    'measured'
     """
     token = _SOURCE.set(str(getattr(source, "source", _SOURCE.get())))
     try:
@@ -246,14 +196,7 @@ def drawn_from(source: object) -> Iterator[None]:
 
 
 def source_of(record: object) -> str:
-    """Return a record's own source, or that of :func:`drawn_from` if it has none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> source_of(pd.DataFrame({"source": ["recorded"]}))
-    'recorded'
-    """
+    """Return a record's own source, or that of :func:`drawn_from` if it has none."""
     unknown = _SOURCE.get()
     if hasattr(record, "columns"):
         frame: Any = record
@@ -276,12 +219,6 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
     ------
     InvalidOptionError
         If there is none, or an item is not a measurement.
-
-    Examples
-    --------
-    >>> as_list([])
-    Traceback (most recent call last):
-    gpulab.core.errors.InvalidOptionError: record=[] has no measurements; give at least one
     """
     given = [record] if isinstance(record, Measurement) else record
     measurements = list(items_of("record", given, _MEASUREMENT))
@@ -291,27 +228,12 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
 
 
 def name_of(item: Measurement) -> str:
-    """Return the label of a measurement, or its method if it has none.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, device="cuda")
-    ...     name_of(gpulab.measure(lambda: a + a, n_samples=5))
-    'calibrated'
-    """
+    """Return the label of a measurement, or its method if it has none."""
     return one_line(item.label or item.method)
 
 
 def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
-    """Return the unit for an axis of times, by their median: its seconds and its name.
-
-    Examples
-    --------
-    >>> unit_of([20e-6, 30e-6])
-    (1e-06, 'µs')
-    """
+    """Return the unit for an axis of times, by their median: its seconds and its name."""
     # By the median: one far value would choose a unit that fits no other.
     exponent, unit = time_unit(float(np.median(np.abs(list(values_s)))))
     return 10.0**exponent, unit
@@ -324,11 +246,6 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
     ------
     InvalidOptionError
         If a column is missing, or there are no rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> need(pd.DataFrame({"size": [1]}), ("size",))
     """
     check_frame("record", frame)
     missing = [name for name in names if name not in frame.columns]
@@ -341,17 +258,7 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
 
 
 def log_axis(ax: "Axes", which: str) -> None:
-    """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 100], [1, 2])
-    >>> log_axis(ax, "x")
-    >>> ax.get_xscale()
-    'log'
-    """
+    """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G."""
     from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullFormatter
 
     axis = getattr(ax, f"{which}axis")
@@ -421,16 +328,7 @@ def _binary(size: float) -> str:
 
 
 def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
-    """Put the ticks of a logarithmic x axis at the sizes, and leave out those that would overlap.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> size_ticks(ax, [1024, 2048, 4096])
-    >>> [int(size) for size in ax.xaxis.get_major_locator()()]
-    [1024, 2048, 4096]
-    """
+    """Put the ticks of a logarithmic x axis at the sizes, without those that would overlap."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     ordered = sorted(set(sizes))
@@ -479,14 +377,6 @@ def finish(  # noqa: PLR0913  # two are keyword-only
         Whether to name the series at all.
     names
         Other names for labels, to be written at the lines; empty for none.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], [3, 5])
-    >>> finish(ax, "Line chart", "n", "time (µs)").get_ylabel()
-    'time (µs)'
     """
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
@@ -510,15 +400,6 @@ def legend_below(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
         Axes with labelled artists.
     handles
         The artists of the legend; None: all that have a label.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> ax = Canvas().add_subplot()
-    >>> _ = ax.plot([1, 2], label="hot")
-    >>> legend_below(ax)
-    >>> ax.get_legend().get_texts()[0].get_text()
-    'hot'
     """
     from matplotlib.transforms import ScaledTranslation
 

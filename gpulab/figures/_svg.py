@@ -41,14 +41,7 @@ def themed(svg: str) -> str:
 
 
 def shortened(svg: str) -> str:
-    r"""Return an SVG of matplotlib without comments and line breaks, and with short numbers.
-
-    Examples
-    --------
-    >>> letter = '<use xlink:href="#DejaVuSans-14" transform="translate(1.234567 0)"/>'
-    >>> shortened(f"<g>\n <!-- 16 -->\n {letter}\n</g>")
-    '<g> <use xlink:href="#g14" x="1.23"/> </g>'
-    """
+    r"""Return an SVG of matplotlib without comments and line breaks, and with short numbers."""
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     # Each letter of a text refers to the shape of that letter in matplotlib's font.
     svg = re.sub(r'(id="|href="#)DejaVuSans-', r"\1g", svg)
@@ -58,12 +51,6 @@ def shortened(svg: str) -> str:
 
 
 def picture_address(svg: str) -> str:
-    """Return the address of an SVG that contains the picture itself, for the ``src`` of an image.
-
-    Examples
-    --------
-    >>> picture_address('<svg fill="#fff"/>')
-    "data:image/svg+xml,<svg fill='%23fff'/>"
-    """
+    """Return the address of an SVG, which contains the picture, for the ``src`` of an image."""
     # A quarter shorter than in base64.
     return "data:image/svg+xml," + quote(svg.replace('"', "'"), safe=_PLAIN)

@@ -5,7 +5,7 @@ from ._capture import timeline as timeline
 from ._counters import CounterSeries as CounterSeries
 from ._counters import counter_series as counter_series
 from ._figure import draw_timeline as draw_timeline
-from ._figure import timeline_axes as timeline_axes
+from ._figure import timeline_plot as timeline_plot
 from ._flows import Flow as Flow
 from ._flows import flows as flows
 from ._lanes import Lane as Lane

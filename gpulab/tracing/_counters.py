@@ -31,12 +31,6 @@ class CounterSeries:
     ------
     InvalidOptionError
         If there are not as many values as times, a value is not finite, or the times go back.
-
-    Examples
-    --------
-    >>> depth = CounterSeries("queue depth", "launches", 0, (0.0, 2e-6, 5e-6), (1.0, 2.0, 0.0))
-    >>> depth.largest
-    2.0
     """
 
     name: str
@@ -76,17 +70,7 @@ class CounterSeries:
 def counter_series(
     spans: Sequence[Span], memory: Sequence[CounterSeries]
 ) -> tuple[CounterSeries, ...]:
-    """Return the series to draw below the lanes: engines, queue and memory, sorted by device.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(64, device="cuda")
-    ...     shown = gpulab.timeline(x.exp)
-    >>> [series.name for series in counter_series(shown.spans, shown.memory)]
-    ['compute', 'queue depth', 'memory']
-    """
+    """Return the series to draw below the lanes: engines, queue and memory, sorted by device."""
     found = [*engine_use(spans), *queue_depth(spans), *memory]
     return tuple(sorted(found, key=lambda series: series.device))
 

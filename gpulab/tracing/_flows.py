@@ -17,11 +17,6 @@ class Flow(NamedTuple):
         waited for the source.
     source, target
         Indices of the two spans in the timeline.
-
-    Examples
-    --------
-    >>> Flow("launch", source=0, target=2)
-    Flow(kind='launch', source=0, target=2)
     """
 
     kind: str
@@ -34,17 +29,6 @@ def flows(spans: Sequence[Span]) -> list[Flow]:
 
     A launch has one arrow to each kernel or copy that it started; a CUDA graph starts many. A wait
     has one arrow, from the work that ended last among all that it waited for.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(64, device="cuda")
-    ...     shown = gpulab.timeline(x.exp)
-    >>> [span.kind for span in shown.spans]
-    ['launch', 'wait', 'kernel']
-    >>> flows(shown.spans)
-    [Flow(kind='launch', source=0, target=2), Flow(kind='wait', source=2, target=1)]
     """
     launched, recorded, awaited = [], [], []
     callers = callers_of(spans)

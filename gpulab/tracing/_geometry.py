@@ -68,7 +68,8 @@ class Drawing:
     arrows
         Arrows between bars; ``source`` and ``target`` are indices of bars.
     series
-        The counters below the lanes, in seconds since the first span began.
+        The counters below the lanes, in seconds since the first span began; those that would only
+        repeat the bars, such as an engine with one kernel at a time, are left out.
     length_s
         Seconds from the first start to the last end.
     note
@@ -104,7 +105,9 @@ def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
     # The widget searches the bars of a row by their start, so they are sent in that order.
     order = np.lexsort((bars.start_s, bars.row))
     series = tuple(
-        _shifted(each, begin_s, max_bars) for each in counter_series(spans, record.memory) if spans
+        _shifted(each, begin_s, max_bars)
+        for each in counter_series(spans, record.memory)
+        if spans and _tells_more(each)
     )
     arrows = _arrows(flows(spans), group, bars, order)
     return Drawing(_reordered(bars, order), placed.lanes, arrows, series, length_s, note)
@@ -205,6 +208,11 @@ def _reordered(bars: Bars, order: Integers) -> Bars:
         take(bars.size_bytes),
         take(bars.busy_s),
     )
+
+
+def _tells_more(series: CounterSeries) -> bool:
+    """Return whether a series shows what the bars do not: it changes, and counts more than one."""
+    return len(set(series.values)) > 1 and (series.unit == "B" or series.largest > 1)
 
 
 def _shifted(series: CounterSeries, begin_s: float, max_points: int) -> CounterSeries:

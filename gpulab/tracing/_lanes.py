@@ -23,11 +23,6 @@ class Lane:
         Index of the GPU; None for the host.
     first_row, n_rows
         First row, counted from the top of the timeline, and number of rows.
-
-    Examples
-    --------
-    >>> Lane("stream 7", device=0, first_row=1, n_rows=2)
-    Lane(name='stream 7', device=0, first_row=1, n_rows=2)
     """
 
     name: str
@@ -63,19 +58,6 @@ def layout(spans: Sequence[Span]) -> LaneLayout:
     The host's main thread comes first, then its other threads, then the streams by device and
     number. In a lane, a span that overlaps another one gets the next row that is free, up to 8
     rows. Spans without duration, such as events, stay in the first row.
-
-    Examples
-    --------
-    >>> from gpulab.tracing import Span
-    >>> placed = layout(
-    ...     [
-    ...         Span("kernel", "add", "stream 7", 0.0, 3e-6, stream=7),
-    ...         Span("kernel", "mul", "stream 7", 2e-6, 4e-6, stream=7),
-    ...         Span("launch", "cudaLaunchKernel", "host", 0.0, 1e-6),
-    ...     ]
-    ... )
-    >>> [lane.name for lane in placed.lanes], placed.rows
-    (['host', 'stream 7'], (1, 2, 0))
     """
     places: dict[tuple[int | None, str], list[int]] = {}
     for place, span in enumerate(spans):

@@ -92,15 +92,6 @@ class Summary:
         All gaps of devices and streams, longest first.
     n_missing
         Number of launches whose records were lost; more ran than the summary says.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     summary = gpulab.timeline(lambda: a @ a).summary()
-    >>> summary.n_spans
-    (('launch', 1), ('wait', 1), ('kernel', 1))
     """
 
     place: str
@@ -143,6 +134,19 @@ class Summary:
             for gap in shown
         ]
         return lines
+
+    @property
+    def finding(self) -> str:
+        """What a picture of the timeline shows first: how busy the GPUs are."""
+        window = format_time(self.window_s)
+        shares = " and ".join(
+            f"{share.busy_s / self.window_s if self.window_s else 0:.0%}".replace("%", " %")
+            for share in self.devices
+        )
+        if not shares:
+            return f"No GPU did any work in {window}"
+        gpus = "The GPU is" if len(self.devices) == 1 else f"{len(self.devices)} GPUs are"
+        return f"{gpus} busy {shares} of {window}"
 
     def headline(self, share: DeviceShare) -> str:
         """Return the most important line about one device: busy, idle and overlap."""

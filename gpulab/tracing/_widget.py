@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab.core import palette
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.figures import widgets
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 # Short neighbours become one bar beyond this, before anything is sent to the browser.
 MAX_BARS = 20_000
 _SCRIPT = Path(__file__).with_name("timeline.js")
-_ARROWS = {"launch": 0, "record": 1, "wait": 2}  # the same numbers as in timeline.js
 _MICRO = 1e6
 
 
@@ -75,7 +73,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
     # Most spans share a few names, so each name is sent once and a column has its number.
     numbers: dict[str, int] = {}
     names = [numbers.setdefault(visible(name), len(numbers)) for name in bars.name]
-    arrows = [(_ARROWS[arrow.kind], arrow.source, arrow.target) for arrow in shown.arrows]
+    arrows = shown.arrows
     return {
         "place": record.place,
         "summary": str(summary),
@@ -83,11 +81,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
         "note": shown.note,
         "n_spans": len(record.spans),
         "names": list(numbers),
-        "kinds": [
-            {"name": kind, "light": colour.light, "dark": colour.dark, "hatch": hatch}
-            for kind in SPAN_KINDS
-            for colour, _, hatch in (palette.ROLES[kind],)
-        ],
+        "kinds": list(SPAN_KINDS),
         "lanes": [{"name": visible(lane.name), "rows": lane.n_rows} for lane in shown.lanes],
         "series": _series(shown),
         "start": _floats(bars.start_s * _MICRO),
@@ -98,7 +92,11 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
         "kind": _whole(bars.kind),
         "name": _whole(names),
         "count": _whole(bars.count),
-        "arrows": _whole(arrows),
+        "arrows": {
+            "kind": [arrow.kind for arrow in arrows],
+            "source": _whole([arrow.source for arrow in arrows]),
+            "target": _whole([arrow.target for arrow in arrows]),
+        },
     }
 
 

@@ -252,7 +252,7 @@ def test_a_deadlock_is_shown_where_it_is(machine: Hands) -> None:
     # Stream 0 waits for b and records a, stream 1 waits for a and records b.
     machine.keys("Home", "e", "w", "ArrowDown", "e", "Home", "w")
     machine.root.locator(".remarks .deadlock").wait_for()
-    frames = machine.picture.locator(".task:has(.doubt)")
+    frames = machine.picture.locator(".task:has(.frame)")
     places = {frames.nth(i).get_attribute("data-place") for i in range(frames.count())}
     assert places == {"1", "2", "3", "4"}
     assert machine.root.locator(".title", has_text="No readings").is_visible()

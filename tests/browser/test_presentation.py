@@ -1,5 +1,6 @@
 """Presenting a widget: it fills the window in large type, and all widgets are accessible."""
 
+import string
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,12 @@ CELLS = [
     "explorers.machine_explorer()",
     "animations.show('queue')",
 ]
+PRINTABLE = [sign for sign in string.printable if sign.isprintable()]
 # The element of each widget that receives its keys; a film has no keys of its own.
 WIDGETS = {
     ".gpulab-picture >> nth=0": ".stage",
     ".gpulab-picture >> nth=1": ".stage",
-    ".gpulab-timeline": "canvas.chart",
+    ".gpulab-timeline": "svg.chart",
     ".gpulab-machine": "svg.chart",
 }
 
@@ -71,6 +73,29 @@ def test_one_key_presents_a_widget(widget: str, shown: "Locator", lab: Lab) -> N
     page.wait_for_function("!document.querySelector('.gpulab-presents')", polling=100)
     assert stage.evaluate("stage => stage === document.activeElement")
     assert size_of(root) == before
+
+
+@pytest.mark.parametrize("widget", WIDGETS)
+def test_no_key_reaches_the_notebook(widget: str, shown: "Locator", lab: Lab) -> None:
+    """Printable keys and Delete stay in a widget that has the focus; Ctrl + B is JupyterLab's."""
+    page = lab.page
+    stage = shown.locator(widget).locator(WIDGETS[widget])
+    cells = shown.locator(".jp-Cell")
+    before = cells.count(), cells.all_inner_texts()[0]
+    for key in [*PRINTABLE, "Delete", "Enter", "Escape"]:
+        stage.focus()
+        page.keyboard.press(key)
+        page.keyboard.press(key)  # some commands of JupyterLab are a key that is pressed twice
+        assert cells.count() == before[0], f"{key} {key} changed the number of cells"
+    page.keyboard.press("Escape")
+    assert cells.all_inner_texts()[0] == before[1]
+    assert page.locator(".jp-Dialog").count() == 0
+    stage.focus()
+    side_bar = page.locator("#jp-left-stack")
+    was_visible = side_bar.is_visible()
+    page.keyboard.press("ControlOrMeta+b")
+    side_bar.wait_for(state="hidden" if was_visible else "visible")
+    page.keyboard.press("ControlOrMeta+b")
 
 
 def size_of(root: "Locator") -> float:

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 import gpulab
 from gpulab import device, exercises, stats
 from gpulab.core.errors import InvalidOptionError
 from gpulab.device import _notebook_session
 from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
+from gpulab.figures import Figure
 from tests.support.journals import forget_all
 
 Rule = Callable[[Sequence[float]], Any]
@@ -384,46 +386,67 @@ def frame(**series: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 
 
-def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
-    """Times of different magnitude get a log axis, and a ring marks the first steady iteration."""
-    ax = Figure().add_subplot()
+def axes_of(figure: Figure) -> Axes:
+    """Return the axes of a figure, with those inside of them."""
+    (ax,) = figure.canvas.axes
+    return ax
+
+
+def test_iterations_are_drawn_in_one_unit() -> None:
+    """Times of different magnitude get a log axis, and one loop a title that compares its ends."""
     loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
-    figures.iterations(loops, ax, steady={"a": 1, "b": 3})
-    line, ring, other = ax.lines
+    ax = axes_of(figures.draw_iterations(loops, source="made up"))
+    line, other = ax.lines
     np.testing.assert_allclose(line.get_xydata(), [[0, 1000], [1, 1], [2, 1]])
-    np.testing.assert_allclose(ring.get_xydata(), [[1, 1]])
     np.testing.assert_allclose(other.get_ydata(), [2, 2, 2])
     assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "time per call (µs)")
     assert ax.get_xlabel() == "iteration, from 0"
+    alone = figures.draw_iterations({"a": [9e-3, 2e-5, 2e-5]}, source="made up")
+    assert alone.title == "a: the first call takes 450 times as long as the last ones (made up)"
 
 
 def test_iterations_relative_to_the_shortest() -> None:
     """Each loop is divided by its own shortest call, and similar times get a linear axis."""
-    ax = Figure().add_subplot()
-    figures.iterations(frame(a=[2.0, 3.0], b=[5e-6, 1e-5]), ax, relative=True)
+    loops = frame(a=[2.0, 3.0], b=[5e-6, 1e-5])
+    ax = axes_of(figures.draw_iterations(loops, source="made up", relative=True))
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1, 1.5], [1, 2]]
     assert (ax.get_yscale(), ax.get_ylabel()) == ("linear", "time per call (times the shortest)")
 
 
 def test_long_loops_are_lines_without_markers() -> None:
     """Loops of more than sixty iterations have no markers, because these would overlap."""
-    ax = Figure().add_subplot()
-    figures.iterations(frame(a=[1.0] * 60, b=[1.0] * 61), ax)
+    loops = frame(a=[1.0] * 60, b=[1.0] * 61)
+    ax = axes_of(figures.draw_iterations(loops, source="made up"))
     assert [line.get_marker() for line in ax.lines] == ["o", ""]
+
+
+def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
+    """Each of four loops has its own linear axis, and a triangle marks a call far above it."""
+    drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.6]
+    loops = frame(a=[50.0] + [2.0] * 19, b=drift, c=[1.0] * 8, d=[3.0] * 8)
+    ax = axes_of(figures.draw_iterations(loops, source="made up"))
+    panels = ax.child_axes
+    assert len(panels) == 4
+    assert {panel.get_yscale() for panel in panels} == {"linear"}
+    assert panels[0].get_title() == "a, ▲ up to 25"
+    assert list(panels[0].lines[2].get_xdata()) == [0]
+    assert panels[1].lines[1].get_ydata() == pytest.approx(np.array(drift) / 1.6)
+    assert "4 loops, each relative to its own end" in ax.get_title()
 
 
 def test_histograms_count_every_call() -> None:
     """The bars of a series contain all its calls, at multiples of its shortest call."""
-    ax = Figure().add_subplot()
-    figures.histograms(frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6]), ax, n_bins=2)
+    loops = frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6])
+    ax = axes_of(figures.draw_histograms(loops, source="made up"))
     drawn = [patch.get_data() for patch in ax.patches]  # type: ignore[attr-defined]  # StepPatch
-    assert [counts.tolist() for counts, _, _ in drawn] == [[2, 1], [1, 1]]
-    assert drawn[0][1].tolist() == [1, 1.5, 2]
+    assert [(counts[0], counts[-1]) for counts, _, _ in drawn] == [(2, 1), (1, 1)]
+    assert [counts.sum() for counts, _, _ in drawn] == [3, 2]
+    assert (drawn[0][1][0], drawn[0][1][-1]) == (1, 2)
 
 
 def test_first_uses_stand_beside_the_second() -> None:
     """Each row shows the first and the second time in the same unit, on a log axis."""
-    ax = Figure().add_subplot()
+    ax = Canvas().add_subplot()
     costs = pd.DataFrame({"what": ["x", "y"], "first_s": [1e-3, 2e-3], "second_s": [1e-6, 4e-6]})
     figures.first_uses(costs, ax)
     first, second = ax.lines
@@ -432,18 +455,11 @@ def test_first_uses_stand_beside_the_second() -> None:
     assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        figures.iterations,
-        figures.histograms,
-        figures.first_uses,
-    ],
-)
-def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:
+@pytest.mark.parametrize("draw", [figures.draw_iterations, figures.draw_histograms])
+def test_figures_name_a_missing_column(draw: Callable[..., object]) -> None:
     """A frame without the needed columns is refused, and the message lists them."""
     with pytest.raises(InvalidOptionError, match=r"^the frame has no column .*; it must have "):
-        figure(pd.DataFrame({"time": [1.0]}), Figure().add_subplot())
+        draw(pd.DataFrame({"time": [1.0]}))
 
 
 # A new process

@@ -19,7 +19,6 @@ from gpulab.exercises.lesson_05 import (
     compared_clocks,
     kept_clocks,
     lock_virtual_gpu,
-    over_time,
     plot_over_time,
     recorded_settled_clocks,
 )
@@ -153,20 +152,19 @@ def test_filters_are_diagnosed(keep: Keep, code: str, begins: str) -> None:
 # What the lesson draws
 
 
-@pytest.fixture
-def ax() -> Any:  # noqa: ANN401  # matplotlib is loaded late
-    """Return axes that belong to no window."""
-    from matplotlib.figure import Figure
+def drawn(frame: pd.DataFrame, column: str = "sm_mhz", label: str = "clock (MHz)") -> Any:  # noqa: ANN401  # axes
+    """Return the axes of a figure over time."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        (ax,) = plot_over_time(frame, column, label, title="A title").canvas.axes
+    return ax
 
-    return Figure().add_subplot()
 
-
-def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa: ANN401  # axes
+def test_one_series_is_shaded_where_a_reason_is_named() -> None:
     """The line shows the column unchanged, and the legend says why the clock is low."""
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1, 0.2], "sm_mhz": [1980, 1440, 1440], "reasons": ["", "x", "x"]}
     )
-    assert over_time(frame, ax) == ax
+    ax = drawn(frame)
     assert ax.lines[0].get_ydata().tolist() == [1980, 1440, 1440]
     assert ax.get_legend_handles_labels()[1] == ["clock (MHz)", "the driver names: x"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == (
@@ -177,30 +175,28 @@ def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa:
     assert (span.x0, span.x1) == (0.1, 0.2)
 
 
-def test_nothing_is_shaded_without_a_reason(ax: Any) -> None:  # noqa: ANN401  # axes
+def test_nothing_is_shaded_without_a_reason() -> None:
     """Nothing is shaded if the driver names no reason or returns none."""
     frame = pd.DataFrame({"time_s": [0.0, 0.1], "sm_mhz": [1980, 1980], "reasons": ["", None]})
-    over_time(frame, ax)
-    assert not ax.collections
+    assert not drawn(frame).collections
 
 
-def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: ANN401  # axes
+def test_durations_get_a_unit_and_series_their_names() -> None:
     """Seconds get a readable unit, and each series gets a line with its name."""
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
     )
-    options: dict[str, Any] = {"column": "duration_s", "label": "time"}
-    over_time(frame.assign(reasons="x"), ax, **options)
+    ax = drawn(frame.assign(reasons="x"), "duration_s", "time")
     assert [line.get_label() for line in ax.lines] == ["a", "b"]
     assert ax.lines[1].get_ydata().tolist() == [2.0, 2.0]
     assert ax.get_ylabel() == "time (ms)"
     assert not ax.collections
 
 
-def test_frames_without_the_column_are_refused(ax: Any) -> None:  # noqa: ANN401  # axes
+def test_frames_without_the_column_are_refused() -> None:
     """The message names the missing column."""
     with pytest.raises(InvalidOptionError) as error:
-        over_time(pd.DataFrame({"time_s": [0.0]}), ax)
+        drawn(pd.DataFrame({"time_s": [0.0]}))
     assert str(error.value) == "the frame has no column sm_mhz; it must have time_s, sm_mhz"
 
 

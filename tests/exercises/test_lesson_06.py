@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.core.errors import InvalidOptionError
@@ -21,10 +21,10 @@ from gpulab.exercises.lesson_06 import (
     meeting_point,
     per_megabyte,
     plot_staircase,
-    staircase,
 )
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
+from gpulab.figures import Figure
 from gpulab.timing import flusher
 from tests.support.judging import judged, right_of
 
@@ -290,12 +290,18 @@ def test_recorded_flushes_support_their_key() -> None:
     assert (read["to_memory_mb"], write["to_memory_mb"]) == (0.0, 10.42)
 
 
+def staircase(frame: pd.DataFrame, value_label: str, **options: Any) -> Figure:  # noqa: ANN401  # a plot's
+    """Return the figure of a frame that does not say its source."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        return plot_staircase(frame, title="Steps", value_label=value_label, **options)
+
+
 def test_staircase_draws_each_series_and_the_size() -> None:
     """Each series is a line sorted by size on an axis from 0; a given L2 size is marked."""
     frame = pd.DataFrame(
         {"size_mib": [4, 1, 2], "value": [3.0, 1.0, 2.0], "series": ["hot", "hot", "cold"]}
     )
-    ax = staircase(frame, Figure().subplots(), value_label="time (µs)", l2_mib=60)
+    (ax,) = staircase(frame, "time (µs)", l2_mib=60).canvas.axes
     drawn = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in ax.lines}
     assert drawn["hot"] == [[1, 1], [4, 3]]
     assert drawn["cold"] == [[2, 2]]
@@ -305,7 +311,7 @@ def test_staircase_draws_each_series_and_the_size() -> None:
     assert ax.get_ylim() == pytest.approx((0, 3.45))
     assert ax.get_xticks().tolist() == [1, 2, 4]
     assert (ax.get_xscale(), ax.get_gid()) == ("log", "Line chart")
-    plain = staircase(frame, Figure().subplots(), value_label="x", size_label="buffer (MiB)")
+    (plain,) = staircase(frame, "x", size_label="buffer (MiB)").canvas.axes
     assert len(plain.lines) == 2
     assert plain.get_xlabel() == "buffer (MiB)"
 
@@ -313,7 +319,7 @@ def test_staircase_draws_each_series_and_the_size() -> None:
 def test_staircase_without_its_columns() -> None:
     """A frame without the needed columns is refused, and the message lists them."""
     with pytest.raises(InvalidOptionError) as error:
-        staircase(pd.DataFrame({"value": [1]}), Figure().subplots(), value_label="x")
+        staircase(pd.DataFrame({"value": [1]}), "x")
     assert str(error.value) == (
         "the frame has no column size_mib, series; it must have size_mib, value, series"
     )

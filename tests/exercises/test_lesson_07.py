@@ -68,8 +68,9 @@ def test_own_samples_are_drawn_with_their_names() -> None:
     """The figure names each series and the GPU in use."""
     with gpulab.virtual_gpu("H200"):
         shown = str(lesson_07.plot_samples({"0 ms": [1e-6, 2e-6], "2 ms": [1e-6, 1e-6]}))
-    assert "Samples in the order taken (virtual NVIDIA H200)" in shown
+    assert "0 ms: the GPU caught up at sample 2 (virtual NVIDIA H200)" in shown
     assert "Series: 0 ms, 2 ms." in shown
+    assert "2 ms: 2 samples from 1.00 µs to 1.00 µs." in shown
 
 
 def test_a_capture_is_tried_and_described() -> None:

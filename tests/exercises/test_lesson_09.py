@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from gpulab import exercises
 from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_09 import (
     causes,
-    crossings,
     crossings_of,
     draw_crossings,
     n_needed,
@@ -206,7 +204,8 @@ def test_sizes_between_two_are_between_in_bytes() -> None:
 def test_crossings_are_drawn_with_their_intervals() -> None:
     """A crossing is a dot with a bar, and a triangle marks an operation without one."""
     records = [made("add", 10, 20, 40, transfers="both"), made("exp", 10, 1)]
-    ax = crossings(crossings_of(records), Figure().add_subplot())
+    figure = draw_crossings(records)
+    (ax,) = figure.canvas.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["add", "exp"]
     assert ax.get_legend_handles_labels()[1] == [
         *("without transfers", "with transfers", "no crossing: GPU faster at all sizes"),
@@ -222,9 +221,17 @@ def test_crossings_are_drawn_with_their_intervals() -> None:
     assert low < 1.5 < high
 
 
+def test_the_title_names_the_first_and_the_last_crossing() -> None:
+    """With two operations that cross, the title has the smallest and the largest size."""
+    title = draw_crossings([made("add", 10, 20), made("exp", 10, 40)]).title
+    assert title.startswith("The GPU gets ahead first in add (1.5 KiB), last in exp (2 KiB) (")
+    alone = draw_crossings([made("add", 10, 20)]).title
+    assert alone.startswith("Where the GPU gets ahead of the CPU (")
+
+
 def test_one_series_stands_on_its_row() -> None:
     """A single series is drawn on its row; only two of them are moved apart."""
-    ax = crossings(crossings_of([made("add", 10, 20)]), Figure().add_subplot())
+    (ax,) = draw_crossings([made("add", 10, 20)]).canvas.axes
     assert {float(height) for line in ax.lines for height in line.get_ydata()} == {0.0}
 
 
@@ -246,11 +253,11 @@ def test_three_crossings_have_three_marks() -> None:
     record = crossing_often()
     table = crossings_of([record])
     assert list(table["kind"]) == ["several"] * 3
-    ax = crossings(table, Figure().add_subplot())
+    figure = draw_crossings([record])
+    (ax,) = figure.canvas.axes
     joined, _ = (line for line in ax.lines if line.get_linestyle() == ":")
     assert list(joined.get_xdata()) == pytest.approx(list(table["size_kib"]))
-    text = draw_crossings([record]).caption
-    assert text.count("add without transfers: crosses more than once: at n = ") == 1
+    assert figure.caption.count("add without transfers: crosses more than once: at n = ") == 1
 
 
 def test_the_causes_of_a_crossing() -> None:

@@ -1,45 +1,45 @@
-// The machine explorer: how ticks are written, and which times are where.
+// The machine explorer: records from columns, which times are in view, and what a drag is about.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inside } from "./inside.mjs";
 
-const { Scale, nearest, tickText } = await inside("gpulab/figures/widgets/machine.js", "Scale", "nearest", "tickText");
+const { MachineScale, labelsOf, recordsOf } = await inside(
+  "gpulab/figures/widgets/machine_chart.js", "MachineScale", "labelsOf", "recordsOf",
+);
+const { inARow } = await inside("gpulab/figures/widgets/machine_hand.js", "inARow");
+const { nearest } = await inside("gpulab/figures/widgets/machine_side.js", "nearest");
 
-test("a tick has no zeros at its end, and 0 has no unit", () => {
-  const written = { 0: "0", 0.25: "250 ns", 50: "50 µs", 1500: "1.5 ms" };
-  for (const [us, text] of Object.entries(written)) assert.equal(tickText(Number(us)), text);
+test("columns become records with the same names", () => {
+  assert.deepEqual(recordsOf({ start: [0, 5], is_stuck: [false, true] }), [
+    { start: 0, is_stuck: false },
+    { start: 5, is_stuck: true },
+  ]);
+  assert.deepEqual(recordsOf({ start: [] }), []);
 });
 
 test("a scale shows the whole program with a margin until it is zoomed", () => {
-  const scale = new Scale();
+  const scale = new MachineScale();
   scale.fit(100);
   assert.deepEqual([scale.from, scale.to], [0, 103]);
+  const x = scale.x(50);
   scale.zoom(2, 50);
+  assert.ok(Math.abs(scale.us(x) - 50) < 1e-9);
   scale.fit(200);
   assert.deepEqual([scale.from, scale.to], [25, 76.5]);
 });
 
-test("a place leads back to its time, and a zoom keeps the time under the pointer", () => {
-  const scale = new Scale();
-  scale.fit(100);
-  const x = scale.x(30);
-  assert.ok(Math.abs(scale.us(x) - 30) < 1e-9);
-  scale.zoom(1.6, 30);
-  assert.ok(Math.abs(scale.us(x) - 30) < 1e-9);
-  const length = scale.to - scale.from;
-  scale.pan(0.5);
-  assert.ok(Math.abs(scale.us(x) - 30 - length / 2) < 1e-9);
+test("a bar has its length in its longest label alone", () => {
+  const operation = { buffer: "x", duration_us: 200, is_pinned: false };
+  assert.deepEqual(labelsOf(operation, { kind: "kernel" }), ["kernel x  200 µs", "kernel x", "x"]);
+  assert.equal(labelsOf(operation, { kind: "copy in" })[0], "copy in x, pageable  200 µs");
+  assert.deepEqual(labelsOf(operation, { kind: "wait", is_stuck: true }), ["wait: stuck", "stuck"]);
 });
 
-test("ticks stand at whole steps of 1, 2 or 5, inside the view and never before the beginning", () => {
-  const scale = new Scale();
-  scale.fit(100);
-  assert.deepEqual(scale.ticks(), [0, 20, 40, 60, 80, 100]);
-  Object.assign(scale, { from: -30, to: 10 });
-  assert.deepEqual(scale.ticks(), [0, 10]);
-  Object.assign(scale, { from: 0.1, to: 0.4 });
-  assert.deepEqual(scale.ticks(), [0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]);
+test("a drag at the end of the third of tasks in a row moves this end by three lengths", () => {
+  const tasks = [[0, 10], [10, 20], [21, 30], [90, 100]].map(([start, end]) => ({ start, end }));
+  assert.equal(inARow(tasks, 30), 3);
+  assert.equal(inARow(tasks, 99), 1);
 });
 
 test("the nearest known value is that of the smallest ratio", () => {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inside } from "./inside.mjs";
 
-const { time } = await inside("gpulab/figures/widgets/machine.js", "time");
+const { time } = await inside("gpulab/figures/widgets/shared.js", "time");
 
 test("a time is written as gpulab.core.units.format_time writes it", () => {
   const times = JSON.parse(readFileSync(new URL("times.json", import.meta.url), "utf-8"));

@@ -4,17 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bare, inside } from "./inside.mjs";
 
-const { Spans, Viewport, clipped, lower, nameOf, nice, sizeText } = await inside(
-  "gpulab/tracing/timeline.js", "Spans", "Viewport", "clipped", "lower", "nameOf", "nice", "sizeText",
+const { Painter, Spans, Viewport, lower, nameOf, sizeText } = await inside(
+  "gpulab/tracing/timeline.js", "Painter", "Spans", "Viewport", "lower", "nameOf", "sizeText",
 );
 
 test("a size has binary units, and the next one from 1023.5 on", () => {
   const written = { 0: "0 B", 512: "512 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1048064: "1 MiB", 2199023255552: "2 TiB" };
   for (const [size, text] of Object.entries(written)) assert.equal(sizeText(Number(size)), text);
-});
-
-test("a step of the axis is rounded up to 1, 2, 5 or 10, and stays if it is one", () => {
-  for (const [rough, step] of [[1, 1], [1.1, 2], [2.1, 5], [5.1, 10], [0.03, 0.05], [700, 1000]]) assert.ok(Math.abs(nice(rough) / step - 1) < 1e-9, `${rough}`);
 });
 
 test("the search in a sorted column finds the first value that is not less", () => {
@@ -23,12 +19,7 @@ test("the search in a sorted column finds the first value that is not less", () 
   assert.equal(lower(column, 0, 2, 4), 2);
 });
 
-test("a name that does not fit is cut, or left out where it would say nothing", () => {
-  const context = { font: "13px", measureText: text => ({ width: 10 * text.length }) };
-  assert.equal(clipped(context, "matmul", 60), "matmul");
-  assert.equal(clipped(context, "elementwise_kernel", 90), "elementw…");
-  assert.equal(clipped(context, "vectorized_kernels", 70), "vector…");
-  assert.equal(clipped(context, "elementwise_kernel", 60), "");
+test("a series has its greatest value beside its name", () => {
   assert.equal(nameOf({ name: "memory", most: "2 GiB" }), "memory ≤ 2 GiB");
 });
 
@@ -63,7 +54,7 @@ test("the bars of a lane are one sequence by their starts, whatever row they are
 });
 
 function view() {
-  const made = bare(Viewport, { length: 100, gutter: 80, moved() {}, calm: { matches: true }, goal: null, from: -1, to: 101 });
+  const made = bare(Viewport, { length: 100, gutter: 80, right: 0, moved() {}, calm: { matches: true }, goal: null, from: -1, to: 101 });
   made.resize(1080, 1);
   return made;
 }

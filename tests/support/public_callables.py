@@ -36,11 +36,22 @@ class Callee:
         hints = hints_of(self.function)
         signature = inspect.signature(self.function)
         parameters = [
-            parameter.replace(annotation=hints.get(name, Any))
+            part
             for name, parameter in signature.parameters.items()
             if name != "self" or self.owner is None
+            for part in _unpacked(parameter.replace(annotation=hints.get(name, Any)))
         ]
         return signature.replace(parameters=parameters)
+
+
+def _unpacked(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """Yield a parameter; in place of options from a typed dict, one parameter for each."""
+    if typing.get_origin(parameter.annotation) is not typing.Unpack:
+        yield parameter
+        return
+    (options,) = typing.get_args(parameter.annotation)
+    for name, hint in typing.get_type_hints(options).items():
+        yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=None, annotation=hint)
 
 
 @cache

@@ -9,8 +9,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
+from gpulab.figures import look_of
 from gpulab.tracing import SPAN_KINDS, CounterSeries, Timeline
-from gpulab.tracing._figure import MAX_ARROWS, looks_of_kinds
+from gpulab.tracing._figure import MAX_ARROWS
 from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
 
@@ -43,17 +44,58 @@ def rows(ax: Axes) -> list[str]:
 def test_rows_from_top_to_bottom(ax: Axes) -> None:
     """The rows are the host, the streams, and the series with their maxima."""
     timeline(SHOWN, ax)
-    assert rows(ax) == [
-        *["host", "stream 0", "stream 7"],
-        *["compute (≤ 1)", "queue depth (≤ 1)", "memory (≤ 1.00 KiB)"],
-    ]
-    assert ax.get_ylim() == (5.5, -0.5)
+    assert rows(ax) == ["host", "stream 0", "stream 7", "memory (≤ 1.00 KiB)"]
+    assert ax.get_ylim() == (3.5, -0.5)
+
+
+def test_series_that_repeat_the_bars_are_left_out(ax: Axes) -> None:
+    """An engine or a queue has a row only if it has two at once, memory only if it changes."""
+    assert not any("compute" in row or "queue" in row for row in series_of(SHOWN, ax))
+    other = work(120, 150, 7)
+    assert "compute (≤ 2)" in series_of(replace(SHOWN, spans=(*SHOWN.spans, other)), ax)
+    constant = CounterSeries("memory", "B", 0, (0.0, 150 * US), (512.0, 512.0))
+    assert series_of(replace(SHOWN, memory=(constant,)), ax) == []
+
+
+def series_of(record: Timeline, ax: Axes) -> list[str]:
+    """Return the labels of the rows below the lanes."""
+    timeline(record, ax)
+    return [row for row in rows(ax) if "≤" in row]
+
+
+def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
+    """Events that nothing waits for are pairs, and a row shows what each of them reads."""
+    pair = (mark("event", 110, 110, 0, 8), mark("event", 185, 185, 0, 9))
+    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)))
+    (ax,) = figure.canvas.axes
+    assert rows(ax)[3] == "between events"
+    assert "75.0 µs" in [text.get_text() for text in ax.texts]
+    assert "Two events on stream 0 are 75.0 µs apart." in figure.caption
+    assert figure.title.startswith("Two events 75.0 µs apart; the GPU works for 65.0 µs of it")
+    many = tuple(mark("event", at, at, 0, 20 + at) for at in range(110, 130))
+    assert "between events" not in rows(
+        draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *many))).canvas.axes[0]
+    )
+
+
+def test_the_title_says_how_far_the_host_is_ahead() -> None:
+    """With several launches, the title compares the last launch with the work that is done."""
+    launches = tuple(host("launch", 10 * n, 10 * n + 9, n) for n in range(3))
+    works = tuple(work(10 + 20 * n, 30 + 20 * n, 0, n) for n in range(3))
+    title = draw_timeline(Timeline((*launches, *works), "virtual", "NVIDIA H200")).title
+    assert title == (
+        "The host has launched all 3; by then the GPU has finished none (virtual NVIDIA H200)"
+    )
+    waited = tuple(replace(each, start_s=0.0, end_s=US) for each in works)
+    title = draw_timeline(Timeline((*launches, *waited), "virtual", "NVIDIA H200")).title
+    assert title.startswith("The GPU is busy ")
 
 
 def test_series_of_two_devices_are_named(ax: Axes) -> None:
     """With two devices, each series is named after its device."""
-    timeline(replace(SHOWN, spans=(*SHOWN.spans, work(100, 110, 0, device=1))), ax)
-    assert "cuda:1 compute (≤ 1)" in rows(ax)
+    both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
+    timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax)
+    assert "cuda:1 compute (≤ 2)" in rows(ax)
 
 
 def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
@@ -67,7 +109,7 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
     timeline(SHOWN, ax)
     kinds = {
         (look.colour.lower(), look.hatch): kind
-        for kind, look in zip(SPAN_KINDS, looks_of_kinds(), strict=True)
+        for kind, look in zip(SPAN_KINDS, map(look_of, SPAN_KINDS), strict=True)
     }
     found = set()
     for bars in ax.collections[:6]:
@@ -137,14 +179,14 @@ def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
     timeline(SHOWN, ax)
     (path,) = ax.collections[-1].get_paths()
     box = path.get_extents()
-    assert (box.y0, box.y1) == pytest.approx((4.6, 5.4))
+    assert (box.y0, box.y1) == pytest.approx((2.6, 3.4))
     assert (box.x0, box.x1) == pytest.approx((-100, 91))
 
 
 def test_picture_reads_as_text() -> None:
     """The description contains the summary, and the table has a row per span."""
     figure = draw_timeline(SHOWN)
-    assert figure.title == "Timeline (virtual NVIDIA H200)"
+    assert figure.title == "The GPU is busy 71 % of 91.0 µs (virtual NVIDIA H200)"
     assert str(SHOWN.summary()) in figure.description
     assert len(figure.frame) == len(SHOWN.spans)
 

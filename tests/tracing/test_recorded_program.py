@@ -53,10 +53,10 @@ def test_summary_of_the_double_buffer(recorded: Timeline) -> None:
 
 def test_pictures_show_the_same(recorded: Timeline) -> None:
     """Widget and picture have the same lanes and series, and name the source."""
-    names = ["host", "stream 7", "stream 17", "compute", "copy in", "queue depth", "memory"]
+    names = ["host", "stream 7", "stream 17", "queue depth", "memory"]
     sent = content(recorded, recorded.summary())
     assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names
     assert sent["place"] == "NVIDIA H200, recorded"
     description = draw_timeline(recorded).description
-    assert f"the rows {', '.join(names[:3])}, compute (≤ 1)" in description
+    assert f"the rows {', '.join(names[:3])}, between events, queue depth (≤ " in description
     assert "NVIDIA H200, recorded" in description

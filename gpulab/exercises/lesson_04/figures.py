@@ -4,16 +4,17 @@ A cell calls one of the ``draw_`` functions, which return a figure with its titl
 alternative.
 """
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.core.units import counted, format_time
+from gpulab.core.units import counted, format_ratio, format_time
 from gpulab.figures import (
-    INK,
     MUTED,
-    WIDTH_IN,
     Figure,
+    Plot,
     finish,
     legend_below,
     log_axis,
@@ -37,97 +38,132 @@ _MANY = 60  # more markers than this would overlap
 _WIDE = 4.0  # largest over smallest value; a log axis of a smaller range has hardly any ticks
 _COLUMNS = ("iteration", "duration_s", "series")
 _RELATIVE = "time per call (times the shortest)"
+_PANELS_FROM = 4  # series: lines of so many loops of different levels hide one another
+_N_COLUMNS, _PANEL_IN = 3, 2.3
+_LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
+_N_BINS = 40
 
 
-def iterations(
-    record: "pd.DataFrame",
-    ax: "Axes",
-    *,
-    steady: "Mapping[str, int] | None" = None,
-    relative: bool = False,
-) -> "Axes":
-    """Plot the time of each iteration, one line per series; on a log axis if they differ much.
+@dataclass(frozen=True, slots=True)
+class _Loops(Plot):
+    """The base of the plots of loops: columns ``iteration``, ``duration_s`` and ``series``."""
 
-    Parameters
-    ----------
-    record
-        Table with columns ``iteration``, ``duration_s`` and ``series``.
-    ax
-        The axes to plot on.
-    steady
-        Number of iterations to leave out, by series. A ring marks the first that counts.
-    relative
-        Whether to divide each series by its shortest call.
+    record: "pd.DataFrame"
 
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> from gpulab.exercises.lesson_04 import traces
-    >>> ax = iterations(traces.two_runs(), Canvas().subplots())
-    >>> ax.get_ylabel()
-    'time per call (µs)'
-    """
-    need(record, _COLUMNS)
-    scale, unit = unit_of(record["duration_s"])
-    for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
-        number, times = part["iteration"].to_numpy(), part["duration_s"].to_numpy()
-        heights = times / (times.min() if relative else scale)
-        ax.plot(
-            number,
-            heights,
-            linewidth=1.2,
-            markersize=4,
-            label=str(name),
-            **marks(look, source_of(part)) | ({} if len(part) <= _MANY else {"marker": ""}),
+    def __post_init__(self) -> None:
+        need(self.record, _COLUMNS)
+
+    @property
+    def parts(self) -> "list[tuple[str, pd.DataFrame]]":
+        """Name and rows of each loop."""
+        return [(str(name), part) for name, part in self.record.groupby("series", sort=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Iterations(_Loops):
+    """The time of each iteration: one line per loop, or a panel for each of several loops."""
+
+    relative: bool = False
+
+    @property
+    def title(self) -> str:
+        if len(self.parts) >= _PANELS_FROM:
+            return f"{len(self.parts)} loops, each relative to its own end"
+        if len(self.parts) > 1:
+            return "Each call in the order taken"
+        ((name, part),) = self.parts
+        times = part["duration_s"].to_numpy()
+        ratio = format_ratio(times[0] / _end_level(times))
+        return f"{name}: the first call takes {ratio} times as long as the last ones"
+
+    @property
+    def words(self) -> str:
+        return "\n".join(_loop_words(name, part["duration_s"]) for name, part in self.parts)
+
+    @property
+    def height_in(self) -> float:
+        n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
+        return 1.0 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
+
+    def draw(self, ax: "Axes") -> "Axes":
+        if len(self.parts) >= _PANELS_FROM:
+            return self._draw_panels(ax)
+        scale, unit = unit_of(self.record["duration_s"])
+        for (name, part), look in zip(self.parts, looks(), strict=False):
+            times = part["duration_s"].to_numpy()
+            heights = times / (times.min() if self.relative else scale)
+            signs = marks(look, source_of(part)) | ({} if len(part) <= _MANY else {"marker": ""})
+            ax.plot(part["iteration"], heights, linewidth=1.2, markersize=4, label=name, **signs)
+        low, high = ax.dataLim.intervaly
+        if high > _WIDE * low:
+            log_axis(ax, "y")
+        else:
+            ax.margins(y=0.2)  # room for the legend
+        ax.grid(visible=True, axis="y")
+        label = _RELATIVE if self.relative else f"time per call ({unit})"
+        return finish(ax, "Line chart", "iteration, from 0", label)
+
+    def _draw_panels(self, ax: "Axes") -> "Axes":
+        """Draw a panel for each loop inside of the axes, which keep only their title."""
+        n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
+        width, height = 1 / _N_COLUMNS, 1 / n_rows
+        for number, (name, part) in enumerate(self.parts):
+            row, column = divmod(number, _N_COLUMNS)
+            box = (column * width + 0.03, 1 - (row + 1) * height + 0.12 * height)
+            panel = ax.inset_axes((*box, width - 0.05, 0.66 * height))
+            self._draw_panel(panel, name, part)
+        ax.set(xticks=[], yticks=[], xlim=(0, self.record["iteration"].max()))
+        ax.spines[:].set_visible(False)
+        finish(ax, "Line charts", "iteration, from 0", "time relative to the end", legend=False)
+        ax.yaxis.labelpad = 28  # beside the numbers of the panels
+        return ax
+
+    def _draw_panel(self, panel: "Axes", name: str, part: "pd.DataFrame") -> None:
+        times = part["duration_s"].to_numpy()
+        relative = times / _end_level(times)
+        low, high = np.quantile(relative, (0.05, 0.9))
+        low, high = min(low, 1 - _LEAST_SPAN) - 0.05, max(high, 1 + _LEAST_SPAN) + 0.05
+        signs = marks(next(looks()), source_of(part)) | {"marker": ""}
+        panel.axhline(1, color=MUTED, linewidth=0.8)
+        panel.plot(part["iteration"], np.minimum(relative, high), linewidth=1.2, **signs)
+        panel.set_ylim(low, high)
+        beyond = relative > high
+        panel.plot(part["iteration"][beyond], [high] * int(beyond.sum()), "k^", clip_on=False)
+        most = f", ▲ up to {format_ratio(relative.max())}" if beyond.any() else ""
+        panel.set_title(f"{name}{most}", fontsize="small")
+        panel.tick_params(labelsize="small")
+
+
+def _end_level(times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+    """Return the median of the last quarter."""
+    return float(np.median(times[-max(1, len(times) // 4) :]))
+
+
+class _Histograms(_Loops):
+    """How many calls of each loop took how long, relative to its shortest call."""
+
+    __slots__ = ()
+
+    title = "How many calls took how long"
+
+    @property
+    def words(self) -> str:
+        return "\n".join(
+            f"{name}: {counted(len(part), 'call')} from {_range(part['duration_s'])}."
+            for name, part in self.parts
         )
-        start = (steady or {}).get(str(name), len(part))
-        if start < len(part):
-            ax.plot(number[start], heights[start], "o", mfc="none", mec=INK, markersize=12)
-    low, high = ax.dataLim.intervaly
-    if high > _WIDE * low:
-        log_axis(ax, "y")
-    else:
-        ax.margins(y=0.2)  # room for the legend
-    ax.grid(visible=True, axis="y")
-    label = _RELATIVE if relative else f"time per call ({unit})"
-    return finish(ax, "Line chart", "iteration, from 0", label)
 
+    height_in = 3.4
 
-def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes":
-    """Plot a histogram of each series, with times divided by its shortest call.
-
-    Parameters
-    ----------
-    record
-        Table with columns ``iteration``, ``duration_s`` and ``series``.
-    ax
-        The axes to plot on.
-    n_bins
-        Number of bins, which all series share.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> from gpulab.exercises.lesson_04 import traces
-    >>> ax = histograms(traces.two_runs(), Canvas().subplots())
-    >>> ax.get_xlabel()
-    'time per call (times the shortest)'
-    """
-    need(record, _COLUMNS)
-    times = record.groupby("series", sort=False)["duration_s"]
-    relative = record["duration_s"] / times.transform("min")
-    edges = np.histogram_bin_edges(relative, bins=n_bins)
-    for (name, part), look in zip(relative.groupby(record["series"]), looks(), strict=False):
-        counts, _ = np.histogram(part, bins=edges)
-        ax.stairs(
-            counts,
-            edges,
-            color=look.colour,
-            linestyle=marks(look, source_of(record))["linestyle"],
-            linewidth=2,
-            label=str(name),
-        )
-    return finish(ax, "Histogram", _RELATIVE, "number of calls")
+    def draw(self, ax: "Axes") -> "Axes":
+        relative = [part["duration_s"] / part["duration_s"].min() for _, part in self.parts]
+        edges = np.histogram_bin_edges(np.concatenate(relative), bins=_N_BINS)
+        for (name, _), values, look in zip(self.parts, relative, looks(), strict=False):
+            counts, _ = np.histogram(values, bins=edges)
+            dashes = marks(look, source_of(self.record))["linestyle"]
+            signs = {"color": look.colour, "linestyle": dashes, "linewidth": 2}
+            ax.stairs(counts, edges, label=name, **signs)
+        return finish(ax, "Histogram", _RELATIVE, "number of calls")
 
 
 def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
@@ -173,7 +209,10 @@ def draw_iterations(
     source: object = None,
     relative: bool = False,
 ) -> Figure:
-    """Return a figure of samples in the order taken, one line per loop.
+    """Return a figure of samples in the order taken.
+
+    Up to three loops share the axes. More of them have a panel each, relative to their own end;
+    there a triangle marks a call that is far above.
 
     Parameters
     ----------
@@ -193,22 +232,12 @@ def draw_iterations(
     'matmul: 3 calls from 20.0 µs to 9.00 ms; the first took 9.00 ms, the last 20.0 µs.'
     """
     from gpulab import device
-    from gpulab.views.plots import draw
 
-    record = _as_frame(loops)
-    return draw(
-        iterations,
-        record,
-        title="Each call in the order taken",
-        alt="\n".join(_say_loop(name, part["duration_s"]) for name, part in _parts(record)),
-        ax_size=(WIDTH_IN, 4.2),
-        source=source or device.current(),
-        relative=relative,
-    )
+    return _Iterations(_as_frame(loops), relative).figure(source=source or device.current())
 
 
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
-    """Return a figure of histograms, one per series, for a table of samples.
+    """Return a figure of histograms, one per series, with times divided by its shortest call.
 
     Parameters
     ----------
@@ -225,19 +254,8 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
     'run a: 60 calls'
     """
     from gpulab import device
-    from gpulab.views.plots import draw
 
-    return draw(
-        histograms,
-        record,
-        title="How many calls took how long",
-        alt="\n".join(
-            f"{name}: {counted(len(part), 'call')} from {_range(part['duration_s'])}."
-            for name, part in _parts(record)
-        ),
-        ax_size=(WIDTH_IN, 3.4),
-        source=source or device.current(),
-    )
+    return _Histograms(record).figure(source=source or device.current())
 
 
 def draw_first_uses() -> "Series":
@@ -275,12 +293,7 @@ def _as_frame(loops: "Mapping[str, Sequence[float]] | pd.DataFrame") -> "pd.Data
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
-def _parts(record: "pd.DataFrame") -> "list[tuple[str, pd.DataFrame]]":
-    need(record, _COLUMNS)
-    return [(str(name), part) for name, part in record.groupby("series", sort=False)]
-
-
-def _say_loop(name: str, times_s: "pd.Series[float]") -> str:
+def _loop_words(name: str, times_s: "pd.Series[float]") -> str:
     first_s, last_s = times_s.iloc[0], times_s.iloc[-1]
     return (
         f"{name}: {counted(len(times_s), 'call')} from {_range(times_s)}; the first took "

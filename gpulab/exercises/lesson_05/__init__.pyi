@@ -5,5 +5,4 @@ from ._clock_facts import kept_clocks as kept_clocks
 from ._clock_facts import lock_virtual_gpu as lock_virtual_gpu
 from ._clock_facts import recorded_settled_clocks as recorded_settled_clocks
 from ._figures import asked_for as asked_for
-from ._figures import over_time as over_time
 from ._figures import plot_over_time as plot_over_time

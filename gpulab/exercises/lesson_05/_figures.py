@@ -1,14 +1,14 @@
 """Figures of lesson 05: readings over time, and the simulated clock of a locked GPU."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab import device, virtual
 from gpulab.core.units import format_time
-from gpulab.figures import Figure, finish, looks, marks, need, source_of, unit_of
+from gpulab.figures import Figure, Plot, finish, looks, marks, need, source_of, unit_of
 from gpulab.gpus import gpu
 from gpulab.views.live import shade_reasons
-from gpulab.views.plots import draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,54 @@ _SIZE = 8192
 _MATMUL_NS = 1_430_000  # time of the matmul on an H200 at the highest clock, recorded
 
 
+@dataclass(frozen=True, slots=True)
+class _OverTime(Plot):
+    """One column of readings against time, one line per series.
+
+    For a single series, the times at which the driver named a reason are shaded. Readings are up
+    to 0.1 s old, and nothing is known about the time between two of them.
+    """
+
+    record: "pd.DataFrame"
+    column: str
+    label: str
+    title: str = field()
+
+    def __post_init__(self) -> None:
+        need(self.record, ("time_s", self.column))
+
+    @property
+    def parts(self) -> "list[tuple[str, pd.DataFrame]]":
+        """Name and rows of each line."""
+        record = self.record
+        series = record["series"] if "series" in record else [self.label] * len(record)
+        return [(str(name), part) for name, part in record.groupby(series, sort=False)]
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for name, part in self.parts:
+            first, last = (self._written(part[self.column].iloc[end]) for end in (0, -1))
+            sentences.append(f"{name}: from {first} at the first reading to {last} at the last.")
+        return "\n".join(sentences)
+
+    def _written(self, value: float) -> str:
+        return format_time(value) if self.column.endswith("_s") else f"{value:,.4g}"
+
+    def draw(self, ax: "Axes") -> "Axes":
+        scale, label = 1.0, self.label
+        if self.column.endswith("_s"):
+            scale, unit = unit_of(self.record[self.column])
+            label = f"{label} ({unit})"
+        for (name, part), look in zip(self.parts, looks(), strict=False):
+            signs = marks(look, source_of(part))
+            ax.plot(part["time_s"], part[self.column] / scale, markersize=4, label=name, **signs)
+        if "reasons" in self.record and "series" not in self.record:
+            shade_reasons(self.record, ax)
+        ax.grid(visible=True)
+        return finish(ax, "Line chart", "time since the first reading (s)", label)
+
+
 def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
     """Return a figure of one column of readings against time, one line per series.
 
@@ -29,8 +77,9 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
     Parameters
     ----------
     record
-        Table with the columns ``time_s`` and ``column``, and optionally ``series``, which names
-        the lines.
+        Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
+        lines) and ``reasons``. A column whose name ends with ``_s`` contains seconds and is
+        plotted in a suitable unit.
     column, label
         Name of the column to plot, and the label of its axis.
     title
@@ -43,81 +92,8 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
     >>> lab.plot_over_time(clock, "sm_mhz", "clock (MHz)", title="A lock").caption
     'asked for 1200 MHz: from 1,200 at the first reading to 1,200 at the last.'
     """
-    need(record, ("time_s", column))
-    series = record["series"] if "series" in record else [label] * len(record)
-    ends = [
-        f"{name}: from {_written(part[column].iloc[0], column)} at the first reading to "
-        f"{_written(part[column].iloc[-1], column)} at the last."
-        for name, part in record.groupby(series, sort=False)
-    ]
-    own_source = None if "source" in record else device.current()
-    return draw(
-        over_time,
-        record,
-        title=title,
-        alt="\n".join(ends),
-        source=own_source,
-        column=column,
-        label=label,
-    )
-
-
-def _written(value: float, column: str) -> str:
-    return format_time(value) if column.endswith("_s") else f"{value:,.4g}"
-
-
-def over_time(
-    record: "pd.DataFrame",
-    ax: "Axes",
-    *,
-    column: str = "sm_mhz",
-    label: str = "clock (MHz)",
-) -> "Axes":
-    """Plot one column of readings against time, one line per series.
-
-    For a single series, the times at which the driver named a reason are shaded. Readings are up
-    to 0.1 s old, and nothing is known about the time between two of them.
-
-    Parameters
-    ----------
-    record
-        Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
-        lines) and ``reasons``. A column whose name ends with ``_s`` contains seconds and is
-        plotted in a suitable unit.
-    ax
-        The axes to plot on.
-    column, label
-        Name of the column to plot, and the label of its axis.
-
-    Examples
-    --------
-    >>> from gpulab import plots
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> clock = lab.asked_for([1200])
-    >>> figure = plots.draw(lab.over_time, clock, title="A lock", alt="The clock.")
-    """
-    need(record, ("time_s", column))
-    scale, label = _scaled(record, column, label)
-    series = record["series"] if "series" in record else [""] * len(record)
-    for (name, part), look in zip(record.groupby(series, sort=False), looks(), strict=False):
-        ax.plot(
-            part["time_s"],
-            part[column] / scale,
-            markersize=4,
-            label=str(name) or label,
-            **marks(look, source_of(part)),
-        )
-    if "reasons" in record and "series" not in record:
-        shade_reasons(record, ax)
-    ax.grid(visible=True)
-    return finish(ax, "Line chart", "time since the first reading (s)", label)
-
-
-def _scaled(record: "pd.DataFrame", column: str, label: str) -> tuple[float, str]:
-    if not column.endswith("_s"):
-        return 1.0, label
-    scale, unit = unit_of(record[column])
-    return scale, f"{label} ({unit})"
+    source = None if "source" in record else device.current()
+    return _OverTime(record, column, label, title).figure(source=source)
 
 
 def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":

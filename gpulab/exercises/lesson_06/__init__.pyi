@@ -3,4 +3,3 @@ from ._figures import live_staircase as live_staircase
 from ._figures import meeting_point as meeting_point
 from ._figures import per_megabyte as per_megabyte
 from ._figures import plot_staircase as plot_staircase
-from ._figures import staircase as staircase

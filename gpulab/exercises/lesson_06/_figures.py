@@ -1,12 +1,14 @@
 """Figures of lesson 06: time per megabyte against the working set, with a hot and a cold cache."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.figures import (
     MUTED,
     Figure,
+    Plot,
     finish,
     log_axis,
     looks,
@@ -18,7 +20,6 @@ from gpulab.figures import (
 from gpulab.timing import measure
 from gpulab.views.live import Series
 from gpulab.views.live import series as live_series
-from gpulab.views.plots import draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,7 @@ def in_words(
 def per_megabyte(
     works: Mapping[float, Callable[[], object]], cache: str
 ) -> Iterator[dict[str, object]]:
-    """Measure each work, and yield its time per megabyte as a row for :func:`staircase`.
+    """Measure each work, and yield its time per megabyte as a row for :func:`plot_staircase`.
 
     Parameters
     ----------
@@ -78,6 +79,58 @@ def per_megabyte(
         reading = measure(work, cache=cache, n_samples=_N_SAMPLES, progress=False)
         value = reading.median_s * 1e6 / (size_mib * _MIB / 1e6)
         yield {"size_mib": size_mib, "value": value, "series": cache}
+
+
+@dataclass(frozen=True, slots=True)
+class _Staircase(Plot):
+    """A quantity against size on a logarithmic axis, one line per series.
+
+    A line steps up at the size from which the cache no longer contains what the previous run left.
+    This is less than the size of the cache, which a vertical line marks.
+    """
+
+    record: "pd.DataFrame"
+    title: str = field()
+    value_label: str = field()
+    size_label: str = "working set (MiB)"
+    l2_mib: float | None = None
+
+    def __post_init__(self) -> None:
+        need(self.record, ("size_mib", "value", "series"))
+
+    @property
+    def parts(self) -> "list[tuple[str, pd.DataFrame]]":
+        """Name and rows of each line, sorted by size."""
+        groups = self.record.groupby("series", sort=False)
+        return [(str(name), part.sort_values("size_mib")) for name, part in groups]
+
+    @property
+    def words(self) -> str:
+        sentences = [f"{self.value_label}, at the smallest and the largest {self.size_label}:"]
+        for name, part in self.parts:
+            first, last = (part["value"].iloc[end] for end in (0, -1))
+            sentences.append(f"{name}: {first:.3g} and {last:.3g}.")
+        return "\n".join(sentences)
+
+    def draw(self, ax: "Axes") -> "Axes":
+        names = (name for name, _ in self.parts)
+        for (name, part), look in zip(self.parts, looks(names), strict=False):
+            ax.plot(part["size_mib"], part["value"], label=name, **marks(look, source_of(part)))
+        if self.l2_mib is not None:
+            ax.axvline(self.l2_mib, color=MUTED, zorder=1)
+            ax.annotate(
+                "size of the L2",
+                (self.l2_mib, 0.0),
+                (5, 4),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                color=MUTED,
+            )
+        log_axis(ax, "x")
+        size_ticks(ax, self.record["size_mib"])
+        ax.set_ylim(0, _HEADROOM * float(self.record["value"].max()))
+        ax.grid(visible=True)
+        return finish(ax, "Line chart", self.size_label, self.value_label)
 
 
 def live_staircase(
@@ -101,14 +154,17 @@ def live_staircase(
     ...     lab.live_staircase({4: x.sum}, "hot", title="A staircase", l2_mib=60)
     1 of 1 result
     """
+    value_label = "time per MB (µs)"
+
+    def draw(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+        return _Staircase(record, title, value_label, l2_mib=l2_mib).draw(ax)
+
     return live_series(
         per_megabyte(works, cache),
-        staircase,
+        draw,
         n_expected=len(works),
         title=title,
         alt="Time per megabyte over the size of the working set; the numbers are in the table.",
-        value_label="time per MB (µs)",
-        l2_mib=l2_mib,
     )
 
 
@@ -141,7 +197,7 @@ def plot_staircase(
     size_label: str = "working set (MiB)",
     l2_mib: float | None = None,
 ) -> Figure:
-    """Return a figure of a quantity against size; see :func:`staircase`.
+    """Return a figure of a quantity against size, one line per series.
 
     The text alternative contains the first and the last value of each line.
 
@@ -151,8 +207,10 @@ def plot_staircase(
         Table with columns ``size_mib``, ``value`` and ``series``.
     title
         Title of the figure.
-    value_label, size_label, l2_mib
-        See :func:`staircase`.
+    value_label, size_label
+        Labels of the value and of the size, with their units.
+    l2_mib
+        Size of the cache in MiB; None for no vertical line.
 
     Examples
     --------
@@ -164,77 +222,5 @@ def plot_staircase(
     >>> figure.caption.splitlines()
     ['time per MB (µs), at the smallest and the largest working set (MiB):', 'hot: 1 and 2.']
     """
-    need(record, ("size_mib", "value", "series"))
-    ends = [f"{value_label}, at the smallest and the largest {size_label}:"]
-    for name, part in record.groupby("series", sort=False):
-        ordered = part.sort_values("size_mib")["value"]
-        ends.append(f"{name}: {ordered.iloc[0]:.3g} and {ordered.iloc[-1]:.3g}.")
-    return draw(
-        staircase,
-        record,
-        title=title,
-        alt="\n".join(ends),
-        source=None if "source" in record else device.current(),
-        value_label=value_label,
-        size_label=size_label,
-        l2_mib=l2_mib,
-    )
-
-
-def staircase(
-    record: "pd.DataFrame",
-    ax: "Axes",
-    *,
-    value_label: str,
-    size_label: str = "working set (MiB)",
-    l2_mib: float | None = None,
-) -> "Axes":
-    """Plot a quantity against size on a logarithmic axis, one line per series.
-
-    A line steps up at the size from which the cache no longer contains what the previous run left.
-    This is less than the size of the cache, which a vertical line marks.
-
-    Parameters
-    ----------
-    record
-        Table with columns ``size_mib``, ``value`` and ``series``.
-    ax
-        The axes to plot on.
-    value_label
-        Label of the value, with its unit.
-    size_label
-        Label of the size, with its unit.
-    l2_mib
-        Size of the cache in MiB; None for no vertical line.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpulab import plots
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> rows = pd.DataFrame({"size_mib": [15, 60], "value": [1.0, 2.0], "series": "hot"})
-    >>> figure = plots.draw(
-    ...     lab.staircase, rows, title="Steps", alt="A step.", source="made up", value_label="µs"
-    ... )
-    """
-    need(record, ("size_mib", "value", "series"))
-    groups = [(str(name), part) for name, part in record.groupby("series", sort=False)]
-    for (name, part), look in zip(groups, looks(name for name, _ in groups), strict=False):
-        ordered = part.sort_values("size_mib")
-        signs = marks(look, source_of(part))
-        ax.plot(ordered["size_mib"], ordered["value"], label=name, **signs)
-    if l2_mib is not None:
-        ax.axvline(l2_mib, color=MUTED, zorder=1)
-        ax.annotate(
-            "size of the L2",
-            (l2_mib, 0.0),
-            (5, 4),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            color=MUTED,
-        )
-    log_axis(ax, "x")
-    size_ticks(ax, record["size_mib"])
-    ax.set_ylim(0, _HEADROOM * float(record["value"].max()))
-    ax.grid(visible=True)
-    return finish(ax, "Line chart", size_label, value_label)
+    source = None if "source" in record else device.current()
+    return _Staircase(record, title, value_label, size_label, l2_mib).figure(source=source)

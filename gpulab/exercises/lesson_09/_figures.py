@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from gpulab.figures import (
-    WIDTH_IN,
     Figure,
+    Plot,
     finish,
     legend_below,
     log_axis,
     look_of,
     marks,
-    need,
     source_of,
 )
 from gpulab.roofline.scaling import Crossing, Crossover, Curve
-from gpulab.views import plots
 from gpulab.workloads import workload
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 _APART = 0.3  # distance between the series, as a share of a row
 _MARKERS = ("o", "s")
 _KIB = 1024
+_HEIGHT_IN = 5.4
 _EDGES = {"always": "<", "never": ">"}
 _SHORT = {
     "always": "GPU faster at all sizes",
@@ -67,73 +67,81 @@ def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Plot the crossing of each operation in a row, with its 95 % interval.
+@dataclass(frozen=True, slots=True)
+class _Crossings(Plot):
+    """The crossing of each operation in a row, with its 95 % interval.
 
     A triangle at the edge of the measured sizes means that there is no crossing between them. It
     points to where one might be, and the legend says which side is faster. If two curves cross
     more than once, a line joins their crossings.
-
-    Parameters
-    ----------
-    record
-        The table that :func:`crossings_of` returns.
-    ax
-        The axes to plot on.
-
-    Examples
-    --------
-    >>> from gpulab import plots
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> rows = lab.crossings_of([scaling.crossover("exp", source="h200-sxm-2026-11")])
-    >>> figure = plots.draw(lab.crossings, rows, title="Where", alt="exp.", source="recorded")
     """
-    need(record, ("operation", "series", "kind", "size_kib", "low_kib", "high_kib"))
-    names = list(dict.fromkeys(record["operation"]))
-    parts = [part for _, part in record.groupby("series", sort=False)]
-    for index, (part, marker) in enumerate(zip(parts, _MARKERS, strict=False)):
-        look = look_of("GPU")._replace(marker=marker)
-        signs = marks(look, source_of(part)) | {"linestyle": "none", "markersize": 8}
-        shown = part[part["size_kib"].notna()]
-        # Move the series of a row apart, so that their intervals do not cover each other.
-        aside = _APART * (index - (len(parts) - 1) / 2)
-        shown = shown.assign(row=[names.index(name) + aside for name in shown["operation"]])
+
+    record: "pd.DataFrame"
+
+    @property
+    def title(self) -> str:
+        once = self.record[self.record["kind"] == "once"]
+        if once["operation"].nunique() < 2:  # noqa: PLR2004  # a comparison needs two
+            return "Where the GPU gets ahead of the CPU"
+        ordered = once.sort_values("size_kib")
+        first, last = (ordered.iloc[end] for end in (0, -1))
+        low, high = (f"{row['operation']} ({row['size_kib']:,.3g} KiB)" for row in (first, last))
+        return f"The GPU gets ahead first in {low}, last in {high}"
+
+    @property
+    def words(self) -> str:
+        texts = self.record[["operation", "series", "text"]].drop_duplicates()
+        return "\n".join(
+            f"{operation} {series}: {text}."
+            for operation, series, text in texts.itertuples(index=False)
+        )
+
+    height_in = _HEIGHT_IN
+
+    def draw(self, ax: "Axes") -> "Axes":
+        names = list(dict.fromkeys(self.record["operation"]))
+        parts = [part for _, part in self.record.groupby("series", sort=False)]
+        for index, (part, marker) in enumerate(zip(parts, _MARKERS, strict=False)):
+            shown = part[part["size_kib"].notna()]
+            # Move the series of a row apart, so that their intervals do not cover each other.
+            aside = _APART * (index - (len(parts) - 1) / 2)
+            shown = shown.assign(row=[names.index(name) + aside for name in shown["operation"]])
+            self._draw_series(ax, shown, str(part["series"].iloc[0]), marker)
+        self._name_signs(ax)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.grid(visible=True, axis="x")
+        log_axis(ax, "x")
+        legend_below(ax)
+        x_label = "inputs and results at the crossing (KiB)"
+        return finish(ax, "Dot plot", x_label, "", legend=False)
+
+    def _draw_series(self, ax: "Axes", shown: "pd.DataFrame", name: str, marker: str) -> None:
+        signs = self._signs(marker)
         size = shown["size_kib"]
         reach = [size - shown["low_kib"], shown["high_kib"] - size]
-        ax.errorbar(
-            size,
-            shown["row"],
-            xerr=reach,
-            fmt="none",
-            ecolor=look.colour,
-            capsize=3,
-            elinewidth=1.2,
-        )
+        bars = {"fmt": "none", "ecolor": signs["color"], "capsize": 3, "elinewidth": 1.2}
+        ax.errorbar(size, shown["row"], xerr=reach, **bars)
         for kind, mark in {"once": marker, **_EDGES}.items():
             chosen = shown[shown["kind"] == kind]
-            label = str(part["series"].iloc[0]) if kind == "once" else None
-            places = (chosen["size_kib"], chosen["row"])
-            ax.plot(*places, label=label, **signs | {"marker": mark})
+            label = name if kind == "once" else None
+            ax.plot(chosen["size_kib"], chosen["row"], label=label, **signs | {"marker": mark})
         for _, often in shown[shown["kind"] == "several"].groupby("row"):
-            places = (often["size_kib"], often["row"])
-            ax.plot(*places, **signs | {"linestyle": ":"})
-    signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none", "markersize": 8}
-    # Empty lines, so that the legend names each sign once, whichever series has it.
-    for kind in dict.fromkeys(record["kind"]):
-        if kind in _EDGES:
-            ax.plot(
-                [], [], label=f"no crossing: {_SHORT[kind]}", **signs | {"marker": _EDGES[kind]}
-            )
-        elif kind == "several":
-            ax.plot([], [], label="several crossings, joined", **signs | {"linestyle": ":"})
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.grid(visible=True, axis="x")
-    log_axis(ax, "x")
-    legend_below(ax)
-    x_label = "inputs and results at the crossing (KiB)"
-    return finish(ax, "Dot plot", x_label, "", legend=False)
+            ax.plot(often["size_kib"], often["row"], **signs | {"linestyle": ":"})
+
+    def _name_signs(self, ax: "Axes") -> None:
+        """Draw empty lines: the legend then names each sign once, whichever series has it."""
+        signs = self._signs("o")
+        for kind in dict.fromkeys(self.record["kind"]):
+            if kind in _EDGES:
+                own = signs | {"marker": _EDGES[kind]}
+                ax.plot([], [], label=f"no crossing: {_SHORT[kind]}", **own)
+            elif kind == "several":
+                ax.plot([], [], label="several crossings, joined", **signs | {"linestyle": ":"})
+
+    def _signs(self, marker: str) -> dict[str, Any]:
+        look = look_of("GPU")._replace(marker=marker)
+        return marks(look, source_of(self.record)) | {"linestyle": "none", "markersize": 8}
 
 
 def draw_crossings(records: Sequence[Crossover]) -> Figure:
@@ -152,21 +160,7 @@ def draw_crossings(records: Sequence[Crossover]) -> Figure:
     >>> lab.draw_crossings([record]).caption.partition(":")[0]
     'exp without transfers'
     """
-    frame = crossings_of(records)
-    texts = (
-        f"{operation} {series}: {text}."
-        for operation, series, text in frame[["operation", "series", "text"]]
-        .drop_duplicates()
-        .itertuples(index=False)
-    )
-    return plots.draw(
-        crossings,
-        frame,
-        title="Where the GPU gets ahead of the CPU",
-        alt="\n".join(texts),
-        source=records[0].origin,
-        ax_size=(WIDTH_IN, 5.4),
-    )
+    return _Crossings(crossings_of(records)).figure(source=records[0].origin)
 
 
 def causes(records: Iterable[Crossover]) -> "pd.DataFrame":

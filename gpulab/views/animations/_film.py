@@ -1,51 +1,10 @@
-"""The records of a film: lanes with strips and levels over time, and notes to read."""
+"""The record of a film: bars and levels on lanes over time, and notes to read."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """A bar on a lane: something that lasts from one time to another.
-
-    Attributes
-    ----------
-    lane
-        Name of the lane.
-    role
-        One of :data:`gpulab.core.palette.ROLES`, which gives the colour, or ``"ink"`` or ``"muted"``.
-    label
-        The text on it; empty for none.
-    start_s, end_s
-        Seconds since the beginning.
-    is_wrong
-        Whether it is marked as an error, such as a race.
-    """
-
-    lane: str
-    role: str
-    label: str
-    start_s: float
-    end_s: float
-    is_wrong: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A quantity over time, drawn as an area with straight lines between its points.
-
-    Attributes
-    ----------
-    lane
-        Name of the lane, which states the largest value.
-    role
-        As in a :class:`Strip`.
-    points
-        Pairs of seconds and the share of the largest value, 0 to 1.
-    """
-
-    lane: str
-    role: str
-    points: tuple[tuple[float, float], ...]
+from gpulab.core.serialization import Saved
+from gpulab.figures import Lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +16,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class Film(Saved):
     """Everything that a film shows.
 
     Attributes
@@ -67,22 +26,21 @@ class Film:
     title
         The title, with the source of the times.
     lanes
-        Names from top to bottom.
-    strips, levels
-        What is drawn on the lanes.
+        The picture, which a curtain uncovers from left to right.
     notes
         The notes in order; together they describe the film.
-    length_s
-        Seconds that the program takes.
     shown_s
         Seconds that the film takes.
     """
 
+    schema: ClassVar[str] = "gpulab.film/1"
     name: str
     title: str
-    lanes: tuple[str, ...]
-    strips: tuple[Strip, ...]
-    levels: tuple[Level, ...]
+    lanes: Lanes
     notes: tuple[Note, ...]
-    length_s: float
     shown_s: float
+
+    @property
+    def words(self) -> str:
+        """A description of the film, in sentences."""
+        return " ".join([f"{self.title}.", *(note.text for note in self.notes)])

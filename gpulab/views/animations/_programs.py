@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gpulab.core.units import format_bytes, format_time
+from gpulab.figures import Lanes, Level, Strip
 from gpulab.timing import flusher
 from gpulab.tracing import Span, Timeline, timeline
-from gpulab.views.animations._film import Film, Level, Note, Strip
+from gpulab.views.animations._film import Film, Note
 from gpulab.virtual import virtual_gpu
 
 _GPU = "H200"
@@ -25,22 +26,20 @@ def queue() -> Film:
         record = timeline(lambda: [x @ x for _ in range(_N_MATMULS)], n_warmup=3)
     launches, kernels = _of(record, "launch"), _of(record, "kernel")
     (wait,) = _of(record, "wait")
-    strips = [_strip("host", span, "launch", "") for span in launches]
-    strips.append(_strip("host", wait, "wait", "the host waits"))
+    # One row for the host, one for each place of the queue, and one for the GPU.
+    strips = [_strip(0, span, "launch", "") for span in launches]
+    strips.append(_strip(0, wait, "wait", "the host waits"))
     for number, (launch, kernel) in enumerate(zip(launches, kernels, strict=True), start=1):
-        strips.append(_strip("GPU", kernel, "kernel", f"matmul {number}"))
+        strips.append(_strip(_N_MATMULS, kernel, "kernel", f"matmul {number}"))
         if number > 1:  # the first one starts at once
-            lane = f"queue, place {number - 1}"
             waiting = f"matmul {number} waits"
-            strips.append(Strip(lane, "launch", waiting, launch.end_s, kernel.start_s))
+            strips.append(Strip(number - 1, "launch", waiting, launch.end_s, kernel.start_s))
     call_s, all_s = launches[0].end_s - launches[0].start_s, launches[-1].end_s
     places = (f"queue, place {number}" for number in range(1, _N_MATMULS))
     return Film(
         "queue",
         f"Five matmuls and the queue ({record.place})",
-        ("host", *places, "GPU"),
-        tuple(strips),
-        (),
+        Lanes.in_rows(("host", *places, "GPU"), strips, wait.end_s),
         (
             Note(0.0, "The host calls x @ x. The call puts a matmul into the queue and returns."),
             Note(
@@ -63,7 +62,6 @@ def queue() -> Film:
                 "host goes on: the work was in the other lane all the time.",
             ),
         ),
-        wait.end_s,
         20.0,
     )
 
@@ -96,15 +94,15 @@ def dirty_lines() -> Film:
     # The program ran several times for the warm-up; only the last run is on the timeline.
     names = ("read flush", "layer", "write flush", "layer")
     after = dirty[-len(works) :]
-    most, lane = max(after), f"dirty, ≤ {format_bytes(max(after))}"
+    most = max(after)
     points, before = [(0.0, after[-1] / most)], after[-1]
     strips = []
     for kernel, name, left in zip(kernels, names, after, strict=True):
-        strips.append(_strip("GPU", kernel, "kernel", name))
+        strips.append(_strip(0, kernel, "kernel", name))
         points += [(kernel.start_s, before / most), (kernel.end_s, left / most)]
         if left < before:
             label = f"{format_bytes(before - left)} written back"
-            strips.append(_strip("to memory", kernel, "copy", label))
+            strips.append(_strip(2, kernel, "copy", label))
         before = left
     end_s = max(span.end_s for span in record.spans)
     clean, written = kernels[1], kernels[3]
@@ -112,9 +110,12 @@ def dirty_lines() -> Film:
     return Film(
         "dirty_lines",
         f"A layer after two flushes ({record.place})",
-        ("GPU", lane, "to memory"),
-        tuple(strips),
-        (Level(lane, "muted", (*points, (end_s, before / most))),),
+        Lanes.in_rows(
+            ("GPU", f"dirty, ≤ {format_bytes(most)}", "to memory"),
+            strips,
+            end_s,
+            [Level(1, (*points, (end_s, before / most)))],
+        ),
         (
             Note(0.0, "A flush that reads fills the L2 with lines that nobody has changed."),
             Note(
@@ -138,7 +139,6 @@ def dirty_lines() -> Film:
                 "data that are not its own.",
             ),
         ),
-        end_s,
         24.0,
     )
 
@@ -164,27 +164,26 @@ def double_buffer() -> Film:
 
         record = timeline(program)
     copies, kernels = _of(record, "copy"), _of(record, "kernel")
-    lanes = ("buffer A", "buffer B")
     strips, races = [], []
     for number, (copy, kernel) in enumerate(zip(copies, kernels, strict=True)):
-        strips.append(_strip("copies", copy, "copy", f"batch {number}"))
-        strips.append(_strip("kernels", kernel, "kernel", f"batch {number}"))
-        lane = lanes[number % 2]
-        strips.append(_strip(lane, copy, "copy", f"written: {number}"))
-        strips.append(_strip(lane, kernel, "kernel", f"read: {number}"))
+        strips.append(_strip(0, copy, "copy", f"batch {number}"))
+        strips.append(_strip(1, kernel, "kernel", f"batch {number}"))
+        buffer_row = 2 + number % 2
+        strips.append(_strip(buffer_row, copy, "copy", f"written: {number}"))
+        strips.append(_strip(buffer_row, kernel, "kernel", f"read: {number}"))
         # Copies take the buffers in turn: every second later copy writes into this one.
         for later in copies[number + 2 :: 2]:
             start_s, end_s = max(later.start_s, kernel.start_s), min(later.end_s, kernel.end_s)
             if start_s < end_s:
-                races.append(Strip(lane, "ink", "both at once", start_s, end_s, is_wrong=True))
+                races.append(
+                    Strip(buffer_row, "ink", "both at once", start_s, end_s, is_wrong=True)
+                )
     first = min(races, key=lambda race: race.start_s)
     end_s = max(span.end_s for span in record.spans)
     return Film(
         "double_buffer",
         f"A double buffer that races ({record.place})",
-        ("copies", "kernels", *lanes),
-        (*strips, *races),
-        (),
+        Lanes.in_rows(("copies", "kernels", "buffer A", "buffer B"), [*strips, *races], end_s),
         (
             Note(0.0, "Batch 0 is copied into buffer A. The kernel waits for this copy: right."),
             Note(
@@ -206,7 +205,6 @@ def double_buffer() -> Film:
                 "buffer last.",
             ),
         ),
-        end_s,
         24.0,
     )
 
@@ -223,5 +221,5 @@ def _of(record: Timeline, kind: str) -> list[Span]:
     return sorted(host, key=lambda span: span.start_s)
 
 
-def _strip(lane: str, span: Span, role: str, label: str) -> Strip:
-    return Strip(lane, role, label, span.start_s, span.end_s)
+def _strip(row: int, span: Span, role: str, label: str) -> Strip:
+    return Strip(row, role, label, span.start_s, span.end_s)

@@ -1,11 +1,10 @@
 """Show the films that come with the package; ``make animations`` makes them again."""
 
-import re
-from html import unescape
 from pathlib import Path
 
 from gpulab.core import disk
 from gpulab.core.requirements import PATH, NameOf
+from gpulab.views.animations._film import Film
 from gpulab.views.animations._page import Animation, page_of
 from gpulab.views.animations._programs import FILMS
 
@@ -32,11 +31,8 @@ def show(name: str) -> Animation:
     'Five matmuls and the queue'
     """
     NameOf("animation", FILMS).check(name=name)
-    page = (_FOLDER / f"{name}.html").read_text("utf-8")
-    # A film is shipped as one file, so its words are read from the text alternative of its
-    # picture.
-    words = re.search('role="img" aria-label="([^"]*)"', page)
-    return Animation(page, unescape(words[1]) if words else "")
+    film = Film.from_json((_FOLDER / f"{name}.json").read_text("utf-8"))
+    return Animation(page_of(film), film.words)
 
 
 def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
@@ -65,7 +61,7 @@ def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
     PATH.check(folder=folder)
     paths = []
     for name, film in FILMS.items():
-        path = Path(folder) / f"{name}.html"
-        disk.write_whole(path, page_of(film()).encode())
+        path = Path(folder) / f"{name}.json"
+        disk.write_whole(path, film().to_json().encode())
         paths.append(path)
     return tuple(paths)

@@ -34,7 +34,7 @@ from gpulab.views.machine import (
 
 _MOST_UNDONE = 200
 _MOST_TRIED = 200
-_REST_S = 0.6  # without a change, before the still picture is updated
+_REST_S = 2.0  # without a change, before the still picture is drawn, which takes a quarter second
 
 
 class MachineExplorer:

@@ -1,5 +1,6 @@
 """The data that the page needs to draw a machine: plain values and texts."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +22,28 @@ from gpulab.views.machine import (
 )
 
 _FIELDS = tuple(each.name for each in fields(ProgramOperation))
+# The names of columns in the page, and the fields in which they are found.
+_CALL = {
+    "place": "place",
+    "turn": "turn",
+    "start": "start_us",
+    "end": "end_us",
+    "waited": "waited_us",
+    "is_queue_full": "for_room",
+    "is_stuck": "is_stuck",
+}
+_TASK = {
+    "place": "place",
+    "turn": "turn",
+    "kind": "kind",
+    "stream": "stream",
+    "engine": "engine",
+    "called": "called_us",
+    "start": "start_us",
+    "end": "end_us",
+    "is_stuck": "is_stuck",
+}
+_TIMES = {name for name in (*_CALL.values(), *_TASK.values()) if name.endswith("_us")}
 
 
 def view_of(
@@ -38,8 +61,8 @@ def view_of(
         "launch_us": program.launch_us,
         "queue_depth": program.queue_depth,
         "repetitions": program.repetitions,
-        "calls": [_call(call) for call in playback.calls],
-        "tasks": [_task(task) for task in playback.tasks],
+        "calls": _columns(playback.calls, _CALL),
+        "tasks": _columns(playback.tasks, _TASK),
         "end": playback.end_us,
         "remarks": [
             {"kind": remark.kind, "text": visible(remark.text), "places": list(remark.places)}
@@ -58,21 +81,20 @@ def _fields(operation: ProgramOperation) -> dict[str, Any]:
     return {name: getattr(operation, name) for name in _FIELDS}
 
 
-# Lists and not dicts, because each answer to a drag contains all calls, up to 1,500. The simulator
-# counts whole nanoseconds, so three digits of a microsecond lose nothing.
-def _call(call: PlayedCall) -> list[Any]:
-    return [
-        *(call.place, call.turn, round(call.start_us, 3), round(call.end_us, 3)),
-        *(round(call.waited_us, 3), int(call.for_room), int(call.is_stuck)),
-    ]
+def _columns(
+    played: Sequence[PlayedCall | PlayedTask], names: Mapping[str, str]
+) -> dict[str, list[Any]]:
+    """Return calls or tasks as columns by name.
 
-
-def _task(task: PlayedTask) -> list[Any]:
-    return [
-        *(task.place, task.turn, task.kind, task.stream, task.engine),
-        *(round(task.called_us, 3), round(task.start_us, 3), round(task.end_us, 3)),
-        int(task.is_stuck),
-    ]
+    Columns, because each answer to a drag contains all calls, up to 1,500, and names of fields for
+    each of them would take most of the message.
+    """
+    columns = {}
+    for name, field in names.items():
+        values = [getattr(each, field) for each in played]
+        # The simulator counts whole nanoseconds, so three digits of a microsecond lose nothing.
+        columns[name] = [round(value, 3) for value in values] if field in _TIMES else values
+    return columns
 
 
 def _reading(reading: MethodReading) -> dict[str, Any]:
@@ -83,7 +105,7 @@ def _reading(reading: MethodReading) -> dict[str, Any]:
         "truth": reading.truth_us,
         "shown": "none" if value_us is None else time_words(value_us),
         "truth_shown": time_words(reading.truth_us),
-        "right": reading.is_right,
+        "is_right": reading.is_right,
         "reason": reading.reason,
         "text": reading_words(reading),
     }

@@ -1,4 +1,4 @@
-"""Draw a GPU's clock, power, temperature and use under load: four panels over one time axis."""
+"""Draw a GPU's clock and power under load: two panels over one time axis."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpulab.views.live._records import Trace
 
 
-SIZE_IN = (6.4, 5.2)
+SIZE_IN = (9.0, 4.6)
 _TIME = "time since the first reading (s)"
 _HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
 
@@ -34,16 +34,20 @@ class _Panel(NamedTuple):
     limit_name: str = ""
 
 
+# Large enough to compare on one screen. The others are in the words and in the table.
 PANELS = (
     _Panel("sm_mhz", "clock (MHz)", "max_sm_mhz", "highest"),
     _Panel("power_w", "power (W)", "power_limit_w", "limit"),
+)
+_IN_WORDS = (
+    *PANELS,
     _Panel("temperature_c", "temperature (°C)"),
     _Panel("utilization", "utilization (%)"),
 )
 
 
 def live(record: "Trace", ax: "Axes") -> "Axes":
-    """Draw the readings of a GPU under load in four panels, the clock in the given axes.
+    """Draw clock and power of a GPU under load in two panels, the clock in the given axes.
 
     Readings are up to 0.1 s old, and the power is an average over the last second, so that an
     effect can appear before its cause. If the driver has no value, the panel is empty and says so.
@@ -53,7 +57,7 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     record
         A trace, complete or stopped.
     ax
-        The only axes of a figure; three more are added below them.
+        The only axes of a figure; those of the power are added below them.
 
     Raises
     ------
@@ -74,9 +78,9 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
 
 
 def alt_of(record: "Trace") -> str:
-    """Return in words what the panels show from first to last reading, or why they are empty."""
+    """Return in words how all readings changed from first to last, or why there are none."""
     frame = record.to_frame()
-    parts = (_range(frame, panel) for panel in PANELS)
+    parts = (_range(frame, panel) for panel in _IN_WORDS)
     said = record.missing or f"{', '.join(parts)}; {record.regime}"
     return f"{said[0].upper()}{said[1:]}."
 
@@ -85,7 +89,7 @@ def _panels(ax: "Axes") -> list["Axes"]:
     spec = ax.get_subplotspec()
     if spec is None or ax.figure is None:
         raise InvalidOptionError(
-            "the axes stand in no grid, and four panels need its room; make them by add_subplot()"
+            "the axes stand in no grid, and two panels need its room; make them by add_subplot()"
         )
     # The given axes become the top panel, so that a title which is set later is above all panels.
     rows = spec.subgridspec(len(PANELS), 1, hspace=0.08)
@@ -110,7 +114,7 @@ def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> 
     ax.grid(visible=True)
     is_last = panel is PANELS[-1]
     finish(ax, "Line charts", _TIME, panel.label, legend=False)
-    ax.get_yaxis().get_label().set_fontsize("small")  # four labels, one above the other, need room
+    ax.get_yaxis().get_label().set_fontsize("small")  # two labels, one above the other, need room
     ax.tick_params(labelsize="small")
     ax.tick_params(labelbottom=is_last)
     # Hidden and not removed: the text description reads the label of the top panel's axis.

@@ -68,14 +68,6 @@ class Challenge:
         Name of the program to begin with.
     missing
         Function that returns a sentence about what is missing, or "" once the goal is reached.
-
-    Examples
-    --------
-    >>> found = challenge("full queue")
-    >>> found.goal
-    'Fill the launch queue, until a launch has to wait.'
-    >>> found.program == start("queue")
-    True
     """
 
     name: str
@@ -101,11 +93,6 @@ class Attempt:
         The program that was tried.
     said
         A sentence about what was missing; empty if the goal was reached.
-
-    Examples
-    --------
-    >>> Attempt("race", start("two kernels"), "They race.").is_solved
-    False
     """
 
     challenge: str
@@ -130,12 +117,6 @@ class MachineState(Saved):
         Name of the challenge, or empty.
     tried
         The attempts so far, in order.
-
-    Examples
-    --------
-    >>> state = MachineState(start("queue"), "full queue")
-    >>> MachineState.from_json(state.to_json()) == state
-    True
     """
 
     schema: ClassVar[str] = "gpulab.machine/1"
@@ -273,11 +254,6 @@ def challenge(name: str) -> Challenge:
     ------
     UnknownNameError
         If no challenge has this name.
-
-    Examples
-    --------
-    >>> challenge("three times").goal
-    'Make the events read three times the kernel.'
     """
     _CHALLENGE.check(challenge=name)
     return CHALLENGES[name]
@@ -294,13 +270,6 @@ def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt
         The run to judge.
     before
         The earlier attempts. Those at other challenges do not count.
-
-    Examples
-    --------
-    >>> attempt("right stopwatch", play(start("stopwatch")), ()).is_solved
-    False
-    >>> attempt("right stopwatch", play(start("empty")), ()).said
-    'There is no work to time.'
     """
     programs = [each.program for each in before if each.challenge == name]
     said = challenge(name).missing(Situation(playback, programs))

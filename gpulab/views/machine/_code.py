@@ -27,30 +27,6 @@ def code(program: MachineProgram) -> str:
     Kernels become matmuls of about the same duration that write the program's buffers, so races
     remain races. The cost of a launch and the depth of the queue are those of the GPU that runs
     the code, not those of the program.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import start
-    >>> print(code(start("events")))
-    import time
-    <BLANKLINE>
-    import torch
-    <BLANKLINE>
-    a_608 = torch.randn(608, 608, device='cuda')
-    x = torch.zeros(369_664, device='cuda')
-    torch.mm(a_608, a_608, out=x[:369664].view(608, 608))  # loads the library
-    event_end = torch.cuda.Event(enable_timing=True)
-    event_start = torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
-    <BLANKLINE>
-    event_start.record(torch.cuda.default_stream())
-    torch.mm(a_608, a_608, out=x[:369664].view(608, 608))
-    event_end.record(torch.cuda.default_stream())
-    torch.cuda.synchronize()
-    <BLANKLINE>
-    torch.cuda.synchronize()
-    print("events:", event_start.elapsed_time(event_end) * 1e3, "µs")
-    <BLANKLINE>
     """
     return "\n".join((*_set_up(program), "", *_timed(program), "", *_result(program))) + "\n"
 

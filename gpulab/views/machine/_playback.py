@@ -31,13 +31,6 @@ class PlayedCall:
         Whether it waited because the launch queue was full.
     is_stuck
         Whether it never returns.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> call, *_ = play(start("queue")).calls
-    >>> call.place, call.turn, call.for_room
-    (0, 0, False)
     """
 
     place: int
@@ -68,13 +61,6 @@ class PlayedTask:
         When its launch returned, and when it started and ended.
     is_stuck
         Whether it can never run.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> (task,) = play(start("stopwatch")).tasks
-    >>> task.kind, task.engine, round(task.end_us - task.start_us)
-    ('kernel', 'compute', 200)
     """
 
     place: int
@@ -100,12 +86,6 @@ class Remark:
         What is wrong, and what to do.
     places
         Indices of the operations that it is about.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> [remark.text for remark in play(start("two kernels")).remarks]
-    ['Stream 1 has no work.']
     """
 
     kind: str
@@ -133,13 +113,6 @@ class Playback:
     events_us
         Time between the first and the last event that nothing waits for, divided by the
         repetitions; None if there are fewer than two.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> played = play(start("synchronize"))
-    >>> len(played.calls), len(played.tasks), played.is_stuck
-    (5, 1, False)
     """
 
     program: MachineProgram
@@ -171,15 +144,7 @@ class Playback:
 
 
 def play(program: MachineProgram) -> Playback:
-    """Run a program once on an idle simulated GPU, and return what happened.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import start
-    >>> played = play(start("stopwatch"))
-    >>> played.stopwatch_us < 200 < played.end_us  # the clock is read before the kernel ends
-    True
-    """
+    """Run a program once on an idle simulated GPU, and return what happened."""
     # Before the run, because it decides whether a wait may refer to a later record.
     cycle = waiting_circle(program)
     # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.

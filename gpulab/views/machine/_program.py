@@ -78,11 +78,6 @@ class ProgramOperation:
         Name of the event that the call records or waits for.
     n_kernels
         Number of kernels of a graph.
-
-    Examples
-    --------
-    >>> str(ProgramOperation("copy in", buffer="y", is_pinned=False))
-    'copy in of y, pageable'
     """
 
     kind: str
@@ -161,15 +156,6 @@ class MachineProgram(Saved):
         Number of launches that may be pending before the next one blocks the host.
     repetitions
         How often the host repeats the work, from its first operation to its last.
-
-    Examples
-    --------
-    >>> program = MachineProgram((ProgramOperation("clock"), ProgramOperation("kernel")))
-    >>> longer = program.inserted(2, ProgramOperation("clock"))
-    >>> [str(operation) for operation in longer.operations]
-    ['read the clock', 'kernel on x', 'read the clock']
-    >>> longer.n_launches
-    1
     """
 
     schema: ClassVar[str] = "gpulab.program/1"

@@ -45,11 +45,6 @@ class MethodReading:
         Time on the GPU from the first start to the last end, if no launch comes late.
     reason
         Why the reading is wrong, in about three words; empty if it is right.
-
-    Examples
-    --------
-    >>> MethodReading("naive", value_us=5.0, truth_us=20.0, reason="launches, not work").is_right
-    False
     """
 
     name: str
@@ -82,14 +77,7 @@ def truth_us(program: MachineProgram) -> float:
 
 
 def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
-    """Return the reading of each timing method; empty if there is no work, or a deadlock.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import start
-    >>> {reading.name: reading.is_right for reading in readings(start("stopwatch"))}["naive"]
-    False
-    """
+    """Return the reading of each timing method; empty if there is no work, or a deadlock."""
     if not program.work or waiting_circle(program):
         return ()
     true_us = truth_us(program)
@@ -102,14 +90,7 @@ def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
 
 
 def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
-    """Return what the program's own stopwatch and events read, for one repetition.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> [reading.name for reading in own_readings(play(start("events")))]
-    ['your events']
-    """
+    """Return what the program's own stopwatch and events read, for one repetition."""
     program = playback.program
     if not program.work or playback.is_stuck:
         return ()

@@ -71,11 +71,6 @@ def start(name: str) -> MachineProgram:
     ------
     UnknownNameError
         If no program has this name.
-
-    Examples
-    --------
-    >>> [operation.kind for operation in start("stopwatch").operations]
-    ['clock', 'kernel', 'clock']
     """
     _START.check(start=name)
     return STARTS[name]

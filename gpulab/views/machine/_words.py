@@ -10,14 +10,7 @@ _SHOWN_TURNS = 2  # later repetitions look like the second one
 
 
 def operation_words(program: MachineProgram, place: int) -> str:
-    """Return one operation in words: what it does, where, and for how long.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import start
-    >>> operation_words(start("stopwatch"), 1)
-    '2. kernel on x on stream 0, 200 µs'
-    """
+    """Return one operation in words: what it does, where, and for how long."""
     operation = program.operations[place]
     where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"
     each = ", each" if operation.kind == "graph" else ","
@@ -26,14 +19,7 @@ def operation_words(program: MachineProgram, place: int) -> str:
 
 
 def playback_words(playback: Playback) -> tuple[str, ...]:
-    """Return a run in words: one line for each call, the end, and the remarks.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import play, start
-    >>> print(playback_words(play(start("empty")))[-1])
-    There is no kernel, copy or graph: nothing to time. Drop one in.
-    """
+    """Return a run in words: one line for each call, the end, and the remarks."""
     program = playback.program
     lines = []
     shown = [call for call in playback.calls if call.turn < _SHOWN_TURNS]
@@ -59,14 +45,7 @@ def playback_words(playback: Playback) -> tuple[str, ...]:
 
 
 def reading_words(reading: MethodReading) -> str:
-    """Return a reading in words, with the true time.
-
-    Examples
-    --------
-    >>> from gpulab.views.machine import MethodReading
-    >>> reading_words(MethodReading("naive", 5.0, 20.0, "launches, not work"))
-    'naive: 5.00 µs, truth 20.0 µs (wrong: launches, not work)'
-    """
+    """Return a reading in words, with the true time."""
     if reading.value_us is None:
         return f"{reading.name}: no reading ({reading.reason})"
     verdict = "right" if reading.is_right else f"wrong: {reading.reason}"
@@ -88,12 +67,6 @@ def _ran(tasks: list[PlayedTask]) -> str:
 
 
 def time_words(time_us: float) -> str:
-    """Return a time of the machine as text with its unit.
-
-    Examples
-    --------
-    >>> time_words(7.85), time_words(0.0)
-    ('7.85 µs', '0')
-    """
+    """Return a time of the machine as text with its unit."""
     # Not "0.00 s": the first call begins there, and every learner reads it.
     return format_time(time_us * _MICRO) if time_us else "0"

@@ -1,25 +1,20 @@
 """Static figures with matplotlib: one function for each kind of record.
 
 With a record alone, such as ``samples(result)``, each function returns a figure with a title, a
-source and a text alternative, all computed from the record. With axes as second argument it draws
-on these and returns them.
+source and a text alternative, all computed from the record. Options replace them: ``title``,
+``alt``, ``ax_size`` (width and height in inches), and ``source`` for numbers that do not say where
+they come from. With axes as second argument it draws on these and returns them.
 """
 
 from gpulab.tracing import draw_timeline
-from gpulab.views.plots._basic import (
-    call_times,
-    compare_methods,
-    distribution,
-    predicted_against_measured,
-    samples,
-    scaling,
-)
+from gpulab.views.plots._basic import compare_methods, distribution, samples
 from gpulab.views.plots._crossover import crossover, draw_crossover
 from gpulab.views.plots._draw import check_figure, draw
 from gpulab.views.plots._frames import bars, line, scatter
 from gpulab.views.plots._ladder import draw_ladder, ladder
 from gpulab.views.plots._roofline import gaps, roofline
 from gpulab.views.plots._timeline import timeline
+from gpulab.views.plots._times import call_times, predicted_against_measured, scaling
 
 __all__ = [
     "bars",

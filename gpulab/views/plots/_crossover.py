@@ -1,7 +1,8 @@
 """Draw a crossover: both curves with intervals, their fits, and the size where they cross."""
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from gpulab.figures import (
     INK,
     MUTED,
     Figure,
+    FigureOptions,
     Look,
-    check_axes,
+    Plot,
     finish,
     log_axis,
     look_of,
@@ -20,7 +22,7 @@ from gpulab.figures import (
     unit_of,
 )
 from gpulab.roofline.scaling import Crossover, Curve
-from gpulab.views.plots._draw import Words, one_call
+from gpulab.views.plots._draw import show, typed
 from gpulab.workloads import workload
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _N_ON_LINE = 100
 _PALE = 0.2
+_HEIGHT_IN = 4.8
 # The CPU, the GPU with transfers, and the GPU without: the last two differ by their markers.
 _LOOKS = (look_of("CPU"), look_of("GPU"), look_of("GPU")._replace(marker="^"))
 
@@ -36,18 +39,57 @@ _LOOKS = (look_of("CPU"), look_of("GPU"), look_of("GPU")._replace(marker="^"))
 _CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() returns")
 
 
-def _words(record: Crossover, *, lines: bool = True) -> Words:
-    _CROSSOVER.check(record=record)
-    FLAG.check(lines=lines)
-    seen = [f"Where the GPU gets ahead of the CPU: {record}."]
-    if lines:
-        seen.append("Dotted lines are the fits of a fixed cost and a slope.")
-    doubts = [f"Doubtful: {finding}." for finding in record.findings]
-    return Words(f"{record.workload} {record.dtype}", "\n".join([*seen, *doubts]), 4.8)
+@dataclass(frozen=True, slots=True)
+class _Crossover(Plot):
+    record: Crossover
+    lines: bool
+
+    def __post_init__(self) -> None:
+        _CROSSOVER.check(record=self.record)
+        FLAG.check(lines=self.lines)
+
+    @property
+    def title(self) -> str:
+        return f"{self.record.workload} {self.record.dtype}"
+
+    @property
+    def words(self) -> str:
+        sentences = [f"Where the GPU gets ahead of the CPU: {self.record}."]
+        if self.lines:
+            sentences.append("Dotted lines are the fits of a fixed cost and a slope.")
+        sentences += [f"Doubtful: {finding}." for finding in self.record.findings]
+        return "\n".join(sentences)
+
+    height_in = _HEIGHT_IN
+
+    def draw(self, ax: "Axes") -> "Axes":
+        record = self.record
+        curves = [record.cpu, record.gpu]
+        if record.transfers != "none":
+            curves.append(record.bare)
+        scale, unit = unit_of([time_s for curve in curves for time_s in curve.median_s])
+        for curve, look in zip(curves, _LOOKS, strict=False):
+            _draw_curve(ax, curve, look, scale)
+            if self.lines and curve.fit is not None:
+                _draw_line(ax, record, curve, look, scale)
+        _mark(ax, record, scale)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        size_ticks(ax, [size for curve in curves for size in curve.sizes])
+        ax.grid(visible=True)
+        x_label = f"size ({workload(record.workload).size_is})"
+        names = _names(record, curves)
+        return finish(ax, "Line chart", x_label, f"time per call ({unit})", names=names)
 
 
-@one_call(_words)
-def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
+@typed
+def crossover(
+    record: Crossover,
+    ax: "Axes | None" = None,
+    *,
+    lines: bool = True,
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
     """Draw the times of CPU and GPU over the size, both axes logarithmic.
 
     Bands are 95 % intervals; after a precise measurement they are narrower than the line. The
@@ -59,7 +101,7 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
     record
         From :func:`gpulab.crossover`.
     ax
-        Axes to draw on.
+        Axes to draw on. None: return a figure.
     lines
         Whether to draw the fits.
 
@@ -71,25 +113,7 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
     >>> plots.crossover(found, title="A matmul").title
     'A matmul (virtual NVIDIA H200)'
     """
-    _CROSSOVER.check(record=record)
-    check_axes(ax)
-    FLAG.check(lines=lines)
-    curves = [record.cpu, record.gpu]
-    if record.transfers != "none":
-        curves.append(record.bare)
-    scale, unit = unit_of([time_s for curve in curves for time_s in curve.median_s])
-    for curve, look in zip(curves, _LOOKS, strict=False):
-        _draw_curve(ax, curve, look, scale)
-        if lines and curve.fit is not None:
-            _draw_line(ax, record, curve, look, scale)
-    _mark(ax, record, scale)
-    log_axis(ax, "x")
-    log_axis(ax, "y")
-    size_ticks(ax, [size for curve in curves for size in curve.sizes])
-    ax.grid(visible=True)
-    size_is = workload(record.workload).size_is
-    x_label, y_label = f"size ({size_is})", f"time per call ({unit})"
-    return finish(ax, "Line chart", x_label, y_label, names=_names(record, curves))
+    return show(_Crossover(record, lines), ax, figure)
 
 
 def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
@@ -110,8 +134,7 @@ def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
     >>> gpulab.plots.draw_crossover(found).title.partition(" (")[0]
     'matmul float32'
     """
-    _CROSSOVER.check(record=record)
-    return crossover(record, lines=lines, source=record.origin)
+    return _Crossover(record, lines).figure(source=record.origin)
 
 
 def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:

@@ -1,63 +1,73 @@
-"""Turn plots into figures: `draw` for functions of your own, one call for the shipped ones."""
+"""Turn plots into figures: `show` for the shipped ones, `draw` for functions of your own."""
 
-import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from gpulab import device
-from gpulab.core.foreign_text import visible
 from gpulab.core.requirements import TEXT, Requirement
 from gpulab.figures import (
+    HEIGHT_IN,
     SIZE_IN,
     WIDTH_IN,
     Figure,
+    FigureOptions,
+    Plot,
     check_axes,
     check_words,
-    drawn_from,
-    frame_of,
     has_provenance,
-    provenance,
-    render,
-    style,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ONE_LINE_TITLE = 76  # characters; a longer title has its source in a second line
-_HEIGHT_IN = 4.2  # inches; a figure of rows computes its own
-
-
 _PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
 
 
-class Words(NamedTuple):
-    """Title and text alternative of a figure, and the height that it needs."""
-
-    title: str
-    alt: str
-    height_in: float = _HEIGHT_IN
-
-
-class Plot(Protocol):
-    """A plot that returns a figure of its record; with axes it draws on these."""
+class PlotFunction(Protocol):
+    """A function that returns the figure of a record; with axes it draws on these."""
 
     __name__: str
 
     @overload
     def __call__(self, record: Any, ax: "Axes", **options: Any) -> "Axes": ...  # noqa: ANN401  # as the plot has it
     @overload
-    def __call__(  # what a figure needs is keyword-only
-        self,
-        record: Any,  # noqa: ANN401  # as above
-        ax: None = None,
-        *,
-        title: str | None = None,
-        alt: str | None = None,
-        ax_size: tuple[float, float] | None = None,
-        source: object = None,
-        **options: Any,  # noqa: ANN401  # as above
-    ) -> Figure: ...
+    def __call__(self, record: Any, ax: None = None, **options: Any) -> Figure: ...  # noqa: ANN401  # as above
+
+
+def typed(function: "Callable[..., Axes | Figure]") -> PlotFunction:
+    """Return the function itself; a type checker then knows what a call with axes returns."""
+    same: Any = function
+    return same  # type: ignore[no-any-return]  # the protocol has both kinds of calls
+
+
+def show(plot: Plot, ax: "Axes | None", options: FigureOptions) -> "Axes | Figure":
+    """Draw a plot on axes and return them, or return its figure.
+
+    If its record does not say where its numbers come from, the figure names the current GPU.
+    """
+    source = options.get("source")
+    if ax is None and source is None and not has_provenance(plot.record):
+        options = {**options, "source": device.current()}
+    if ax is None:
+        return plot.figure(**options)
+    check_words(**{"title": None, "alt": None, "ax_size": None, **options})
+    check_axes(ax)
+    return plot.draw(ax)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnPlot(Plot):
+    """A record that a function of the caller draws, with the caller's words."""
+
+    record: object
+    function: "Callable[..., Axes]"
+    options: Mapping[str, object]
+
+    title, words = "", ""  # the caller gives them to figure()
+
+    def draw(self, ax: "Axes") -> "Axes":
+        return self.function(self.record, ax, **self.options)
 
 
 def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
@@ -86,7 +96,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     *,
     title: str,
     alt: str,
-    ax_size: tuple[float, float] = (WIDTH_IN, _HEIGHT_IN),
+    ax_size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN),
     source: object = None,
     **options: object,
 ) -> Figure:
@@ -130,72 +140,6 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     >>> plots.draw(dots, [1.0, 2.0], title="Two", alt="Two dots.", source="virtual").title
     'Two (virtual)'
     """
-    from matplotlib.figure import Figure as Canvas
-
     check_figure(plot, title=title, alt=alt, ax_size=ax_size)
-    origin = provenance(record, source)
-    # Not pyplot, which opens windows and keeps a global list of figures.
-    with style(), drawn_from(source):
-        canvas = Canvas(figsize=ax_size, layout="constrained")
-        ax = canvas.add_subplot()
-        plot(record, ax, **options)
-        gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
-        ax.set_title(visible(f"{title}{gap}({origin})"), parse_math=False)
-    return render(ax, alt=alt, frame=frame_of(record))
-
-
-def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Plot]":
-    """Return a decorator that lets a plot be called with its record alone.
-
-    Without axes the plot returns a figure as wide as a notebook's page. ``words`` computes its
-    title and text alternative from the record, so that they cannot disagree with it. If a record
-    does not say its source, the figure names the current GPU.
-    """
-
-    def decorate(plot: "Callable[..., Axes]") -> Plot:
-        def call(  # noqa: PLR0913  # what a figure needs is keyword-only
-            record: object,
-            ax: "Axes | None" = None,
-            *,
-            title: str | None = None,
-            alt: str | None = None,
-            ax_size: tuple[float, float] | None = None,
-            source: object = None,
-            **options: object,
-        ) -> "Axes | Figure":
-            check_words(title=title, alt=alt, ax_size=ax_size)
-            if ax is not None:
-                check_axes(ax)
-                return plot(record, ax, **options)
-            # Before drawing: words check the record and raise the clearer error.
-            said = words(record, **options)
-            if source is None and not has_provenance(record):
-                source = device.current()
-            return draw(
-                plot,
-                record,
-                title=said.title if title is None else title,
-                alt=said.alt if alt is None else alt,
-                ax_size=(WIDTH_IN, said.height_in) if ax_size is None else ax_size,
-                source=source,
-                **options,
-            )
-
-        return _named_after(plot, call)
-
-    return decorate
-
-
-def _named_after(plot: "Callable[..., Axes]", call: Callable[..., Any]) -> Plot:
-    """Give ``call`` the name and the docstring of ``plot``, and the parameters of both."""
-    # Not functools.wraps: help() would then show the parameters of the plot alone.
-    own, added = (inspect.signature(function).parameters for function in (plot, call))
-    merged = [own["record"], added["ax"]]
-    merged += [option for name, option in own.items() if name not in {"record", "ax"}]
-    merged += [added[name] for name in ("title", "alt", "ax_size", "source")]
-    call.__annotations__ = {option.name: option.annotation for option in merged}
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(call, name, getattr(plot, name))
-    signature = inspect.Signature(merged, return_annotation="Axes | Figure")
-    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    return call
+    own = _OwnPlot(record, plot, options)
+    return own.figure(title=title, alt=alt, ax_size=ax_size, source=source)

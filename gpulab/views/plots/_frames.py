@@ -1,16 +1,20 @@
 """Plots of any frame with numbers: lines, bars or points for its columns."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import TEXT, Requirement, items_of
+from gpulab.core.units import format_time
 from gpulab.figures import (
+    Figure,
+    FigureOptions,
+    Plot,
     bar_marks,
-    check_axes,
     check_frame,
     finish,
     log_axis,
@@ -21,7 +25,7 @@ from gpulab.figures import (
     source_of,
     unit_of,
 )
-from gpulab.views.plots._draw import Words, one_call
+from gpulab.views.plots._draw import show, typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,44 +42,123 @@ _MOST_BARS = 30  # more would be too thin to read
 _ROW = "row"  # stands in for the name of an index without one
 
 
-def _line_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # those of the plot
-    _LOG.check(log=options.get("log"))
-    frame, x, columns = _numbers(record, options.get("x"), options.get("y"))
-    said = []
-    for name in columns:
-        ordered = frame[[x, name]].dropna().sort_values(x)
-        first, last = (
-            f"{_said(name, row[name])} at {_said(x, row[x])}"
-            for _, row in ordered.iloc[[0, -1]].iterrows()
-        )
-        low, high = (_said(name, value) for value in (ordered[name].min(), ordered[name].max()))
-        said.append(f"{_plain(name)}: from {first} to {last}; lowest {low}, highest {high}.")
-    return Words(_title(columns, x), "\n".join(said))
+@dataclass(frozen=True, slots=True)
+class _Lines(Plot):
+    """Columns of a frame over another column, joined by lines or not."""
+
+    record: object
+    frame: "pd.DataFrame"
+    x: str
+    columns: list[str]
+    log: str
+    is_joined: bool
+
+    @property
+    def title(self) -> str:
+        return _title(self.columns, self.x)
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for name in self.columns:
+            ordered = self.frame[[self.x, name]].dropna().sort_values(self.x)
+            first, last = (
+                f"{_value(name, row[name])} at {_value(self.x, row[self.x])}"
+                for _, row in ordered.iloc[[0, -1]].iterrows()
+            )
+            low, high = (_value(name, end) for end in (ordered[name].min(), ordered[name].max()))
+            sentences.append(
+                f"{_plain(name)}: from {first} to {last}; lowest {low}, highest {high}."
+            )
+        return "\n".join(sentences)
+
+    def draw(self, ax: "Axes") -> "Axes":
+        x_scale, x_label = _axis([self.x], self.frame)
+        scale, label = _axis(self.columns, self.frame)
+        source = source_of(self.record)
+        for name, look in zip(self.columns, looks(map(_plain, self.columns)), strict=False):
+            signs = marks(look, source) | ({} if self.is_joined else {"linestyle": "none"})
+            # For each column by itself, so that a gap in one leaves the points of the others.
+            part = self.frame[[self.x, name]].dropna()
+            if self.is_joined:
+                part = part.sort_values(self.x)
+            ax.plot(part[self.x] / x_scale, part[name] / scale, label=_plain(name), **signs)
+        for which in self.log:
+            log_axis(ax, which)
+        if "x" in self.log:
+            size_ticks(ax, self.frame[self.x] / x_scale)
+        # From zero, so that heights compare as the numbers do. A logarithmic axis has no zero.
+        if "y" not in self.log and (self.frame[self.columns].min() >= 0).all():
+            ax.set_ylim(0, None)
+        ax.grid(visible=True)
+        return finish(ax, "Line chart" if self.is_joined else "Scatter plot", x_label, label)
 
 
-def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as above
-    frame, x, columns = _rows(record, options.get("x"), options.get("y"))
-    said = []
-    for _, row in frame.iterrows():
-        values = [
-            _said(name, row[name])
-            if len(columns) == 1
-            else f"{_plain(name)} {_said(name, row[name])}"
-            for name in columns
-        ]
-        said.append(f"{one_line(str(row[x]))}: {', '.join(values)}.")
-    return Words(_title(columns, x), "\n".join(said), 1.5 + 0.45 * len(frame))
+@dataclass(frozen=True, slots=True)
+class _Bars(Plot):
+    """A bar for each row of a frame and each of its columns."""
+
+    record: object
+    frame: "pd.DataFrame"
+    names: str
+    columns: list[str]
+
+    @property
+    def title(self) -> str:
+        return _title(self.columns, self.names)
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for _, row in self.frame.iterrows():
+            values = [
+                _value(name, row[name])
+                if len(self.columns) == 1
+                else f"{_plain(name)} {_value(name, row[name])}"
+                for name in self.columns
+            ]
+            sentences.append(f"{one_line(str(row[self.names]))}: {', '.join(values)}.")
+        return "\n".join(sentences)
+
+    @property
+    def height_in(self) -> float:
+        return 1.5 + 0.45 * len(self.frame)
+
+    def draw(self, ax: "Axes") -> "Axes":
+        columns = self.columns
+        scale, label = _axis(columns, self.frame)
+        rows, thickness = np.arange(len(self.frame)), 0.8 / len(columns)
+        for number, (name, look) in enumerate(
+            zip(columns, looks(map(_plain, columns)), strict=False)
+        ):
+            values = self.frame[name].to_numpy(float)
+            bars = ax.barh(
+                rows + (number - (len(columns) - 1) / 2) * thickness,
+                values / scale,
+                thickness * 0.9,
+                label=_plain(name),
+                **bar_marks(look, source_of(self.record)),
+            )
+            texts = [_value(name, value) for value in values]
+            ax.bar_label(bars, texts, padding=4, fontsize="small")
+        ax.set_yticks(rows, [one_line(str(row)) for row in self.frame[self.names]])
+        # Reversed, so that the first row is at the top.
+        ax.set_ylim(len(self.frame) - 0.5, -0.5)
+        # Room for the number beside the longest bar.
+        ax.margins(x=0.15)
+        return finish(ax, "Bar chart", label, "")
 
 
-@one_call(_line_words)
+@typed
 def line(
     record: "pd.DataFrame",
-    ax: "Axes",
+    ax: "Axes | None" = None,
     *,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
     log: str | None = None,
-) -> "Axes":
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
     """Draw columns of a frame over another column, one line each.
 
     A linear y axis begins at zero, unless a value is negative.
@@ -85,7 +168,7 @@ def line(
     record
         The frame, or a series that is drawn over its index.
     ax
-        Axes to draw on.
+        Axes to draw on. None: return a figure.
     x, y
         Names of the columns. Default: the first column, and all other columns of numbers. A name
         that ends in ``_s`` means seconds, which are shown in the unit that fits.
@@ -100,18 +183,20 @@ def line(
     >>> plots.line(frame, x="n", y="time_us", title="Two sizes").title
     'Two sizes (virtual NVIDIA H200)'
     """
-    return _draw(record, ax, x, y, log, joined=True)
+    _LOG.check(log=log)
+    return show(_Lines(record, *_numbers(record, x, y), log or "", is_joined=True), ax, figure)
 
 
-@one_call(_line_words)
+@typed
 def scatter(
     record: "pd.DataFrame",
-    ax: "Axes",
+    ax: "Axes | None" = None,
     *,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
     log: str | None = None,
-) -> "Axes":
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
     """Draw columns of a frame over another column as points; parameters are those of `line`.
 
     Examples
@@ -122,17 +207,19 @@ def scatter(
     >>> plots.scatter(frame, x="n", y="time_us", title="Two sizes").title
     'Two sizes (virtual NVIDIA H200)'
     """
-    return _draw(record, ax, x, y, log, joined=False)
+    _LOG.check(log=log)
+    return show(_Lines(record, *_numbers(record, x, y), log or "", is_joined=False), ax, figure)
 
 
-@one_call(_bars_words)
+@typed
 def bars(
     record: "pd.DataFrame",
-    ax: "Axes",
+    ax: "Axes | None" = None,
     *,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
-) -> "Axes":
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
     """Draw a bar for each row of a frame, with its number beside it.
 
     Parameters
@@ -140,7 +227,7 @@ def bars(
     record
         The frame, or a series whose index names the bars.
     ax
-        Axes to draw on.
+        Axes to draw on. None: return a figure.
     x, y
         The column of names, and columns of numbers. Default: the first column, and all others.
 
@@ -152,65 +239,7 @@ def bars(
     >>> plots.bars(frame, x="n", y="time_us", title="Two sizes").title
     'Two sizes (virtual NVIDIA H200)'
     """
-    frame, names, columns = _rows(record, x, y)
-    check_axes(ax)
-    scale, label = _axis(columns, frame)
-    places, thickness = np.arange(len(frame)), 0.8 / len(columns)
-    for number, (name, look) in enumerate(zip(columns, looks(map(_plain, columns)), strict=False)):
-        shift = (number - (len(columns) - 1) / 2) * thickness
-        values = frame[name].to_numpy(float)
-        drawn = ax.barh(
-            places + shift,
-            values / scale,
-            thickness * 0.9,
-            label=_plain(name),
-            **bar_marks(look, source_of(record)),
-        )
-        ax.bar_label(drawn, [_said(name, value) for value in values], padding=4, fontsize="small")
-    ax.set_yticks(places, [one_line(str(row)) for row in frame[names]])
-    # Reversed, so that the first row is at the top.
-    ax.set_ylim(len(frame) - 0.5, -0.5)
-    # Room for the number beside the longest bar.
-    ax.margins(x=0.15)
-    return finish(ax, "Bar chart", label, "")
-
-
-def _draw(  # noqa: PLR0913  # those of two plots
-    record: object,
-    ax: "Axes",
-    x: str | None,
-    y: str | Sequence[str] | None,
-    log: str | None,
-    *,
-    joined: bool,
-) -> "Axes":
-    _LOG.check(log=log)
-    frame, across, columns = _numbers(record, x, y)
-    check_axes(ax)
-    x_scale, x_label = _axis([across], frame)
-    scale, label = _axis(columns, frame)
-    source = source_of(record)
-    for name, look in zip(columns, looks(map(_plain, columns)), strict=False):
-        sign = marks(look, source)
-        # For each column by itself, so that a gap in one leaves the points of the others.
-        part = frame[[across, name]].dropna()
-        if joined:
-            part = part.sort_values(across)
-        ax.plot(
-            part[across] / x_scale,
-            part[name] / scale,
-            label=_plain(name),
-            **(sign if joined else sign | {"linestyle": "none"}),
-        )
-    for which in log or "":
-        log_axis(ax, which)
-    if "x" in (log or ""):
-        size_ticks(ax, frame[across] / x_scale)
-    # From zero, so that heights compare as the numbers do. A logarithmic axis has no zero.
-    if "y" not in (log or "") and (frame[columns].min() >= 0).all():
-        ax.set_ylim(0, None)
-    ax.grid(visible=True)
-    return finish(ax, "Line chart" if joined else "Scatter plot", x_label, label)
+    return show(_Bars(record, *_rows(record, x, y)), ax, figure)
 
 
 def _numbers(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, list[str]]":
@@ -289,9 +318,8 @@ def _plain(name: str) -> str:
     return one_line((words if words and unit in {"s", *_UNITS} else name).replace("_", " "))
 
 
-def _said(name: str, value: float) -> str:
-    from gpulab.core.units import format_time
-
+def _value(name: str, value: float) -> str:
+    """Return a value of a column with its unit."""
     if name.endswith("_s"):
         return format_time(float(value))
     unit = _UNITS.get(name.rpartition("_")[2], "")

@@ -1,6 +1,7 @@
 """Draw a ladder: one row per rung, and the driver's records as vertical lines."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
@@ -10,6 +11,8 @@ from gpulab.device.measurement import Measurement
 from gpulab.figures import (
     PAPER,
     Figure,
+    FigureOptions,
+    Plot,
     finish,
     legend_below,
     log_axis,
@@ -19,7 +22,8 @@ from gpulab.figures import (
     unit_of,
 )
 from gpulab.timing import Ladder, Rung
-from gpulab.views.plots._draw import Words, one_call
+from gpulab.views.plots._basic import error_bar
+from gpulab.views.plots._draw import show, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,30 +31,65 @@ if TYPE_CHECKING:
 
 _LADDER = instance_of(Ladder, "a ladder, such as gpulab.ladder() returns")
 _CACHES = ("hot", "cold")
+_HEIGHT_IN = 5.6
 
 
-def _timed(record: Ladder) -> list[tuple[Rung, Measurement]]:
-    """Return the rungs that were timed."""
-    timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
-    if not timed:
-        raise InvalidOptionError("no rung was timed; there is nothing to draw")
-    return timed
+@dataclass(frozen=True, slots=True)
+class _Ladder(Plot):
+    record: Ladder
+
+    def __post_init__(self) -> None:
+        _LADDER.check(record=self.record)
+        if not self.timed:
+            raise InvalidOptionError("no rung was timed; there is nothing to draw")
+
+    @property
+    def timed(self) -> list[tuple[Rung, Measurement]]:
+        """The rungs that were timed."""
+        return [(rung, rung.record) for rung in self.record.rungs if rung.record is not None]
+
+    @property
+    def title(self) -> str:
+        return f"{self.record.label or 'One piece of work'} by every method"
+
+    @property
+    def words(self) -> str:
+        return "\n".join(
+            f"{one_line(rung.name)}: {format_time(measurement.median_s)}"
+            + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
+            + "."
+            for rung, measurement in self.timed
+        )
+
+    height_in = _HEIGHT_IN
+
+    def draw(self, ax: "Axes") -> "Axes":
+        timed = self.timed
+        scale, unit = unit_of([measurement.median_s for _, measurement in timed])
+        for cache in _CACHES:
+            # A set, because rungs with the same state of the cache share one time of the records.
+            referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
+            colour, label = look_of(cache).colour, f"driver's records, {cache}"
+            for referee_s in referees_s - {None}:
+                ax.axvline((referee_s or 0.0) / scale, color=colour, linewidth=1.5, label=label)
+        for row, (rung, measurement) in enumerate(timed):
+            error = "" if rung.error is None else f", {rung.error:+.1%}"
+            _dot(ax, row, measurement, scale, error)
+        ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
+        # Reversed, so that the first rung is at the top.
+        ax.set_ylim(len(timed) - 0.4, -0.8)
+        ax.grid(visible=True, axis="x")
+        # Room for the texts, which stand to the right of their points.
+        ax.margins(x=0.3)
+        log_axis(ax, "x")
+        legend_below(ax)
+        return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
 
 
-def _words(record: Ladder) -> Words:
-    _LADDER.check(record=record)
-    said = [
-        f"{one_line(rung.name)}: {format_time(measurement.median_s)}"
-        + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
-        + "."
-        for rung, measurement in _timed(record)
-    ]
-    title = f"{record.label or 'One piece of work'} by every method"
-    return Words(title, "\n".join(said), 5.6)
-
-
-@one_call(_words)
-def ladder(record: Ladder, ax: "Axes") -> "Axes":
+@typed
+def ladder(
+    record: Ladder, ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
+) -> "Axes | Figure":
     """Draw one row per rung: its median with the 95 % interval, and its error.
 
     Lines mark the times of the driver's records, hot and cold. A rung that is far from its line is
@@ -66,46 +105,15 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
     >>> plots.ladder(taken, title="A matmul").title
     'A matmul (virtual NVIDIA H200)'
     """
-    timed = _timed(record)
-    scale, unit = unit_of([measurement.median_s for _, measurement in timed])
-    for cache in _CACHES:
-        # A set, because rungs with the same state of the cache share one time of the records.
-        referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
-        for referee_s in referees_s - {None}:
-            ax.axvline(
-                (referee_s or 0.0) / scale,
-                color=look_of(cache).colour,
-                linewidth=1.5,
-                label=f"driver's records, {cache}",
-            )
-    for row, (rung, measurement) in enumerate(timed):
-        error = "" if rung.error is None else f", {rung.error:+.1%}"
-        _dot(ax, row, measurement, scale, error)
-    ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
-    # Reversed, so that the first rung is at the top.
-    ax.set_ylim(len(timed) - 0.4, -0.8)
-    ax.grid(visible=True, axis="x")
-    # Room for the texts, which stand to the right of their points.
-    ax.margins(x=0.3)
-    log_axis(ax, "x")
-    legend_below(ax)
-    return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
+    return show(_Ladder(record), ax, figure)
 
 
 def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: str) -> None:
-    median = measurement.median_s / scale
-    low, high = (bound / scale for bound in measurement.interval_s)
-    ax.errorbar(
-        median,
-        row,
-        # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
-        xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
-        capsize=4,
-        **marks(next(looks([measurement.conditions.cache])), measurement.source),
-    )
+    signs = marks(next(looks([measurement.conditions.cache])), measurement.source)
+    error_bar(ax, row, measurement, scale, **signs)
     ax.annotate(
         f"{format_time(measurement.median_s)}{error}",
-        (median, row),
+        (measurement.median_s / scale, row),
         (8, 0),
         textcoords="offset points",
         va="center",

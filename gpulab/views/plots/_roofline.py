@@ -1,7 +1,8 @@
 """Draw a roofline: one roof with a band for all kinds of evidence, and points below it."""
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from gpulab.core.units import counted, format_bytes, format_rate, format_ratio, 
 from gpulab.figures import (
     INK,
     MUTED,
-    check_axes,
+    Figure,
+    FigureOptions,
+    Plot,
     finish,
     legend_below,
     log_axis,
@@ -28,7 +31,7 @@ from gpulab.figures import (
 )
 from gpulab.gpus import Roof
 from gpulab.roofline import Chart
-from gpulab.views.plots._draw import Words, one_call
+from gpulab.views.plots._draw import show, typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,51 +48,78 @@ _HEADROOM = 1.5  # factor above what is highest
 _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
+_HEIGHT_IN = 5.6
 _GAPS_ROW_IN = 0.2  # so that all 29 operations are seen at once
 _ROW_SHARE = 0.18  # of a row, from its middle to each model
 
 
-def _chart_words(record: Chart, **_: object) -> Words:
-    _CHART.check(record=record)
-    table = record.table[record.table["flops"] > 0]
-    if table.empty:
-        raise InvalidOptionError(_NO_FLOPS)
-    over = (table["measured_s"] / table["refined_s"]).sort_values()
-    near, far = (table.loc[over.index[place]] for place in (0, -1))
-    reached = table["flops_per_s"] / _TERA
-    return Words(
-        "Reached and possible",
-        f"{counted(len(table), 'point')} of "
-        f"{counted(table['workload'].nunique(), 'operation')}, from "
-        f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
-        f"TFLOP/s.\nNearest to its prediction: {_point(near)}, {format_ratio(over.iloc[0])} times "
-        f"the predicted time; farthest: {_point(far)}, {format_ratio(over.iloc[-1])} times.\n"
-        f"Roofs: {', '.join(record.evidence) or 'unknown'}.",
-        5.6,
-    )
+@dataclass(frozen=True, slots=True)
+class _Roofline(Plot):
+    record: Chart
+    names: bool
+
+    def __post_init__(self) -> None:
+        _CHART.check(record=self.record)
+        FLAG.check(names=self.names)
+        if self.table.empty:
+            raise InvalidOptionError(_NO_FLOPS)
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """The points that compute something; others have no intensity."""
+        return self.record.table[self.record.table["flops"] > 0]
+
+    title = "Reached and possible"
+
+    @property
+    def words(self) -> str:
+        table = self.table
+        over = (table["measured_s"] / table["refined_s"]).sort_values()
+        near, far = (table.loc[over.index[position]] for position in (0, -1))
+        reached = table["flops_per_s"] / _TERA
+        return (
+            f"{counted(len(table), 'point')} of "
+            f"{counted(table['workload'].nunique(), 'operation')}, from "
+            f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
+            f"TFLOP/s.\nNearest to its prediction: {_point(near)}, "
+            f"{format_ratio(over.iloc[0])} times the predicted time; farthest: {_point(far)}, "
+            f"{format_ratio(over.iloc[-1])} times.\n"
+            f"Roofs: {', '.join(self.record.evidence) or 'unknown'}."
+        )
+
+    height_in = _HEIGHT_IN
+
+    def draw(self, ax: "Axes") -> "Axes":
+        record, table = self.record, self.table
+        ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
+        # Before anything is drawn: names at lines depend on the limits.
+        ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table, ends[1]))
+        _draw_roofs(ax, record, ends)
+        if record.ceilings.measured is not None:
+            _draw_cache_and_floor(ax, record.ceilings.measured, table, ends)
+        _draw_points(ax, table)
+        if self.names:
+            _write_names(ax, table)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.grid(visible=True)
+        legend_below(ax)
+        x_label, y_label = "arithmetic intensity (FLOP/byte)", "reached (TFLOP/s)"
+        return finish(ax, "Roofline chart", x_label, y_label, legend=False)
 
 
 def _point(row: "pd.Series[Any]") -> str:
     return f"{one_line(str(row['workload']))} at {row['size']:,}"
 
 
-def _gaps_words(record: "pd.DataFrame") -> Words:
-    need(record, ("workload", "plain_ratio", "refined_ratio"))
-    rows = record["workload"].nunique()
-    said = [
-        f"{model} prediction: {format_ratio(record[f'{model}_ratio'].min())} to "
-        f"{format_ratio(record[f'{model}_ratio'].max())} times, median "
-        f"{format_ratio(record[f'{model}_ratio'].median())}"
-        for model in _MODELS
-    ]
-    height_in = 1.6 + _GAPS_ROW_IN * rows
-    return Words(
-        "Measured over predicted time", f"Over the {'; over the '.join(said)}.", height_in
-    )
-
-
-@one_call(_chart_words)
-def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
+@typed
+def roofline(
+    record: Chart,
+    ax: "Axes | None" = None,
+    *,
+    names: bool = True,
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
     """Draw the FLOP/s that workloads reached over arithmetic intensity, below the GPU's roofs.
 
     Work without arithmetic has no intensity and is left out; :func:`gaps` shows it. The floor is
@@ -114,28 +144,7 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     >>> plots.roofline(chart, title="What an H200 reached").title.partition(" (")[0]
     'What an H200 reached'
     """
-    _CHART.check(record=record)
-    check_axes(ax)
-    FLAG.check(names=names)
-    table = record.table[record.table["flops"] > 0]
-    if table.empty:
-        raise InvalidOptionError(_NO_FLOPS)
-    ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
-    # Before anything is drawn: names at lines depend on the limits.
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table, ends[1]))
-    _draw_roofs(ax, record, ends)
-    measured = record.ceilings.measured
-    if measured is not None:
-        _draw_cache_and_floor(ax, measured, table, ends)
-    _draw_points(ax, table)
-    if names:
-        _write_names(ax, table)
-    log_axis(ax, "x")
-    log_axis(ax, "y")
-    ax.grid(visible=True)
-    legend_below(ax)
-    x_label, y_label = "arithmetic intensity (FLOP/byte)", "reached (TFLOP/s)"
-    return finish(ax, "Roofline chart", x_label, y_label, legend=False)
+    return show(_Roofline(record, names), ax, figure)
 
 
 def _heights(record: Chart, table: "pd.DataFrame", last: float) -> tuple[float, float]:
@@ -265,8 +274,53 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])} +{len(names) - _MOST_NAMES}"
 
 
-@one_call(_gaps_words)
-def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+@dataclass(frozen=True, slots=True)
+class _Gaps(Plot):
+    record: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        need(self.record, ("workload", "plain_ratio", "refined_ratio"))
+
+    title = "Measured over predicted time"
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for model in _MODELS:
+            ratios = self.record[f"{model}_ratio"]
+            least, most, median = map(format_ratio, (ratios.min(), ratios.max(), ratios.median()))
+            sentences.append(f"{model} prediction: {least} to {most} times, median {median}")
+        return f"Over the {'; over the '.join(sentences)}."
+
+    @property
+    def height_in(self) -> float:
+        return 1.6 + _GAPS_ROW_IN * self.record["workload"].nunique()
+
+    def draw(self, ax: "Axes") -> "Axes":
+        rows = list(dict.fromkeys(self.record["workload"]))
+        heights = self.record["workload"].map(rows.index)
+        ax.axvspan(1 / 1.25, 1.25, color=MUTED, alpha=0.2, label="within a quarter")
+        ax.axvline(1, color=MUTED, linewidth=1.2)
+        for model, look, side in zip(_MODELS, looks(), (1, -1), strict=False):
+            ax.plot(
+                self.record[f"{model}_ratio"],
+                heights - side * _ROW_SHARE,
+                markersize=5,
+                label=f"over the {model} prediction",
+                **marks(look, source_of(self.record)) | {"linestyle": "none"},
+            )
+        ax.set_yticks(range(len(rows)), [one_line(str(row)) for row in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.grid(visible=True, axis="x")
+        log_axis(ax, "x")
+        legend_below(ax)
+        return finish(ax, "Dot plot", "measured time over predicted time", "", legend=False)
+
+
+@typed
+def gaps(
+    record: "pd.DataFrame", ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
+) -> "Axes | Figure":
     """Draw the ratio of measured to predicted time for both models, one row per workload.
 
     Parameters
@@ -284,24 +338,4 @@ def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     >>> plots.gaps(frame, source="virtual").title
     'Measured over predicted time (virtual)'
     """
-    need(record, ("workload", "plain_ratio", "refined_ratio"))
-    check_axes(ax)
-    rows = list(dict.fromkeys(record["workload"]))
-    places = record["workload"].map(rows.index)
-    ax.axvspan(1 / 1.25, 1.25, color=MUTED, alpha=0.2, label="within a quarter")
-    ax.axvline(1, color=MUTED, linewidth=1.2)
-    source = source_of(record)
-    for model, look, side in zip(_MODELS, looks(), (1, -1), strict=False):
-        ax.plot(
-            record[f"{model}_ratio"],
-            places - side * _ROW_SHARE,
-            markersize=5,
-            label=f"over the {model} prediction",
-            **marks(look, source) | {"linestyle": "none"},
-        )
-    ax.set_yticks(range(len(rows)), [one_line(str(row)) for row in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.grid(visible=True, axis="x")
-    log_axis(ax, "x")
-    legend_below(ax)
-    return finish(ax, "Dot plot", "measured time over predicted time", "", legend=False)
+    return show(_Gaps(record), ax, figure)

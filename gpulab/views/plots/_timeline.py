@@ -1,9 +1,10 @@
 """The timeline of a program, drawn on axes or as a figure of its own."""
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Unpack
 
-from gpulab.figures import Figure, check_words
-from gpulab.tracing import draw_timeline, timeline_axes
+from gpulab.figures import Figure, FigureOptions
+from gpulab.tracing import timeline_plot
+from gpulab.views.plots._draw import show, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -11,24 +12,9 @@ if TYPE_CHECKING:
     from gpulab.tracing import Timeline
 
 
-@overload
-def timeline(record: "Timeline", ax: "Axes") -> "Axes": ...
-@overload
+@typed
 def timeline(
-    record: "Timeline",
-    ax: None = None,
-    *,
-    title: str | None = None,
-    alt: str | None = None,
-    ax_size: tuple[float, float] | None = None,
-) -> Figure: ...
-def timeline(
-    record: "Timeline",
-    ax: "Axes | None" = None,
-    *,
-    title: str | None = None,
-    alt: str | None = None,
-    ax_size: tuple[float, float] | None = None,
+    record: "Timeline", ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
 ) -> "Axes | Figure":
     """Draw what host and devices did over time, one lane each.
 
@@ -38,10 +24,6 @@ def timeline(
         From :func:`gpulab.timeline`.
     ax
         Axes to draw on. None: return a figure that is as high as its lanes need.
-    title, alt
-        Title and text alternative of the figure. None: computed from the record.
-    ax_size
-        Width and height of the figure, in inches.
 
     Raises
     ------
@@ -58,9 +40,4 @@ def timeline(
     >>> plots.timeline(record, title="A matmul").title
     'A matmul (virtual NVIDIA H200)'
     """
-    check_words(title=title, alt=alt, ax_size=ax_size)
-    if ax is not None:
-        return timeline_axes(record, ax)
-    return draw_timeline(
-        record, title="Timeline" if title is None else title, alt=alt, ax_size=ax_size
-    )
+    return show(timeline_plot(record), ax, figure)

@@ -1,5 +1,7 @@
 """Each widget's script is a module that contains the shared script and colours."""
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,9 +9,18 @@ from pathlib import Path
 import pytest
 
 from gpulab import tracing
+from gpulab.core.palette import ROLES
 from gpulab.figures import widgets
 
 ROOMS = {"timeline": tracing, "picture": widgets, "chips": widgets, "machine": widgets}
+ROOT = Path(__file__).parents[2]
+LANES = ROOT / "gpulab" / "widgets" / "lanes.js"
+FORMATTED = [
+    path
+    for rule in json.loads((ROOT / "biome.json").read_text("utf-8"))["overrides"]
+    for pattern in rule["includes"]
+    for path in sorted(ROOT.glob(pattern))
+]
 PATHS = [Path(room.__file__).with_name(f"{name}.js") for name, room in ROOMS.items()]  # type: ignore[arg-type]  # they have one
 
 
@@ -30,9 +41,27 @@ def test_scripts_are_modules_with_a_render_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_no_widget_has_colours_of_its_own(path: Path) -> None:
     """A widget's script sets no colour itself: those of the palette follow the theme."""
-    text = path.read_text("utf-8")
-    assert "${LOOK}" in text
+    look, colours, *own = widgets.script(path).splitlines()
+    assert look.startswith("const LOOK = ")
+    assert colours.startswith("const COLOURS = ")
+    text = "\n".join(own)
+    assert "LOOK" in text
     assert "--jp-layout" not in text
     assert "--jp-ui-font-color" not in text
-    hexes = [word for word in text.replace("(", " ").split() if word.startswith("#")]
-    assert not [word for word in hexes if len(word.strip(";,)")) in {4, 7}]
+    assert re.findall(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})\b(?!-)", text) == []
+
+
+def test_lanes_have_the_hatches_of_the_palette() -> None:
+    """The hatch of each role on a lane is the one that matplotlib draws."""
+    text = LANES.read_text("utf-8")
+    (table,) = re.findall(r"^const HATCHES = \{(.*)\};$", text, re.MULTILINE)
+    hatches = dict(re.findall(r'(\w+): "([^"]+)"', table.replace("\\\\", "\\")))
+    assert hatches == {kind: ROLES[kind].hatch for kind in tracing.SPAN_KINDS if ROLES[kind].hatch}
+
+
+@pytest.mark.parametrize("path", FORMATTED, ids=lambda path: path.stem)
+def test_lines_of_scripts_fit_a_screen(path: Path) -> None:
+    """No line is longer than the formatter allows; it runs before a commit."""
+    width = json.loads((ROOT / "biome.json").read_text("utf-8"))["formatter"]["lineWidth"]
+    lines = path.read_text("utf-8").splitlines()
+    assert [number for number, line in enumerate(lines, start=1) if len(line) > width] == []

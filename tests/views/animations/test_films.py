@@ -11,10 +11,10 @@ from gpulab import animations
 from gpulab.core.errors import UnknownNameError
 from gpulab.views.animations import _shipped
 from gpulab.views.animations._film import Film
-from gpulab.views.animations._page import _round_times, page_of
+from gpulab.views.animations._page import page_of
 from gpulab.views.animations._programs import FILMS
 
-MOST_BYTES, MOST_S = 500_000, 60
+MOST_BYTES, MOST_S = 150_000, 60
 # The virtual GPU computes the matmuls of the double buffer, which takes seconds.
 SLOW = {"double_buffer"}
 each = pytest.mark.parametrize(
@@ -33,22 +33,22 @@ def film_of(name: str) -> Film:
 @each
 def test_shipped_films_are_up_to_date(name: str) -> None:
     """The shipped film is the one that the virtual GPU gives today."""
-    shown = animations.show(name)
-    assert page_of(film_of(name)) == shown.page, "the film is old: make animations"
+    path = _shipped._FOLDER / f"{name}.json"
+    assert Film.from_json(path.read_text("utf-8")) == film_of(name), "it is old: make animations"
 
 
 @pytest.mark.slow
 def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``make`` writes a file for each film, with the shipped page."""
+    """``make`` writes a file for each film, from which it can be read."""
     monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
     (path,) = animations.make(tmp_path)
-    assert path.read_text("utf-8") == animations.show("queue").page
+    assert Film.from_json(path.read_text("utf-8")) == film_of("queue")
 
 
 @pytest.mark.slow
 @each
 def test_films_are_short_and_small(name: str) -> None:
-    """A film takes at most a minute and 500 kB."""
+    """A film takes at most a minute and 150 kB."""
     shown = animations.show(name)
     assert len(shown.page.encode()) <= MOST_BYTES
     assert film_of(name).shown_s <= MOST_S
@@ -59,7 +59,8 @@ def test_films_are_short_and_small(name: str) -> None:
 def test_a_film_can_be_paused_stopped_and_read(name: str) -> None:
     """A film has two check boxes, respects a wish for less motion, and has every note as text."""
     shown, film = animations.show(name), film_of(name)
-    page = ET.fromstring(shown.page)  # our own page
+    # The picture contains signs that XML would have to escape, and HTML does not.
+    page = ET.fromstring(re.sub(r"src=\"[^\"]*\"", "", shown.page))  # our own page
     labels = ["".join(label.itertext()).strip() for label in page.iter("label")]
     assert labels == ["Pause", "Still picture"]
     assert "prefers-reduced-motion:reduce" in shown.page
@@ -76,7 +77,7 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
     film = film_of(name)
     page = page_of(film)
     for place, note in enumerate(film.notes):
-        share = 100 * film.shown_s / (film.shown_s + 4) * note.start_s / film.length_s
+        share = 100 * film.shown_s / (film.shown_s + 4) * note.start_s / film.lanes.length_s
         rule = re.search(rf"@keyframes {name}-note-{place}\{{(.*?)\}}\}}", page)
         assert rule is not None
         assert f"{share:.3f}%{{opacity:1}}" in rule[1]
@@ -85,8 +86,10 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
 def test_the_queue_shows_launched_kernels_that_wait() -> None:
     """Each matmul but the first waits in the queue until the moment when it starts."""
     film = film_of("queue")
-    waiting = [strip for strip in film.strips if strip.lane.startswith("queue")]
-    kernels = {strip.label: strip for strip in film.strips if strip.lane == "GPU"}
+    names = [name.text for name in film.lanes.names]
+    strips = film.lanes.strips
+    waiting = [strip for strip in strips if names[strip.row].startswith("queue")]
+    kernels = {strip.label: strip for strip in strips if names[strip.row] == "GPU"}
     assert len(waiting) == len(kernels) - 1
     for strip in waiting:
         assert strip.end_s == kernels[strip.label.removesuffix(" waits")].start_s
@@ -95,10 +98,10 @@ def test_the_queue_shows_launched_kernels_that_wait() -> None:
 def test_a_flush_that_writes_leaves_dirty_lines() -> None:
     """The layer is slower after the writing flush, and part of the dirty lines goes to memory."""
     film = film_of("dirty_lines")
-    layers = [strip for strip in film.strips if strip.label == "layer"]
+    layers = [strip for strip in film.lanes.strips if strip.label == "layer"]
     clean_s, written_s = (strip.end_s - strip.start_s for strip in layers)
     assert written_s > 1.1 * clean_s
-    (level,) = film.levels
+    (level,) = film.lanes.levels
     shares = [share for _, share in level.points]
     assert max(shares) == 1.0
     assert shares[-1] < 1.0
@@ -107,14 +110,14 @@ def test_a_flush_that_writes_leaves_dirty_lines() -> None:
 @pytest.mark.slow
 def test_races_are_marked_where_a_copy_and_a_kernel_overlap() -> None:
     """Each marked strip lies inside a copy and a kernel of the same buffer."""
-    strips = film_of("double_buffer").strips
+    strips = film_of("double_buffer").lanes.strips
     races = [strip for strip in strips if strip.is_wrong]
     assert races
     for race in races:
         over = {
             strip.role
             for strip in strips
-            if strip.lane == race.lane and not strip.is_wrong
+            if strip.row == race.row and not strip.is_wrong
             if strip.start_s <= race.start_s and strip.end_s >= race.end_s
         }
         assert over == {"copy", "kernel"}
@@ -127,16 +130,3 @@ def test_an_unknown_film_is_refused() -> None:
     assert str(error.value) == (
         "unknown animation 'que'; did you mean 'queue'? Known: dirty_lines, double_buffer, queue"
     )
-
-
-@pytest.mark.parametrize(
-    ("length_s", "expected"),
-    [
-        (598e-6, [0, 100e-6, 200e-6, 300e-6, 400e-6, 500e-6]),
-        (192e-6, [0, 50e-6, 100e-6, 150e-6]),
-        (2.03e-3, [0, 0.5e-3, 1e-3, 1.5e-3]),
-    ],
-)
-def test_times_below_a_film_are_round(length_s: float, expected: list[float]) -> None:
-    """Ticks are round times, and none is so near the end that its label would be cut off."""
-    assert list(_round_times(length_s)) == pytest.approx(expected)

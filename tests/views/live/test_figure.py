@@ -1,4 +1,4 @@
-"""The picture of a load has four panels with units, names gaps, and has a text alternative."""
+"""The picture of a load has two panels with units, names gaps, and has a text alternative."""
 
 from dataclasses import replace
 
@@ -38,24 +38,21 @@ def panels(record: live.Trace) -> list[Axes]:
 
 @pytest.mark.slow
 def test_panels() -> None:
-    """Clock, power, temperature and utilization share one axis of time, each with its unit."""
+    """Clock and power share one axis of time, each with its unit."""
     axes = panels(TRACE)
-    assert [ax.get_ylabel() for ax in axes] == [
-        *["clock (MHz)", "power (W)", "temperature (°C)", "utilization (%)"]
-    ]
+    assert [ax.get_ylabel() for ax in axes] == ["clock (MHz)", "power (W)"]
     drawn = [list(ax.lines[0].get_ydata()) for ax in axes]
-    assert drawn == [[1980, 1455, 1440], [125, 280, 690], [37, 55, 59], [0, 60, 100]]
+    assert drawn == [[1980, 1455, 1440], [125, 280, 690]]
     assert all(ax.lines[0].get_xdata() == pytest.approx([0, 0.1, 0.2]) for ax in axes)
-    assert [ax.xaxis.get_label().get_visible() for ax in axes] == [False, False, False, True]
+    assert [ax.xaxis.get_label().get_visible() for ax in axes] == [False, True]
     assert {ax.get_xlabel() for ax in axes} == {"time since the first reading (s)"}
 
 
 @pytest.mark.slow
 def test_limits_and_reasons() -> None:
     """The highest clock and the power limit are lines; times with a reason are shaded."""
-    clock, power, temperature, _ = panels(TRACE)
+    clock, power = panels(TRACE)
     assert [set(ax.lines[1].get_ydata()) for ax in (clock, power)] == [{1980.0}, {700.0}]
-    assert len(temperature.lines) == 1
     # Beside the axes, where no reading is.
     assert [text.xyann[0] > 0 for text in (*clock.texts, *power.texts)] == [True, True]
     assert [text.get_text() for text in (*clock.texts, *power.texts)] == ["highest", "limit"]
@@ -75,13 +72,13 @@ def test_a_panel_without_readings_says_why() -> None:
     """A panel without readings says so, for one missing part or for all of them."""
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
     said = [[text.get_text() for text in ax.texts] for ax in panels(mute)]
-    assert said == [["highest"], ["this GPU or its driver does not tell"], [], []]
-    assert [ax.texts[0].get_text() for ax in panels(BLIND)] == ["nothing can be read"] * 4
+    assert said == [["highest"], ["this GPU or its driver does not tell"]]
+    assert [ax.texts[0].get_text() for ax in panels(BLIND)] == ["nothing can be read"] * 2
 
 
 @pytest.mark.usefixtures("no_pixels")
 def test_words() -> None:
-    """The description has the title, the axes, and the range of every panel."""
+    """The description has the title, the axes, and the range of every quantity."""
     figure = live.draw(TRACE, title="Products")
     assert figure.description == (
         "Line charts: Products (measured on NVIDIA H200). The x axis shows time since the first "
@@ -110,7 +107,7 @@ def test_axes_outside_a_grid_are_refused() -> None:
     with pytest.raises(InvalidOptionError) as error:
         _figure.live(TRACE, Canvas().add_axes((0, 0, 1, 1)))
     assert str(error.value) == (
-        "the axes stand in no grid, and four panels need its room; make them by add_subplot()"
+        "the axes stand in no grid, and two panels need its room; make them by add_subplot()"
     )
 
 

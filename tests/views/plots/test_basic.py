@@ -192,6 +192,16 @@ def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first row must be at the top"
 
 
+def test_methods_that_differ_little_begin_at_zero(ax: Axes) -> None:
+    """Below a factor of three, lengths from zero compare as the times do."""
+    near = replace(NAIVE, samples_s=tuple(2.9 * sample_s for sample_s in NAIVE.samples_s))
+    plots.compare_methods([near, NAIVE], ax)
+    assert (ax.get_xscale(), ax.get_xlim()[0]) == ("linear", 0)
+    ends = [bars.get_segments()[0][:, 0] for bars in ax.collections]
+    first, second = (end for start, end in ends if start == 0)
+    assert first / second == pytest.approx(2.9)
+
+
 def test_the_label_says_the_state_of_a_cache_that_the_work_set_up(ax: Axes) -> None:
     """A row has the colour of the cache that its label begins with, or that gpulab set up."""
     hot, cold = (

@@ -1,6 +1,5 @@
 """Calling a plot with only a record gives a finished figure, with text from the record."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -46,7 +45,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
     (
         plots.compare_methods,
         [EVENTS, NAIVE],
-        "Median time per call",
+        "events takes 4 times as long as naive",
         (
             "events: 22.0 µs [21.3, 22.7].\nnaive: 5.50 µs [5.33, 5.67].\n"
             "The largest is 4 times the smallest."
@@ -70,10 +69,15 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
     (
         plots.predicted_against_measured,
         GUESSES,
-        "Predicted and measured",
+        "1 of 2 predictions are right within a factor of 2",
         "1 of 2 readings lie within a factor of 2. The farthest is 3 times its prediction.",
     ),
-    (plots.timeline, QUEUE, "Timeline", "\n".join(QUEUE.summary().lines())),
+    (
+        plots.timeline,
+        QUEUE,
+        "The GPU is busy 70 % of 100 µs",
+        "\n".join(QUEUE.summary().lines()),
+    ),
     (
         plots.ladder,
         LADDER,
@@ -144,16 +148,14 @@ def test_axes_are_drawn_on_and_returned(
     assert alt
 
 
-@pytest.mark.parametrize(
-    "plot", [plots.samples, plots.scaling, plots.line], ids=lambda p: p.__name__
-)
-def test_help_shows_every_option(plot: Callable[..., Any]) -> None:
-    """The signature has the plot's own options and those of the figure."""
-    names = list(inspect.signature(plot).parameters)
-    assert names[:2] == ["record", "ax"]
-    assert names[-4:] == ["title", "alt", "ax_size", "source"]
-    assert ("size_label" in names) == (plot is plots.scaling)
-    assert plot.__doc__
+@each
+def test_an_unknown_option_is_refused(
+    plot: Callable[..., Any], record: object, title: str, alt: str
+) -> None:
+    """A misspelled option is an error that names it, with and without axes."""
+    for axes in (None, Canvas().add_subplot()):
+        with pytest.raises(TypeError, match="tile"):
+            plot(record, axes, tile=title + alt)
 
 
 def test_a_known_source_is_used() -> None:

@@ -1,0 +1,27 @@
+// Keeps keys that are pressed in a widget from the notebook, where D D would delete a cell.
+
+const EDITING = "acvxyz"; // with Ctrl or Cmd, these edit a text or undo a step in the widget
+
+// While the focus is inside of `root`, only keys with Ctrl or Cmd reach the notebook, without those
+// for editing. Returns a function that ends this.
+export function keepKeys(root) {
+  // JupyterLab listens on the document, before any element does; so this listens on the window.
+  const decide = event => {
+    if (!root.contains(event.target)) return;
+    root.toggleAttribute("data-lm-suppress-shortcuts", !isForNotebook(event));
+  };
+  // For other front ends, after the widget has had the key.
+  const stop = event => {
+    if (!isForNotebook(event)) event.stopPropagation();
+  };
+  window.addEventListener("keydown", decide, true);
+  root.addEventListener("keydown", stop);
+  return () => {
+    window.removeEventListener("keydown", decide, true);
+    root.removeEventListener("keydown", stop);
+  };
+}
+
+function isForNotebook({ key, ctrlKey, metaKey }) {
+  return (ctrlKey || metaKey) && !EDITING.includes(key.toLowerCase());
+}

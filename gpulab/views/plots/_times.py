@@ -1,0 +1,266 @@
+"""Plots of times in a frame: over sizes, call after call, and beside predictions."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import COUNT_OR_ZERO, TEXT
+from gpulab.core.units import counted, format_ratio, format_time
+from gpulab.figures import (
+    INK,
+    MUTED,
+    Figure,
+    FigureOptions,
+    Plot,
+    finish,
+    frame_of,
+    legend_below,
+    log_axis,
+    look_of,
+    looks,
+    marks,
+    name_point,
+    need,
+    size_ticks,
+    source_of,
+    unit_of,
+)
+from gpulab.views.plots._draw import show, typed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_FACTOR = 2  # predictions within this factor are in the band
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling(Plot):
+    record: "pd.DataFrame"
+    size_label: str
+
+    def __post_init__(self) -> None:
+        need(self.record, ("size", "duration_s", "series"))
+        TEXT.check(size_label=self.size_label)
+
+    @property
+    def series(self) -> "list[tuple[str, pd.DataFrame]]":
+        """The name and the rows of each series, sorted by size."""
+        groups = self.record.groupby("series", sort=False)
+        return [(one_line(str(name)), part.sort_values("size")) for name, part in groups]
+
+    title = "Time per call over size"
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for name, part in self.series:
+            ends = (part.iloc[position] for position in (0, -1))
+            first, last = (f"{format_time(end['duration_s'])} at {end['size']:,}" for end in ends)
+            sentences.append(f"{name}: from {first} to {last}.")
+        return "\n".join(sentences)
+
+    def draw(self, ax: "Axes") -> "Axes":
+        scale, unit = unit_of(self.record["duration_s"])
+        # A role's look is found by the name as it is in the frame.
+        names = map(str, self.record["series"].unique())
+        for (name, part), look in zip(self.series, looks(names), strict=False):
+            signs = marks(look, source_of(part))
+            ax.plot(part["size"], part["duration_s"] / scale, label=name, **signs)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        size_ticks(ax, self.record["size"])
+        ax.grid(visible=True)
+        return finish(ax, "Line chart", self.size_label, f"time per call ({unit})")
+
+
+@typed
+def scaling(
+    record: "pd.DataFrame",
+    ax: "Axes | None" = None,
+    *,
+    size_label: str = "size",
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
+    """Draw times over size, one line per series, both axes logarithmic.
+
+    Parameters
+    ----------
+    record
+        Columns ``size``, ``duration_s`` and ``series``.
+    ax
+        Axes to draw on. None: return a figure.
+    size_label
+        Label of the x axis, e.g. ``"n (matrices are n by n)"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"size": [1, 2], "duration_s": [1e-6, 2e-6], "series": "sum"})
+    >>> plots.scaling(frame, title="A sum", source="virtual").title
+    'A sum (virtual)'
+    """
+    return show(_Scaling(record, size_label), ax, figure)
+
+
+@dataclass(frozen=True, slots=True)
+class _CallTimes(Plot):
+    record: object
+    blocked_from: int | None
+
+    def __post_init__(self) -> None:
+        need(frame_of(self.record), ("duration_s",))
+        COUNT_OR_ZERO.or_none.check(blocked_from=self.blocked_from)
+
+    @property
+    def times_s(self) -> "pd.Series[float]":
+        """Seconds of each call in order."""
+        return frame_of(self.record)["duration_s"]
+
+    @property
+    def title(self) -> str:
+        if self.blocked_from is None:
+            return "Time of each call"
+        return f"From call {self.blocked_from:,} on, the host waits"
+
+    @property
+    def words(self) -> str:
+        times_s = self.times_s
+        longest = int(times_s.to_numpy().argmax())
+        return (
+            f"{counted(len(times_s), 'call')}, median {format_time(times_s.median())}. "
+            f"The longest is call {longest + 1:,}: {format_time(times_s.max())}."
+        )
+
+    def draw(self, ax: "Axes") -> "Axes":
+        scale, unit = unit_of(self.times_s)
+        index = np.arange(1, len(self.times_s) + 1)
+        signs = marks(look_of("host"), source_of(self.record)) | {"linestyle": "none"}
+        ax.plot(index, self.times_s / scale, markersize=4, **signs)
+        if self.blocked_from is not None:
+            self._mark(ax, self.blocked_from)
+        log_axis(ax, "y")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.grid(visible=True)
+        return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
+
+    @staticmethod
+    def _mark(ax: "Axes", blocked_from: int) -> None:
+        label = f"call {blocked_from:,}"
+        ax.axvline(blocked_from, color=INK, linestyle=":", zorder=1, label=label)
+        ax.annotate(
+            f"{label} waits",
+            (blocked_from, 1.0),
+            (-6, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+        )
+
+
+@typed
+def call_times(
+    record: object,
+    ax: "Axes | None" = None,
+    *,
+    blocked_from: int | None = None,
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
+    """Draw how long the host took for each of many successive launches.
+
+    Parameters
+    ----------
+    record
+        Seconds of each call in order, a ``Measurement``, or a frame with ``duration_s``.
+    ax
+        Axes to draw on. None: return a figure.
+    blocked_from
+        Number of the first call that had to wait, counted from 1, to be marked; None: no mark.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> plots.call_times([5e-6, 5e-6, 900e-6], source="virtual").caption
+    '3 calls, median 5.00 µs. The longest is call 3: 900 µs.'
+    """
+    return show(_CallTimes(record, blocked_from), ax, figure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Predictions(Plot):
+    record: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        need(self.record, ("predicted_s", "measured_s"))
+
+    @property
+    def title(self) -> str:
+        return f"{self.n_near} of {len(self.record)} predictions are right within a factor of 2"
+
+    @property
+    def ratios(self) -> "pd.Series[float]":
+        """Measured over predicted time of each row."""
+        return self.record["measured_s"] / self.record["predicted_s"]
+
+    @property
+    def n_near(self) -> int:
+        """The number of predictions in the band; half and twice are equally far from it."""
+        return int((np.maximum(self.ratios, 1 / self.ratios) <= _FACTOR).sum())
+
+    @property
+    def words(self) -> str:
+        ratios = self.ratios
+        farthest = ratios.iloc[int(np.argmax(np.maximum(ratios, 1 / ratios)))]
+        return (
+            f"{self.n_near} of {len(ratios)} readings lie within a factor of 2. The farthest is "
+            f"{format_ratio(farthest)} times its prediction."
+        )
+
+    def draw(self, ax: "Axes") -> "Axes":
+        frame = self.record
+        scale, unit = unit_of([*frame["predicted_s"], *frame["measured_s"]])
+        predicted, measured = frame["predicted_s"] / scale, frame["measured_s"] / scale
+        ends = np.array([min(*predicted, *measured) / 2, max(*predicted, *measured) * 2])
+        ax.plot(ends, ends, color=MUTED, linewidth=1.2, label="equal")
+        low, high = ends / _FACTOR, ends * _FACTOR
+        ax.fill_between(ends, low, high, color=MUTED, alpha=0.15, label="within 2 times")
+        signs = marks(look_of("GPU"), source_of(frame)) | {"linestyle": "none"}
+        ax.plot(predicted, measured, label="readings", **signs)
+        for x, y, name in zip(predicted, measured, frame.get("label", ()), strict=False):
+            if str(name):
+                name_point(ax, str(name), (x, y))
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        legend_below(ax)
+        x_label, y_label = f"predicted ({unit})", f"measured ({unit})"
+        return finish(ax, "Scatter plot", x_label, y_label, legend=False)
+
+
+@typed
+def predicted_against_measured(
+    record: "pd.DataFrame",
+    ax: "Axes | None" = None,
+    **figure: Unpack[FigureOptions],
+) -> "Axes | Figure":
+    """Draw predicted against measured times; on the diagonal both agree.
+
+    Parameters
+    ----------
+    record
+        Columns ``predicted_s`` and ``measured_s``; names of the points if there is a ``label``.
+    ax
+        Axes to draw on. The band contains predictions within a factor of 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"predicted_s": [1e-6, 9e-6], "measured_s": [1e-6, 3e-6]})
+    >>> plots.predicted_against_measured(frame, source="virtual").caption
+    '1 of 2 readings lie within a factor of 2. The farthest is 0.333 times its prediction.'
+    """
+    return show(_Predictions(record), ax, figure)
