@@ -144,9 +144,7 @@ class _Histograms(_Loops):
 
     __slots__ = ()
 
-    @property
-    def title(self) -> str:
-        return "How many calls took how long"
+    title = "How many calls took how long"
 
     @property
     def words(self) -> str:
@@ -155,9 +153,7 @@ class _Histograms(_Loops):
             for name, part in self.parts
         )
 
-    @property
-    def height_in(self) -> float:
-        return 3.4
+    height_in = 3.4
 
     def draw(self, ax: "Axes") -> "Axes":
         relative = [part["duration_s"] / part["duration_s"].min() for _, part in self.parts]

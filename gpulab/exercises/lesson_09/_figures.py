@@ -96,9 +96,7 @@ class _Crossings(Plot):
             for operation, series, text in texts.itertuples(index=False)
         )
 
-    @property
-    def height_in(self) -> float:
-        return _HEIGHT_IN
+    height_in = _HEIGHT_IN
 
     def draw(self, ax: "Axes") -> "Axes":
         names = list(dict.fromkeys(self.record["operation"]))

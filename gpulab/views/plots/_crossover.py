@@ -60,9 +60,7 @@ class _Crossover(Plot):
         sentences += [f"Doubtful: {finding}." for finding in self.record.findings]
         return "\n".join(sentences)
 
-    @property
-    def height_in(self) -> float:
-        return _HEIGHT_IN
+    height_in = _HEIGHT_IN
 
     def draw(self, ax: "Axes") -> "Axes":
         record = self.record

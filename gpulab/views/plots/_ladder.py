@@ -61,9 +61,7 @@ class _Ladder(Plot):
             for rung, measurement in self.timed
         )
 
-    @property
-    def height_in(self) -> float:
-        return _HEIGHT_IN
+    height_in = _HEIGHT_IN
 
     def draw(self, ax: "Axes") -> "Axes":
         timed = self.timed

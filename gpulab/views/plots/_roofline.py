@@ -69,9 +69,7 @@ class _Roofline(Plot):
         """The points that compute something; others have no intensity."""
         return self.record.table[self.record.table["flops"] > 0]
 
-    @property
-    def title(self) -> str:
-        return "Reached and possible"
+    title = "Reached and possible"
 
     @property
     def words(self) -> str:
@@ -89,9 +87,7 @@ class _Roofline(Plot):
             f"Roofs: {', '.join(self.record.evidence) or 'unknown'}."
         )
 
-    @property
-    def height_in(self) -> float:
-        return _HEIGHT_IN
+    height_in = _HEIGHT_IN
 
     def draw(self, ax: "Axes") -> "Axes":
         record, table = self.record, self.table
@@ -285,9 +281,7 @@ class _Gaps(Plot):
     def __post_init__(self) -> None:
         need(self.record, ("workload", "plain_ratio", "refined_ratio"))
 
-    @property
-    def title(self) -> str:
-        return "Measured over predicted time"
+    title = "Measured over predicted time"
 
     @property
     def words(self) -> str:

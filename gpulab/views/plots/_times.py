@@ -51,9 +51,7 @@ class _Scaling(Plot):
         groups = self.record.groupby("series", sort=False)
         return [(one_line(str(name)), part.sort_values("size")) for name, part in groups]
 
-    @property
-    def title(self) -> str:
-        return "Time per call over size"
+    title = "Time per call over size"
 
     @property
     def words(self) -> str:
