@@ -123,7 +123,7 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     --------
     >>> from gpulab import exercises
     >>> print(exercises.check("01.hidden-sync", ...))
-    Not answered yet. Answer with a set of some of a, b, c, d, e, f, g, h, for example {"a", "b"}.
+    Not answered yet. Answer with a set of some of a, b, c, d, e, f, g, h, as in {"x", "y"}.
     """
     verdict = replace(_judged(exercise(exercise_id), answer, readings), exercise_id=exercise_id)
     MET.update(lessons_with(exercise_id))

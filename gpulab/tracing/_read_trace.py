@@ -62,6 +62,17 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
         If there is no such file, it is a folder, or the system cannot read it.
     DamagedDataError
         If the file is empty, is not a trace, is damaged, or has no kernel and no copy.
+
+    Examples
+    --------
+    >>> import tempfile, gpulab, torch
+    >>> from torch.profiler import profile
+    >>> with gpulab.virtual_gpu("H200"), profile() as found:
+    ...     x = torch.ones(1024, device="cuda").exp()
+    >>> path = f"{tempfile.mkdtemp()}/trace.json"
+    >>> found.export_chrome_trace(path)
+    >>> [span.name for span in read_trace(path).spans if span.kind == "kernel"]
+    ['ones', 'exp']
     """
     PATH.check(path=path)
     TEXT.check(device_name=device_name)

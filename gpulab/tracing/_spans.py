@@ -44,6 +44,15 @@ class Span:
         If the kind is not one of the six, or the engine not one of the four.
     InvalidOptionError
         If a time is not finite or larger than 1e12 s, or the end is before the start.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     (kernel,) = (s for s in gpulab.timeline(lambda: a @ a).spans if s.kind == "kernel")
+    >>> kernel.name, kernel.is_on_host, kernel.duration_s == kernel.end_s - kernel.start_s
+    ('mm', False, True)
     """
 
     kind: str

@@ -92,6 +92,15 @@ class Summary:
         All gaps of devices and streams, longest first.
     n_missing
         Number of launches whose records were lost; more ran than the summary says.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     summary = gpulab.timeline(lambda: a @ a).summary()
+    >>> summary.n_spans
+    (('launch', 1), ('wait', 1), ('kernel', 1))
     """
 
     place: str
