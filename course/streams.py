@@ -89,7 +89,7 @@ KEYS = {
     "pipeline": FunctionKey(
         _PIPELINE,
         (
-            Part("values", "Some results are not those of their own batch.", low=0.0),
+            Part("values", "Some results are not those of their own batch.", None, 0.0, 0.0),
             Part(
                 "order",
                 "gpulab.hazards() finds accesses in no order.",

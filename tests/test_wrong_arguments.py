@@ -1,12 +1,19 @@
 """Every public function refuses every wrong argument before it does anything."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import gpulab
+from gpulab.workloads.sweeps import Task, tasks_of
 from tests.support import wrong_arguments
 from tests.support.public_callables import callees
 from tests.support.wrong_arguments import INSIDE, LATE, MEANING, NONSENSE, REFUSED, VAGUE, Call
@@ -36,6 +43,63 @@ def complaints(callee: str) -> Iterator[str]:
             kind, text = wrong_arguments.outcome(call)
             if kind != REFUSED:
                 yield f"{kind}: {call}: {text}"
+
+
+def shut_down() -> Executor:
+    """Return a pool that takes no more tasks."""
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    return executor
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: gpulab.explorers.crossover_explorer(np.array(["add", "matmul"])),
+            "workload=array(['add', 'matmul'], dtype='<U6'); choose one of 'matmul'",
+        ),
+        (
+            lambda: gpulab.explorers.crossover_explorer(pd.Series(["add"])),
+            "workload=0    add",
+        ),
+        (
+            lambda: setattr(
+                explorer := gpulab.explorers.crossover_explorer(),
+                "state",
+                replace(explorer.state, workload=["add"]),
+            ),
+            "each choice must be one value",
+        ),
+        (
+            lambda: gpulab.sweep([Task("add", 64)], executor=shut_down(), progress=False),
+            "the executor is broken or was shut down (cannot schedule new futures after shutdown)",
+        ),
+        (
+            lambda: gpulab.sweep(itertools.repeat(Task("add", 64))),
+            "has more than 1,000,000 items, or no end; give fewer",
+        ),
+        (lambda: tasks_of(["add"], itertools.count(1)), "sizes=count("),
+        (
+            lambda: gpulab.roofline.predict("matmul", 2**62, gpu="H200"),
+            "size=4,611,686,018,427,387,904; matmul of that size has more bytes than a GPU can",
+        ),
+        (
+            lambda: gpulab.live.shade_reasons(pd.DataFrame({"time_s": [1]}), Figure().subplots()),
+            "frame has no column 'reasons'",
+        ),
+    ],
+)
+def test_what_has_a_meaning_elsewhere_is_one_sentence(
+    call: Callable[[], object], message: str
+) -> None:
+    """Arrays as a choice, closed pools, lists without end and huge sizes are refused by name."""
+    with (
+        gpulab.virtual_gpu("H200", first_use=False),
+        pytest.raises(gpulab.core.errors.GpulabError) as error,
+    ):
+        call()
+    assert message in str(error.value)
 
 
 def test_the_rooms_that_lessons_use_are_public() -> None:

@@ -2,10 +2,14 @@
 
     python -m benchmarks.interrupts boundaries
     python -m benchmarks.interrupts boundaries --processes 32
+    python -m benchmarks.interrupts files --step 20
+    python -m benchmarks.interrupts waits --n 500
     python -m benchmarks.interrupts points --n 2000
     python -m benchmarks.interrupts points --n 2000 --device cuda --processes 12 --seconds 420
 
 boundaries  interrupts at every bytecode of the beginning and the end of each context.
+files       Ctrl-C at every bytecode of what opens, writes and closes a file.
+waits       how long Ctrl-C waits in loops of steps.
 points      interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover,
             hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
             Several processes share the interrupts, and the GPU.
@@ -44,6 +48,13 @@ def parser() -> argparse.ArgumentParser:
     boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
     boundaries.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
     boundaries.set_defaults(command=_boundaries, device="virtual")
+    files = commands.add_parser("files", help="at every bytecode of what writes a file")
+    files.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
+    files.set_defaults(command=_files)
+    waits = commands.add_parser("waits", help="how long Ctrl-C waits in loops of steps")
+    waits.add_argument("--n", type=int, default=500, help="how many, shared among the programs")
+    waits.add_argument("--seed", type=int, default=1)
+    waits.set_defaults(command=_waits)
     points = commands.add_parser("points", help="at random calls of programs")
     points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
     points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
@@ -67,6 +78,37 @@ def _boundaries(options: argparse.Namespace) -> None:
 
     targets = [*contexts(gpulab.virtual_gpu())]
     _strike(options, targets, n=0, seed=0, step=options.step)
+
+
+def _files(options: argparse.Namespace) -> None:
+    from benchmarks.interrupts.files import failures, writers
+
+    n_failed = n_tried = 0
+    for name, write in writers().items():
+        outcomes = [*failures(write, options.step)]
+        failed = [outcome for outcome in outcomes if outcome]
+        print(f"{name}: {len(failed)} of {len(outcomes)} failed", *failed[:9], sep="\n  ")
+        n_tried, n_failed = n_tried + len(outcomes), n_failed + len(failed)
+    print(f"{n_failed} of {n_tried} failed")
+    if n_failed:
+        raise SystemExit(1)
+
+
+def _waits(options: argparse.Namespace) -> None:
+    from statistics import median
+
+    from benchmarks.interrupts.waits import PROGRAMS, waits_s
+
+    every_s: list[float] = []
+    for name in PROGRAMS:
+        of_program_s = waits_s(name, options.n // len(PROGRAMS), options.seed)
+        every_s += of_program_s
+        middle_ms, worst_ms = median(of_program_s) * 1e3, max(of_program_s) * 1e3
+        print(f"{name}: median {middle_ms:.1f} ms, worst {worst_ms:.0f} ms")
+    print(
+        f"{len(every_s)} tries: median {median(every_s) * 1e3:.1f} ms, "
+        f"worst {max(every_s) * 1e3:.0f} ms, lost {sum(map(math.isinf, every_s))}"
+    )
 
 
 def _points(options: argparse.Namespace) -> None:

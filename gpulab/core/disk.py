@@ -1,22 +1,20 @@
 """Write files completely or not at all, or line by line under a lock, with errors that say why."""
 
 import errno
-import json
 import os
 import secrets
-import socket
 import stat
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import platformdirs
 import psutil  # type: ignore[import-untyped]  # psutil ships no types
 
+from gpulab.core import interrupts
 from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
 
 if sys.platform == "win32":
@@ -41,9 +39,6 @@ _OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # On Windows a locked byte cannot be read by others, so the lock is on a byte after every file's
 # end.
 _LOCK_BYTE = 2**40
-# A process locks the file first and then writes its note; a killed process leaves its note behind.
-# So a note that is missing or out of date is read again, a few times.
-_N_READS, _READ_EVERY_S = 10, 0.02
 _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
@@ -79,10 +74,11 @@ def write_whole(path: FilePath, content: bytes) -> None:
     """
     # A rename onto a link would replace the link, and not the file that it points to.
     target = Path(os.path.realpath(path))
-    try:
-        _replace(target, content, _status_to_keep(target))
-    except OSError as error:
-        raise not_saved(path, error) from error
+    with interrupts.ExitStack():  # so that Ctrl-C leaves neither a part nor an open file
+        try:
+            _replace(target, content, _status_to_keep(target))
+        except OSError as error:
+            raise not_saved(path, error) from error
 
 
 def _status_to_keep(target: Path) -> os.stat_result | None:
@@ -100,6 +96,7 @@ def _status_to_keep(target: Path) -> os.stat_result | None:
     return status
 
 
+@interrupts.step
 def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
     # In the same folder: a rename is atomic only within one file system.
     part = target.with_name(f".gpulab-{secrets.token_hex(8)}.part")
@@ -142,22 +139,26 @@ class GrowingFile:
 
     def __init__(self, path: FilePath, handle: int) -> None:
         self.path = Path(path)
-        self._handle = handle
+        self.handle = handle
         self._n_bytes = os.fstat(handle).st_size
+        _open_files.add(self)
 
     def read(self) -> bytes:
         """Return what the file contains."""
-        os.lseek(self._handle, 0, os.SEEK_SET)
-        with open(self._handle, "rb", closefd=False) as stream:
+        os.lseek(self.handle, 0, os.SEEK_SET)
+        with open(self.handle, "rb", closefd=False) as stream:
             return stream.read()
 
     def cut(self, n_bytes: int) -> None:
         """Keep the first ``n_bytes`` and drop the rest."""
         if n_bytes < self._n_bytes:
-            with _refusals_of(self.path):
-                os.ftruncate(self._handle, n_bytes)
+            try:
+                os.ftruncate(self.handle, n_bytes)
+            except OSError as error:
+                raise not_saved(self.path, error) from error
             self._n_bytes = n_bytes
 
+    @interrupts.step
     def append(self, text: str) -> None:
         """Add a text at the end, completely or not at all.
 
@@ -169,22 +170,15 @@ class GrowingFile:
             If the disk refuses it.
         """
         content = text.encode()
+        rest = memoryview(content)
         try:
-            with _refusals_of(self.path):
-                rest = memoryview(content)
-                while rest:  # a full disk writes a part, and fails at the next call
-                    rest = rest[os.write(self._handle, rest) :]
-        finally:
-            # After an interrupt the sweep goes on: half a line would spoil the next one.
-            self._keep_whole(len(content))
-
-    def _keep_whole(self, n_bytes: int) -> None:
-        """Count the bytes of an append, or remove them if it was not finished."""
-        if os.fstat(self._handle).st_size == self._n_bytes + n_bytes:
-            self._n_bytes += n_bytes
-            return
-        with suppress(OSError):
-            os.ftruncate(self._handle, self._n_bytes)
+            while rest:  # a full disk writes a part, and fails at the next call
+                rest = rest[os.write(self.handle, rest) :]
+        except OSError as error:
+            with suppress(OSError):  # half a line would spoil the next one
+                os.ftruncate(self.handle, self._n_bytes)
+            raise not_saved(self.path, error) from error
+        self._n_bytes += len(content)
 
     def sync(self) -> None:
         """Wait until everything is on the disk; some disks report only now that they are full.
@@ -194,23 +188,21 @@ class GrowingFile:
         NotSavedError
             If the disk refuses.
         """
-        with _refusals_of(self.path):
-            os.fsync(self._handle)
+        try:
+            os.fsync(self.handle)
+        except OSError as error:
+            raise not_saved(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; call :meth:`sync` before, because errors are ignored here."""
-        handle, self._handle = self._handle, -1
+        _open_files.discard(self)
+        handle, self.handle = self.handle, -1
         with suppress(OSError):
             os.close(handle)
 
-
-@contextmanager
-def _refusals_of(path: Path) -> Iterator[None]:
-    """Raise the system's errors as NotSavedError, with a message that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise not_saved(path, error) from error
+    def is_same_as(self, other: "GrowingFile") -> bool:
+        """Return whether both have the same file open, under whatever names."""
+        return os.path.samestat(os.fstat(self.handle), os.fstat(other.handle))
 
 
 # A forked process has copies of all open files, and a lock lasts until the last copy is closed.
@@ -227,7 +219,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_all)
 
 
-@contextmanager
+@interrupts.contextmanager
 def growing(out: FilePath) -> Iterator[GrowingFile]:
     r"""Open a file to add lines to it, locked against every other process.
 
@@ -267,24 +259,16 @@ def growing(out: FilePath) -> Iterator[GrowingFile]:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _OPEN_FLAGS, 0o666)
     except OSError as error:
         raise not_saved(out, error) from error
-    try:
-        locked = _lock(path, handle)
-        file = GrowingFile(path, handle)
-    except BaseException:
-        os.close(handle)
-        raise
-    _open_files.add(file)
-    note = _note_of(handle)
-    _write_note(note)
-    try:
-        yield file
-    finally:
-        _open_files.discard(file)
-        _remove_note(note)
-        _remove_if_new_and_empty(file, exists=exists)
-        if locked:
-            _unlock(handle)
-        file.close()
+    with closing(GrowingFile(path, handle)) as file:
+        locked = _lock(file)
+        try:
+            yield file
+        finally:
+            if not exists and not file.read():
+                with suppress(OSError):
+                    path.unlink()
+            if locked:  # to close it is not enough while a program that is starting has a copy
+                _unlock(file)
 
 
 def _check_out(out: FilePath) -> None:
@@ -304,28 +288,28 @@ def _check_out(out: FilePath) -> None:
         raise InvalidOptionError(f"out={text!r}, and the folder {str(path.parent)!r} {wrong}")
 
 
-def _lock(path: Path, handle: int) -> bool:
+def _lock(file: GrowingFile) -> bool:
     """Lock an open file for this process; return False if the file system has no locks.
 
     Raises
     ------
     FileInUseError
-        If another process has locked it.
+        If it is locked already.
     """
     try:
         if sys.platform == "win32":
-            os.lseek(handle, _LOCK_BYTE, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            os.lseek(file.handle, _LOCK_BYTE, os.SEEK_SET)
+            msvcrt.locking(file.handle, msvcrt.LK_NBLCK, 1)
         else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _TAKEN:
             raise FileInUseError(
-                f"{path} is being written by {_holder(_note_of(handle))}; wait until it ends, "
-                "stop it, or give another file"
+                f"{file.path} is being written by {_writer_of(file)}; wait until it ends, stop "
+                "it, or give another file"
             ) from error
         warnings.warn(
-            f"{path} cannot be locked here ({error.strerror}): "
+            f"{file.path} cannot be locked here ({error.strerror}): "
             "do not write to it from a second process",
             stacklevel=4,
         )
@@ -333,62 +317,29 @@ def _lock(path: Path, handle: int) -> bool:
     return True
 
 
-def _unlock(handle: int) -> None:
+def _unlock(file: GrowingFile) -> None:
     if sys.platform == "win32":
-        os.lseek(handle, _LOCK_BYTE, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        os.lseek(file.handle, _LOCK_BYTE, os.SEEK_SET)
+        msvcrt.locking(file.handle, msvcrt.LK_UNLCK, 1)
     else:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+        fcntl.flock(file.handle, fcntl.LOCK_UN)
 
 
-def _note_of(handle: int) -> Path | None:
-    """Return where a note says who writes to an open file; None if there is no folder for it."""
-    status = os.fstat(handle)
-    with suppress(NotSavedError):
-        # By device and inode, because one file may have several names.
-        return state_folder() / f"writer-{status.st_dev:x}-{status.st_ino:x}.json"
-    return None
-
-
-def _write_note(note: Path | None) -> None:
-    # Only a message needs the note, not the lock, so that errors do not matter here.
-    if note is not None:
-        with suppress(OSError):
-            note.write_text(json.dumps([socket.gethostname(), os.getpid()]))
-
-
-def _remove_note(note: Path | None) -> None:
-    if note is not None:
-        with suppress(OSError):
-            note.unlink()
-
-
-def _holder(note: Path | None) -> str:
-    """Return a description of the process that has the file, for a message."""
-    for _ in range(_N_READS):
-        host, pid = _read_note(note)
-        if host == socket.gethostname() and psutil.pid_exists(pid):
-            return f"process {pid}" + (", which is this one" if pid == os.getpid() else "")
-        if host and host != socket.gethostname():
-            return f"a process of {host}"
-        time.sleep(_READ_EVERY_S)
-    # No valid note: another user or machine has the file, or its process wrote none in time.
+def _writer_of(file: GrowingFile) -> str:
+    """Return a description of the process that has locked a file, for a message."""
+    if any(other is not file and other.is_same_as(file) for other in list(_open_files)):
+        return f"process {os.getpid()}, which is this one"
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # a process of another user, or one that has ended
+            # Only Linux says how a file was opened; elsewhere a reader of it may be named.
+            paths = [opened.path for opened in process.open_files() if _adds_to(opened)]
+            if process.pid != os.getpid() and any(map(file.path.samefile, paths)):
+                return f"process {process.pid}"
     return "another process"
 
 
-def _read_note(note: Path | None) -> tuple[str, int]:
-    try:
-        host, pid = json.loads(note.read_bytes()) if note else ("", 0)
-        return str(host), int(pid)
-    except (OSError, ValueError, TypeError):
-        return "", 0
-
-
-def _remove_if_new_and_empty(file: GrowingFile, *, exists: bool) -> None:
-    """Remove a file that this block created and wrote nothing to."""
-    if not exists and not file.read():
-        with suppress(OSError):
-            file.path.unlink()
+def _adds_to(opened: object) -> bool:
+    return getattr(opened, "mode", "a+") == "a+"
 
 
 def state_folder() -> Path:

@@ -14,12 +14,13 @@ Errors that no handler raises, such as ``MemoryError``, can come in the middle o
 import _signal  # type: ignore[import-not-found] # typeshed's gap; signal's own are 20 times slower
 import _thread
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
-from signal import valid_signals
+from signal import SIGINT, valid_signals
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -29,8 +30,10 @@ Value = TypeVar("Value")
 
 # A signal inside a step is sent again at once; most steps end within microseconds. To send it
 # again and again would slow down a long step, such as an import, so after 5,000 times there are
-# pauses.
+# pauses. Between two pauses it is sent often enough to find the gap between two short steps: a
+# single time after each pause would nearly always find a step of a loop.
 _N_AT_ONCE = 5_000
+_N_BETWEEN_PAUSES = 500
 _PAUSE_S = 0.005
 
 _SIGNALS = sorted(int(number) for number in valid_signals())
@@ -153,7 +156,7 @@ class _Waiting:
             self.n_waits = 0
             return self.handler(number, frame)
         self.n_waits += 1
-        if self.n_waits < _N_AT_ONCE:
+        if self.n_waits < _N_AT_ONCE or self.n_waits % _N_BETWEEN_PAUSES:
             return _again(number)()
         # Not threading.Thread: the interrupted step may have a lock of that module.
         _thread.start_new_thread(_interrupt_later, (number,))
@@ -169,6 +172,19 @@ def _again(number: int) -> type:
     """
     send = partial(_thread.interrupt_main, number)  # type: ignore[arg-type] # any number will do
     return type("_Again", (), {"__del__": staticmethod(send)})
+
+
+class _Rescue:
+    """Sends Ctrl-C again if it came inside a ``__del__``, where Python drops its exception."""
+
+    def __init__(self, hook: Callable[["sys.UnraisableHookArgs"], Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, unraisable: "sys.UnraisableHookArgs", /) -> object:
+        is_main = threading.get_ident() == threading.main_thread().ident
+        if is_main and unraisable.exc_type is KeyboardInterrupt:
+            return _again(SIGINT)()
+        return self.hook(unraisable)
 
 
 def _interrupt_later(number: int) -> None:
@@ -207,6 +223,9 @@ def hold(context: object) -> None:
 def _wrap_handlers(context: object) -> None:
     if threading.get_ident() != threading.main_thread().ident:
         return  # Python runs signal handlers on the main thread only
+    if not isinstance(sys.unraisablehook, _Rescue):
+        # It stays after the last context, because objects are deleted after it, too.
+        sys.unraisablehook = _Rescue(sys.unraisablehook)
     _open.add(id(context))
     for number in _SIGNALS:
         handler = _signal.getsignal(number)

@@ -8,9 +8,12 @@ checks and sentences of this module would be needed beside them.
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import islice
 from numbers import Integral, Real
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +36,7 @@ __all__ = [
     "NUMBER",
     "PATH",
     "POSITIVE",
+    "QUANTITY",
     "SECONDS",
     "SHARE",
     "TEXT",
@@ -44,6 +48,7 @@ __all__ = [
     "each",
     "instance_of",
     "items_of",
+    "iterator_of",
     "mapping_to",
     "numbers_of",
 ]
@@ -135,25 +140,41 @@ class NameOf:
 
 
 def _is_whole(value: object, least: int) -> bool:
-    if type(value) is int:
-        return value >= least
-    # Python accepts True as 1, but n_samples=True is a mistake.
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    if type(value) is not int:
+        # Python accepts True as 1, but n_samples=True is a mistake.
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            return False
+        value = int(value)
+    # What no float can be, such as 10**400, is no amount of anything.
+    return least <= value <= sys.float_info.max
 
 
 def _is_number(value: object) -> bool:
     # The exact type first: isinstance with an abstract class takes several times as long.
-    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+    return type(value) is float or (
+        isinstance(value, Real) and not isinstance(value, bool) and not _is_too_large(value)
+    )
+
+
+def _is_too_large(value: Any) -> bool:  # noqa: ANN401  # a number
+    """Return whether no float can be so large, as 10**400 is."""
+    return isinstance(value, Integral) and abs(int(value)) > sys.float_info.max
 
 
 def _is_finite(value: object) -> bool:
     """Return whether a value is a number, and neither nan nor infinite."""
     if type(value) is float:
         return math.isfinite(value)
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    # math.isfinite raises OverflowError for a whole number that is too large for a float.
-    return isinstance(value, Integral) or math.isfinite(value)
+    return _is_number(value) and math.isfinite(value)  # type: ignore[arg-type]  # it is a number
+
+
+def _path_text(value: Any) -> str:  # noqa: ANN401  # any argument
+    """Return the text of a path; an empty text for anything else."""
+    try:
+        text = os.fspath(value)
+    except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 _MOST_DIGITS = 17  # of a float64: more digits would be invented
@@ -161,6 +182,8 @@ _MOST_DIGITS = 17  # of a float64: more digits would be invented
 WHOLE = Requirement("a whole number", lambda value: _is_whole(value, value))
 COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
 COUNT_OR_ZERO = Requirement("a whole number, 0 or more", lambda value: _is_whole(value, 0))
+# nan and infinity are accepted: tables write nan for a missing time and inf for a missing limit.
+QUANTITY = Requirement("a number", _is_number)
 NUMBER = Requirement("a finite number", _is_finite)
 POSITIVE = Requirement("a finite number above 0", lambda value: _is_finite(value) and value > 0)
 NOT_NEGATIVE = Requirement(
@@ -186,7 +209,7 @@ NAME = Requirement(
 )
 PATH = Requirement(
     "the path of a file, as a text that is not empty or a Path",
-    lambda value: isinstance(value, os.PathLike) or (isinstance(value, str) and value != ""),
+    lambda value: _path_text(value) != "",
 )
 
 
@@ -230,6 +253,23 @@ def mapping_to(part: Requirement, wanted: str) -> Requirement:
     )
 
 
+_MOST_ITEMS = 1_000_000
+
+
+def iterator_of(values: Any) -> Iterator[Any] | None:  # noqa: ANN401  # any argument
+    """Return an iterator over a list of items; None for a text, a mapping, or anything else.
+
+    >>> iterator_of("text") is None
+    True
+    """
+    if not isinstance(values, str | bytes | Mapping):
+        # A tensor without dimensions says that it is iterable, and raises.
+        with suppress(Exception):
+            iterator: Iterator[Any] = iter(values)
+            return iterator
+    return None
+
+
 def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
     """Return the items of an argument as a tuple, each checked.
 
@@ -247,12 +287,17 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
     >>> items_of("sizes", (2**k for k in range(3)), COUNT)
     (1, 2, 4)
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    iterator = iterator_of(values)
+    if iterator is None:
         raise InvalidOptionError(
             f"{name}={shown(values)}; it must be a list, each item {part.wanted}"
         )
     # Read once and returned: a generator would be empty for the caller after the check.
-    items = tuple(values)
+    items = tuple(islice(iterator, _MOST_ITEMS + 1))
+    if len(items) > _MOST_ITEMS:
+        raise InvalidOptionError(
+            f"{name}={shown(values)} has more than {_MOST_ITEMS:,} items, or no end; give fewer"
+        )
     for index, item in enumerate(items):
         if not part.accepts(item):
             part.check(**{f"{name}[{index}]" if isinstance(part, Requirement) else name: item})
@@ -276,7 +321,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
 
     try:
         found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
         # A value that the test below refuses, so that both mistakes have one message.
         found = np.array(math.nan)
     if found.ndim != 1 or np.isnan(found).any():

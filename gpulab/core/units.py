@@ -2,10 +2,9 @@
 
 import math
 import re
-from numbers import Real
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.core.requirements import DIGITS, TEXT, Requirement
+from gpulab.core.requirements import DIGITS, QUANTITY, TEXT
 
 _TIME_EXPONENTS = {0: "s", -3: "ms", -6: "µs", -9: "ns"}
 _MU = "\u03bc"  # Greek mu, which some keyboards give in place of the micro sign
@@ -18,12 +17,6 @@ _TOO_LONG = 10_000  # of a unit; a reader would have to count the digits of more
 _ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
 
 
-# nan and inf are accepted: tables write nan for a missing time and inf for a missing limit.
-_QUANTITY = Requirement(
-    "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
-)
-
-
 def format_time(time_s: float, digits: int = 3) -> str:
     """Return a duration as text, with the unit that a reader would choose.
 
@@ -34,7 +27,7 @@ def format_time(time_s: float, digits: int = 3) -> str:
     >>> format_time(999.6e-6)
     '1.00 ms'
     """
-    _QUANTITY.check(time_s=time_s)
+    QUANTITY.check(time_s=time_s)
     DIGITS.check(digits=digits)
     exponent, unit = time_unit(time_s, digits)
     return f"{_number(time_s, exponent, _decimals(time_s, exponent, digits))} {unit}"
@@ -104,7 +97,7 @@ def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
     >>> format_rate(788e12, "FLOP")
     '788 TFLOP/s'
     """
-    _QUANTITY.check(per_s=per_s)
+    QUANTITY.check(per_s=per_s)
     TEXT.check(unit=unit)
     DIGITS.check(digits=digits)
     step = min(max(_leading_exponent(per_s, digits) // 3, 0), len(_RATE_PREFIXES) - 1)
@@ -118,7 +111,7 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     >>> format_ratio(3.43e3), format_ratio(0.0566), format_ratio(12)
     ('3,430', '0.0566', '12')
     """
-    _QUANTITY.check(ratio=ratio)
+    QUANTITY.check(ratio=ratio)
     DIGITS.check(digits=digits)
     return f"{float(f'{ratio:.{digits}g}'):,.15g}"
 

@@ -3,24 +3,27 @@
     python -m gpulab.course._answer_process
 
 It never gets a key. It reads one request per line and writes one line for each. The fork runs the
-answer under the limits of ``_confine``. This process watches the fork's time and output, and ends
-it together with every process that it started.
+answer under the limits of ``_confine``, and gets the numbers of its trial when the answer has been
+defined. This process watches the fork's time and output, and ends it together with every process
+that it started.
 """
 
 import builtins
 import ctypes
 import gc
 import json
+import math
 import os
 import selectors
 import signal
+import statistics
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 import psutil  # type: ignore[import-untyped]  # psutil ships no types
@@ -28,7 +31,6 @@ import psutil  # type: ignore[import-untyped]  # psutil ships no types
 from gpulab.course import _confine, _trials
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._seeded_random import SeededDraw
-from gpulab.tracing import trials
 
 _NO_FORK = "Windows has no fork; grade on Linux or macOS"
 
@@ -58,8 +60,6 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Import everything that answers need and use it once."""
-    import statistics  # noqa: F401  # answers may import it
-
     import torch
 
     torch.set_num_threads(1)  # a fork has one thread; more would be missing there
@@ -72,20 +72,33 @@ def _served(request: dict[str, Any]) -> dict[str, object]:
     if sys.platform == "win32":
         raise OSError(_NO_FORK)
     limits = AnswerLimits(**request["limits"])
+    draw = json.dumps(request.pop("draw")).encode()
+    numbers_end, numbers = os.pipe()
     report, report_end = os.pipe()
     output, output_end = os.pipe()
     with tempfile.TemporaryDirectory(prefix="gpulab-") as folder:
         child = os.fork()
         if not child:
-            _run_and_end(request, limits, folder, report_end, output_end)
-        os.close(report_end)
-        os.close(output_end)
-        return _watched(child, limits, report, output)
+            _run_and_end(request, limits, folder, (numbers_end, output_end, report_end))
+        for end in (numbers_end, report_end, output_end):
+            os.close(end)
+        return _watched(child, limits, report, output, lambda: _send(numbers, draw))
 
 
-def _watched(child: int, limits: AnswerLimits, report: int, output: int) -> dict[str, object]:
-    """Read the report and the output of a child until it ends or breaks a limit."""
+def _send(pipe: int, content: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as stream:
+        stream.write(content)
+
+
+def _watched(
+    child: int, limits: AnswerLimits, report: int, output: int, send_numbers: Callable[[], None]
+) -> dict[str, object]:
+    """Read the report and the output of a child until it ends or breaks a limit.
+
+    The first line of the report says that the answer is defined; only then the numbers are sent.
+    """
     read = {report: b"", output: b""}
+    is_defined = False
     stopped, code = "", None
     deadline = time.monotonic() + limits.wall_s
     with selectors.DefaultSelector() as pipes:
@@ -93,6 +106,9 @@ def _watched(child: int, limits: AnswerLimits, report: int, output: int) -> dict
             pipes.register(pipe, selectors.EVENT_READ)
         while pipes.get_map() and not stopped:
             _read_on(pipes, read)
+            if not is_defined and b"\n" in read[report]:
+                is_defined = True
+                send_numbers()
             if len(read[output]) > limits.output_bytes or len(read[report]) > _REPORT_BYTES:
                 stopped = "output"
             elif time.monotonic() > deadline:
@@ -102,6 +118,8 @@ def _watched(child: int, limits: AnswerLimits, report: int, output: int) -> dict
             else:  # processes that the answer started still hold the pipes open
                 _end_all()
     _end_all()
+    if not is_defined:
+        send_numbers()  # nobody reads them; this closes the pipe
     if code is None:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(report)
@@ -133,47 +151,42 @@ def _end_all() -> None:
 
 
 def _run_and_end(
-    request: dict[str, Any], limits: AnswerLimits, folder: str, report_end: int, output_end: int
+    request: dict[str, Any], limits: AnswerLimits, folder: str, pipes: tuple[int, int, int]
 ) -> None:
     """Run one answer in this process, which was just forked, and end it; this never returns."""
+    numbers_end, output_end, report_end = pipes
     if sys.platform == "win32":
         raise OSError(_NO_FORK)
     try:
         os.setsid()  # a session of its own: a signal to the process group misses the checker
         os.chdir(folder)
+        report, numbers = os.dup(report_end), os.dup(numbers_end)
         for stream in (1, 2):
             os.dup2(output_end, stream)
-        report = os.dup2(report_end, 3)
-        os.closerange(4, 1024)  # the requests, the replies, and whatever else was inherited
-        _run(request, limits, os.fdopen(report, "w", buffering=1))
+        # The requests, the replies, and whatever else was inherited.
+        for handle in {*range(3, 1024)} - {report, numbers}:
+            with suppress(OSError):
+                os.close(handle)
+        _run(request, limits, os.fdopen(report, "w", buffering=1), os.fdopen(numbers))
     finally:
         with suppress(BaseException):
             sys.stdout.flush()
         os._exit(0)
 
 
-def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
-    """Confine this process, define the learner's function, run its trial, and report."""
+def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO, numbers: TextIO) -> None:
+    """Limit this process, define the learner's function, run its trial, and report."""
     mark = request.pop("mark")  # without it a line is not ours
 
     def say(**line: object) -> None:
         report.write(json.dumps(line | {"mark": mark}) + "\n")
 
-    import torch
-
-    here = Path(__file__).parent
-    libraries = (sys.prefix, sys.base_prefix, str(Path(torch.__file__).parents[1]))
-    readable = _confine.readable_paths(here.parent, libraries)
     names: dict[str, Any] = {"__name__": "answer"}
     code = compile(request["source"], "<answer>", "exec")
-    # The audit hook comes last: it would refuse what the calls before it do.
     _confine.limit_resources(limits)
-    _confine.cut_off(readable)
     if sys.platform != "win32":
         # a write to a file then raises OSError, where the signal would end the process
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    trial, draw = _trials.TRIALS[request["trial"]], SeededDraw(*request["draw"])
-    _confine.refuse_misuse(readable, here, lambda tried: say(misuse=tried))
     try:
         with _unpatched(say):
             exec(code, names)  # noqa: S102  # running it is what this process is for
@@ -181,7 +194,9 @@ def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
         if not callable(function):
             say(missing=request["function"])
             return
-        say(facts=trial(function, draw, lambda: _unpatched(say)))
+        say(defined=True)
+        draw = SeededDraw(*json.loads(numbers.read()))
+        say(facts=_trials.TRIALS[request["trial"]](function, draw, lambda: _unpatched(say)))
     except MemoryError:
         say(memory=True)
     except BaseException as error:  # noqa: BLE001  # an answer may raise anything
@@ -205,26 +220,27 @@ def _unpatched(say: Any) -> Iterator[None]:  # noqa: ANN401  # a function of key
 
 
 def _parts() -> dict[str, object]:
+    """Return what trials and virtual GPU call, by name: an answer may replace none of it."""
     import torch
 
-    owners = {
-        "time": time,
-        "builtins": builtins,
-        "torch": torch,
-        "torch.cuda": torch.cuda,
-        "torch.cuda.Event": torch.cuda.Event,
-        "torch.cuda.Stream": torch.cuda.Stream,
-        "the checker": _trials,
-        "gpulab.tracing.trials": trials,
-        "json": json,
-        "os": os,
-    }
+    # Without gpulab's private modules an answer could replace what records its own facts.
+    ours = [module for name, module in sys.modules.items() if name.startswith("gpulab")]
+    modules = [builtins, time, json, os, math, statistics, torch, torch.cuda, *ours]
+    classes = [torch.Tensor, torch.cuda.Event, torch.cuda.Stream, *_classes_in(ours)]
+    owners: list[Any] = [*modules, torch.nn.functional, *classes]
     return {
-        f"{owner}.{name}": part
-        for owner, where in owners.items()
-        for name, part in vars(where).items()
-        if callable(part)
+        f"{owner.__name__}.{name}": part
+        for owner in owners
+        for name, part in vars(owner).items()
+        if callable(part) or isinstance(part, property | classmethod | staticmethod)
     }
+
+
+def _classes_in(modules: list[ModuleType]) -> Iterator[type]:
+    for module in modules:
+        for part in vars(module).values():
+            if isinstance(part, type) and part.__module__ == module.__name__:
+                yield part
 
 
 if __name__ == "__main__":

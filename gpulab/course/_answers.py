@@ -1,6 +1,7 @@
 """Read the answers in a submitted notebook without running it, and report faulty cells."""
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,20 +15,27 @@ Notebook = Any
 
 KERNEL = "python3"
 LEARNER = "learner"
-_IMPORTS = {
+_MODULES = {
     *("collections", "contextlib", "functools", "itertools", "math", "statistics", "time"),
-    "torch",
+    *("torch", "torch.cuda", "torch.nn", "torch.nn.functional"),
 }
 _NAMES = {
-    *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr"),
-    *("globals", "input", "locals", "memoryview", "open", "quit", "setattr", "vars"),
+    *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr", "help"),
+    *("globals", "hasattr", "input", "locals", "memoryview", "open", "quit", "setattr", "vars"),
 }
-# Attributes that lead out of the allowed modules: `torch.os` is the module `os`, and the frames of
-# an exception's traceback lead to the variables of the checker that called the answer.
+# Attributes that are named like a module of Python, but are something else in torch.
+_NO_MODULES = {"copy", "numbers", "profile", "random", "select", "signal", "trace"}
+# Other ways to run a text, to reach an attribute by a text (such as "{0.__closure__}".format(work)
+# or update_wrapper(assigned=...)), and to reach the variables of a closure.
 _ATTRIBUTES = {
-    *("builtins", "ctypes", "exc_info", "f_back", "f_globals", "f_locals", "gc", "importlib"),
-    *("inspect", "modules", "os", "pickle", "subprocess", "sys", "tb_frame", "threading"),
+    *("attrgetter", "cell_contents", "exc_info", "format", "format_map", "itemgetter"),
+    *("methodcaller", "modules", "partialmethod", "update_wrapper", "vformat", "wraps"),
+    *("backends", "classes", "distributed", "fx", "hub", "jit", "library", "load", "onnx"),
+    *("ops", "overrides", "package", "save", "serialization", "testing", "utils"),
 }
+# Frames, tracebacks, code and generators lead to the variables of the checker.
+_INNER_PREFIXES = ("f_", "tb_", "co_", "gi_", "cr_", "ag_")
+_METHODS = {"__call__", "__enter__", "__exit__", "__init__"}
 _PRIVATE_ALLOWED = {"_sleep"}  # the lessons use torch.cuda._sleep
 
 
@@ -62,8 +70,16 @@ def marks_cell(lab: str, question: str) -> str:
 
 def grade_id(cell: Notebook) -> str:
     """Return nbgrader's id of a cell, or an empty text if it has none."""
-    described = cell.metadata.get("nbgrader")
+    metadata = cell.get("metadata")
+    described = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return str(described.get("grade_id", "")) if isinstance(described, dict) else ""
+
+
+def _text_of(cell: Notebook) -> str:
+    """Return the source of a cell: a text, a list of lines, or "" for anything else."""
+    source = cell.get("source")
+    lines = source if isinstance(source, list) else [source]
+    return "".join(lines) if all(isinstance(line, str) for line in lines) else ""
 
 
 def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
@@ -76,13 +92,13 @@ def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
     for cell in reversed(notebook.cells):
         if grade_id(cell) in free:
             free.remove(grade_id(cell))
-        else:
+        elif isinstance(cell.get("metadata"), dict):
             cell.metadata.pop("nbgrader", None)
 
 
 def source_of(notebook: Notebook, cell_id: str) -> str | None:
     """Return the source of the last cell with this id of nbgrader, or None if there is none."""
-    found = [cell.source for cell in notebook.cells if grade_id(cell) == cell_id]
+    found = [_text_of(cell) for cell in notebook.cells if grade_id(cell) == cell_id]
     return found[-1] if found else None
 
 
@@ -144,7 +160,8 @@ def _parsed(source: str | None) -> ast.Module | Unread:
 def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
     """Yield an `Unread` for each forbidden name that an answer uses.
 
-    This stops honest short cuts. It is no protection: the limits of the process are (`_confine`).
+    It judges names only. What a text can compose at run time it cannot see: the walls round the
+    process keep that from the grader's files (`_confine`).
     """
     for node in ast.walk(tree):
         for name in _refused(node):
@@ -152,29 +169,38 @@ def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
             yield Unread("misuse", text)
 
 
-def _refused(node: ast.AST) -> list[str]:
+def _refused(node: ast.AST) -> list[str]:  # noqa: PLR0911  # one for each kind of node
     """Return the forbidden names that one node of an answer uses."""
     match node:
         case ast.Import():
-            return [each.name for each in node.names if _root(each.name) not in _IMPORTS]
-        case ast.ImportFrom():
-            names = [each.name for each in node.names if _is_inner(each.name)]
-            return names if _root(node.module or "") in _IMPORTS else [node.module or "."]
+            return [each.name for each in node.names if each.name not in _MODULES]
+        case ast.ImportFrom(module=module):
+            names = [each.name for each in node.names if _is_inner(each.name) or each.name == "*"]
+            return names if module in _MODULES and not node.level else [module or "."]
         case ast.Name(id=name) if name in _NAMES or name.startswith("__"):
             return [name]
         case ast.Attribute(attr=name) if _is_inner(name):
             return [name]
+        case ast.MatchClass(kwd_attrs=names):  # `case object(__closure__=cells)` reads attributes
+            return [name for name in names if _is_inner(name)]
+        case ast.FunctionDef(name=name) if name.startswith("__") and name not in _METHODS:
+            return [name]
+        case ast.Constant(value=str(text)) if "__" in text:
+            return [text]
     return []
 
 
-def _root(module: str) -> str:
-    return module.partition(".")[0]
-
-
 def _is_inner(name: str) -> bool:
+    """Return whether an attribute or an imported name leads to what an answer may not use."""
     is_private = name.startswith("_") and name not in _PRIVATE_ALLOWED
-    # As an attribute, `compile` is usually torch.compile, which an answer may use.
-    return is_private or name in _ATTRIBUTES | _NAMES - {"compile"}
+    is_module = name in sys.stdlib_module_names - _MODULES - _NO_MODULES
+    return (
+        is_private
+        or is_module
+        or name.startswith(_INNER_PREFIXES)
+        # As an attribute, `compile` is usually torch.compile, which an answer may use.
+        or name in _ATTRIBUTES | _NAMES - {"compile"}
+    )
 
 
 def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> list[str]:
@@ -190,7 +216,8 @@ def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> 
         Id of the student who submitted it, from nbgrader.
     """
     seen = Counter(filter(None, map(grade_id, notebook.cells)))
-    kernel = notebook.metadata.get("kernelspec", {}).get("name", "none")
+    described = notebook.metadata.get("kernelspec")
+    kernel = described.get("name", "none") if isinstance(described, dict) else "none"
     written = _learner_named_in(notebook)
     problems = [f"cell {name} is missing" for name in expected if not seen[name]]
     problems += [f"cell {name} exists {n} times" for name, n in seen.items() if n > 1]
@@ -205,6 +232,8 @@ def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> 
 
 def _learner_named_in(notebook: Notebook) -> str:
     """Return the learner's id that is written in the notebook, or an empty text."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not grade_id(cell)]
-    values = [value_in(cell.source, LEARNER) for cell in cells]
+    cells = [
+        cell for cell in notebook.cells if cell.get("cell_type") == "code" and not grade_id(cell)
+    ]
+    values = [value_in(_text_of(cell), LEARNER) for cell in cells]
     return next((value for value in values if isinstance(value, str)), "")

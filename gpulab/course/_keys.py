@@ -156,7 +156,7 @@ class Part:
     text
         Sentence for the learner if the number is wrong.
     index
-        Index of the number in the list that the trial recorded.
+        Index of the number in the list that the trial recorded; None: all of its numbers.
     low, high
         How far the number may be below and above that of the reference, as a share of it.
     fact
@@ -176,7 +176,7 @@ class Part:
 
     name: str
     text: str
-    index: int = 0
+    index: int | None = 0
     low: float = 0.05
     high: float = 0.05
     fact: str = ""
@@ -192,17 +192,24 @@ class Part:
         right
             Facts that it recorded for the reference.
         """
-        number, reference = (self._number(facts) for facts in (found, right))
-        if number is None or reference is None:
-            return False
-        return reference * (1 - self.low) <= number <= reference * (1 + self.high)
+        numbers, references = (self._numbers(facts) for facts in (found, right))
+        return (
+            bool(references)
+            and len(numbers) == len(references)
+            and all(
+                reference * (1 - self.low) <= number <= reference * (1 + self.high)
+                for number, reference in zip(numbers, references, strict=True)
+            )
+        )
 
-    def _number(self, facts: Mapping[str, object]) -> float | None:
+    def _numbers(self, facts: Mapping[str, object]) -> list[float]:
+        """Return the numbers to compare; none if the trial recorded something else."""
         noted = facts.get(self.fact or self.name)
-        if not isinstance(noted, list) or self.index >= len(noted):
-            return None
-        number = noted[self.index]
-        return number if isinstance(number, float) and isfinite(number) else None
+        if not isinstance(noted, list):
+            return []
+        chosen = noted if self.index is None else noted[self.index : self.index + 1]
+        is_right = all(isinstance(number, float) and isfinite(number) for number in chosen)
+        return chosen if is_right else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulab.core.errors import InvalidOptionError, shown
+from gpulab.core.foreign_text import visible
+from gpulab.core.requirements import instance_of
 from gpulab.course._labs import lab_named
 from gpulab.course._question import Lab
 from gpulab.exercises import Question
@@ -60,8 +62,13 @@ class LearnerLab:
         ------
         UnknownNameError
             If the lab has no such question.
+        InvalidOptionError
+            If ``variables`` is no dict.
         """
         question = self.lab.question(name)
+        instance_of(Mapping, "the variables of the notebook: pass locals()").check(
+            variables=variables
+        )
         answer = variables.get(name)
         if answer is None or answer is ...:
             return f"{name}: not answered yet. {question.how}"
@@ -87,7 +94,7 @@ def lab(name: str, *, token: str, learner: str) -> LearnerLab:
     UnknownNameError
         If no lab has this name.
     InvalidOptionError
-        If ``learner`` is not a text, or is empty.
+        If ``learner`` or ``token`` is not a text, or is empty.
 
     Examples
     --------
@@ -98,8 +105,12 @@ def lab(name: str, *, token: str, learner: str) -> LearnerLab:
     >>> timing.form("waits", {"waits": "km"})
     'waits: there is an answer. It is judged after you have submitted it.'
     """
-    if not isinstance(learner, str) or not learner.strip():
+    if not isinstance(learner, str) or not learner.strip() or visible(learner) != learner:
         raise InvalidOptionError(
             f"learner={shown(learner)}; write the id under which you submit, as a text"
+        )
+    if not isinstance(token, str) or not token.isascii() or not token:
+        raise InvalidOptionError(
+            f"token={shown(token)}; it must be the text that your notebook contains"
         )
     return LearnerLab(lab_named(name), token, learner)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.core.errors import DamagedDataError
+from gpulab.core.foreign_text import one_line
 from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.course._confine import walls
 from gpulab.course._folder import MARKS, CourseFolder
@@ -39,20 +40,31 @@ def report(folder: Path) -> str:
     my-course is not a course; make one: gpulab course export --nbgrader FOLDER
     """
     course = CourseFolder.opened(folder)
-    lines = [line for path in _submitted(course.path) for line in _lines_of(course.path, path)]
-    if not lines:
+    rows = [row for path in _submitted(course.path) for row in _rows_of(course.path, path)]
+    if not rows:
         return f"{folder / 'submitted'} has no submissions yet"
-    return "\n".join([*lines, f"Round the answers on this machine: {walls()}."])
+    # A name of a folder is a learner's text: it gets its own column and cannot begin a line.
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) + 2 for column in (0, 1)]
+    lines = [f"{lab:<{widths[0]}}{student:<{widths[1]}}{text}" for lab, student, text in cells]
+    return "\n".join([*lines, f"Answers on this machine run behind {walls()}."])
 
 
 def _submitted(folder: Path) -> Iterator[Path]:
-    """Yield the folder of each submission: ``submitted/STUDENT/LAB``."""
-    yield from sorted(path for path in (folder / "submitted").glob("*/*") if path.is_dir())
+    """Yield the folder of each submission, ``submitted/STUDENT/LAB``, and links in its place."""
+    for student in sorted((folder / "submitted").glob("*")):
+        if student.is_symlink():
+            yield student / "?"
+        elif student.is_dir():
+            yield from sorted(path for path in student.iterdir() if path.is_dir())
 
 
-def _lines_of(folder: Path, submission: Path) -> list[str]:
+def _rows_of(folder: Path, submission: Path) -> list[tuple[str, str, str]]:
+    """Return the rows of a submission: its lab, its student, and what is to be said."""
     lab, student = submission.name, submission.parent.name
     path = folder / MARKS / lab / f"{student}.json"
+    if submission.is_symlink() or submission.parent.is_symlink():
+        return [(lab, student, "NOT GRADED: it is a link, which is not followed")]
     try:
         first, *rest = _graded(path)
     except FileNotFoundError:
@@ -61,8 +73,8 @@ def _lines_of(folder: Path, submission: Path) -> list[str]:
     except (OSError, DamagedDataError, AttributeError, LookupError, TypeError, ValueError):
         why = f"{path} cannot be read; run nbgrader autograde with --force"
     else:
-        return [f"{lab:<10}{student:<20}{first}", *(f"{'':30}{line}" for line in rest)]
-    return [f"{lab:<10}{student:<20}NOT GRADED: {why}"]
+        return [(lab, student, first), *(("", "", line) for line in rest)]
+    return [(lab, student, f"NOT GRADED: {why}")]
 
 
 def _graded(path: Path) -> Iterator[str]:

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Self
 
 from gpulab.core.errors import GradingError
 from gpulab.core.foreign_text import visible
-from gpulab.course._confine import AnswerLimits
+from gpulab.course._confine import AnswerLimits, bubblewrap, walls
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
 _CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later
@@ -108,6 +109,8 @@ class Sandbox:
             raise GradingError(
                 "Windows cannot limit what an answer uses; grade on Linux or macOS, or in WSL"
             )
+        if not bubblewrap():
+            warnings.warn(f"Answers run behind {walls()}.", stacklevel=2)
         # No other variable is passed on: the grader's secret may be one of them.
         kept = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
@@ -119,7 +122,7 @@ class Sandbox:
         }
         self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P keeps the working folder, to which every user may write, off the import path.
-            [sys.executable, "-P", "-m", f"{__package__}._answer_process"],
+            [*bubblewrap(), sys.executable, "-P", "-m", f"{__package__}._answer_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -152,7 +155,6 @@ def _read(reply: dict[str, object], mark: str) -> Outcome:
         ("output", reply["stopped"] == "output", "It printed more than is allowed."),
         ("forged", "forged" in said, "It wrote into the checker's report."),
         ("time", _ran_long(reply), "It took longer than is allowed."),
-        ("misuse", "misuse" in said, f"It tried what no answer may: {_first(said, 'misuse')}."),
         ("patched", "patched" in said, f"It replaced {_first(said, 'patched')}."),
         ("memory", _used_up(said), "It needed more memory than is allowed."),
         ("missing", "missing" in said, f"There is no function {_first(said, 'missing')}."),

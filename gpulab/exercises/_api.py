@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
-from gpulab.core.requirements import PATH
+from gpulab.core.requirements import PATH, TEXT
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
@@ -73,7 +73,7 @@ def exercise(exercise_id: str) -> Exercise:
     UnknownNameError
         If no exercise has this id.
     """
-    lesson = lesson_of(exercise_id)
+    lesson = lesson_of(exercise_id) if isinstance(exercise_id, str) else ""
     if lesson not in _UNITS or exercise_id not in _exercises_of(lesson):
         raise UnknownNameError("exercise", exercise_id, exercise_ids())
     return _exercises_of(lesson)[exercise_id]
@@ -193,8 +193,10 @@ def progress(lesson: str | None = None) -> Progress:
     >>> "exercises right" in str(exercises.progress())
     True
     """
-    if lesson is not None and lesson != COURSE:
-        check_lesson(lesson)
+    if lesson is not None:
+        TEXT.check(lesson=lesson)
+        if lesson != COURSE:
+            check_lesson(lesson)
     return _progress_in(journal(), {str(lesson)} if lesson else MET)
 
 
@@ -327,8 +329,10 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
     """
     if folder is not None:
         PATH.check(folder=folder)
-    if lesson is not None and lesson != COURSE:
-        check_lesson(lesson)
+    if lesson is not None:
+        TEXT.check(lesson=lesson)
+        if lesson != COURSE:
+            check_lesson(lesson)
     own = journal() if folder is None else _journal_in(folder)
     own.add(Reset(now(), "" if lesson in {None, COURSE} else str(lesson)))
 

@@ -1,5 +1,6 @@
 """Judge how far a guess is from the outcome, by one of five rules such as factor or points."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -157,7 +158,7 @@ def _side(number: float, base: float) -> int:
 
 
 def _fold(ratio: float) -> float:
-    return max(ratio, 1 / ratio)
+    return max(ratio, 1 / ratio) if ratio else math.inf  # a quotient may be too small for a float
 
 
 def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:

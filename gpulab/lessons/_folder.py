@@ -93,7 +93,8 @@ def copy_lessons(folder: Path) -> CopiedLessons:
     Raises
     ------
     LessonFolderError
-        If ``folder`` is a file, or cannot be written to.
+        If ``folder`` is a file, if it cannot be written to, or if a name of ours in it is a link
+        that leads out of it.
 
     Examples
     --------
@@ -111,6 +112,8 @@ def copy_lessons(folder: Path) -> CopiedLessons:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return _fill(folder)
+    except LessonFolderError:
+        raise
     except OSError as error:
         raise LessonFolderError(
             f"cannot write to {folder} ({error.strerror}); "
@@ -124,7 +127,7 @@ def _fill(folder: Path) -> CopiedLessons:
     source = notebooks_folder()
     for lesson in shipped(source):
         content, name = (source / lesson).read_bytes(), lesson.as_posix()
-        (folder / lesson).parent.mkdir(exist_ok=True)
+        _inside(folder, name).parent.mkdir(exist_ok=True)
         if _write_unless_changed(folder, name, content, digests, done["written"]):
             continue
         done["kept"].append(name)
@@ -134,7 +137,7 @@ def _fill(folder: Path) -> CopiedLessons:
             beside = lesson.with_suffix(f".new{lesson.suffix}").as_posix()
             if _write_unless_changed(folder, beside, content, digests, done["beside"]):
                 digests[name] = _digest(content)
-    write_whole(folder / MANIFEST, json.dumps(digests, indent=1, sort_keys=True).encode())
+    write_whole(_inside(folder, MANIFEST), json.dumps(digests, indent=1, sort_keys=True).encode())
     return CopiedLessons(**{name: tuple(names) for name, names in done.items()})
 
 
@@ -142,7 +145,7 @@ def _write_unless_changed(
     folder: Path, name: str, content: bytes, digests: dict[str, str], written: list[str]
 ) -> bool:
     """Write ``content`` unless the learner changed the file; return whether it is there now."""
-    path = folder / name
+    path = _inside(folder, name)
     present = _digest(path.read_bytes()) if path.exists() else None
     # The file is neither as it was copied nor as it would be written, so it is the learner's work.
     if present not in {None, digests.get(name), _digest(content)}:
@@ -154,6 +157,23 @@ def _write_unless_changed(
     return True
 
 
+def _inside(folder: Path, name: str) -> Path:
+    """Return the path of a file in the folder; refuse a link out of it, a pipe and a folder.
+
+    A folder from somebody else, such as a cloned repository, may contain such links.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        wrong = f"a link to {path.resolve()}, which is not in the folder of the lessons"
+    elif path.exists() and not path.is_file():
+        wrong = "not an ordinary file"
+    else:
+        return path
+    raise LessonFolderError(
+        f"{path} is {wrong}; remove it, or name another folder for the lessons"
+    )
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -161,7 +181,7 @@ def _digest(content: bytes) -> str:
 def _read_manifest(folder: Path) -> dict[str, str]:
     """Return the digests of the copied files; without them every file counts as changed."""
     try:
-        digests = parse_json((folder / MANIFEST).read_bytes())
+        digests = parse_json(_inside(folder, MANIFEST).read_bytes())
     except (FileNotFoundError, DamagedDataError):
         return {}
     known = digests.items() if isinstance(digests, dict) else ()

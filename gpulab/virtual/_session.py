@@ -38,6 +38,11 @@ _BUDGET = Requirement(
 # a kernel that has half ended, would stay so.
 all_are_steps("gpulab.virtual")
 
+_IN_USE = (
+    "the virtual {} is in use on another thread, which measures or is inside `with gpu:`, and a "
+    "process has one virtual clock; measure on one thread at a time"
+)
+
 
 class VirtualGpu:
     """A machine with virtual GPUs; inside its ``with`` block ``torch.cuda`` uses it.
@@ -100,6 +105,11 @@ class VirtualGpu:
         return self._depth > 0
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether the thread that entered it last, perhaps halfway, is another one."""
+        return self._thread != threading.get_ident()
+
+    @property
     def depth(self) -> int:
         """How often it was entered and not left yet."""
         return self._depth
@@ -134,10 +144,8 @@ class VirtualGpu:
         if self._depth == 0:
             self._install()
             return self
-        if threading.get_ident() != self._thread:
-            raise VirtualGpuError(
-                "this virtual GPU is in use on another thread; give each thread its own"
-            )
+        if self.is_elsewhere:
+            raise VirtualGpuError(_IN_USE.format(self.spec.name))
         self._depth += 1
         return self
 
@@ -162,7 +170,7 @@ class VirtualGpu:
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
                 "once for each time that you enter it, as `with gpu:` does"
             )
-        if threading.get_ident() != self._thread:
+        if self.is_elsewhere:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} was entered on another thread; leave it there"
             )
@@ -173,6 +181,8 @@ class VirtualGpu:
 
     def _install(self) -> None:
         other = entered()
+        if other is not None and other.is_elsewhere:
+            raise VirtualGpuError(_IN_USE.format(other.spec.name))
         if other is not None and not other.entered:
             # An error interrupted its beginning or its end, so the rest of the end is done now.
             other.__exit__(None, None, None)

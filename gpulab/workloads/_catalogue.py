@@ -33,6 +33,8 @@ from gpulab.workloads._problem import Problem, Tensor
 
 __all__ = ["WORKLOADS", "Agreement", "Workload", "names", "workload"]
 
+_MOST_BYTES = 2**56  # GPUs have virtual addresses of 49 to 57 bits
+
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _SINGLE_AND_HALF = ("float32", "float16", "bfloat16")
@@ -221,7 +223,13 @@ class Workload:
 
     def _problem(self, size: int) -> Problem:
         COUNT.check(size=size)
-        return self.problem(size)
+        problem = self.problem(size)
+        if problem.n_bytes(1) > _MOST_BYTES:
+            raise InvalidOptionError(
+                f"size={size:,}; {self.name} of that size has more bytes than a GPU can address; "
+                "give a smaller size"
+            )
+        return problem
 
     def _dtype(self, dtype: str) -> torch.dtype:
         NameOf(f"type of {self.name}", self.dtypes).check(dtype=dtype)

@@ -2,12 +2,10 @@
 
 import errno
 import io
-import json
 import os
 import secrets
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -23,6 +21,7 @@ import pytest
 
 from gpulab.core import disk
 from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
+from tests.support.ctrl_c import interrupted_at_each_place, open_in
 from tests.support.refusing import halting, refusal
 
 ROOT = Path(__file__).parents[1]
@@ -300,49 +299,23 @@ def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
     assert path.read_text() == "line\nline\n"
 
 
-@pytest.mark.parametrize(
-    ("note", "holder"),
-    [
-        (None, "another process"),
-        ("{", "another process"),
-        (json.dumps([socket.gethostname(), 2**22 + 1]), "another process"),
-        (json.dumps(["node7", 12]), "a process of node7"),
-    ],
-)
-def test_who_holds_a_file_may_be_unknown(
-    tmp_path: Path, own_state: Path, note: str | None, holder: str
-) -> None:
-    """If the note is missing, damaged or out of date, the error names no process number."""
+def test_who_writes_a_file_may_be_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no process is found that writes to a locked file, the error names no process number."""
     path = tmp_path / "sweep.jsonl"
-    with disk.growing(path):
-        (written,) = own_state.iterdir()
-        written.unlink() if note is None else written.write_text(note)
-        with pytest.raises(FileInUseError, match=f"is being written by {holder}; wait"):
+    monkeypatch.setattr(disk.psutil, "process_iter", lambda: iter(()))
+    with held_by(HOLD, path) as holder:
+        with pytest.raises(FileInUseError, match="is being written by another process; wait"):
             disk.growing(path).__enter__()
+        holder.communicate()
 
 
-def test_a_note_that_comes_late_is_read(
-    tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the file is locked and its note is not there yet, gpulab waits a moment for it."""
-    path = tmp_path / "sweep.jsonl"
-    with disk.growing(path):
-        (written,) = own_state.iterdir()
-        content = written.read_bytes()
-        written.unlink()
-        monkeypatch.setattr(disk.time, "sleep", lambda _s: written.write_bytes(content))
-        with pytest.raises(FileInUseError, match=f"written by process {os.getpid()}, which"):
-            disk.growing(path).__enter__()
-
-
-def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path) -> None:
-    """A block without lines leaves no new file and no note; a file that existed stays."""
+def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path) -> None:
+    """A block without lines leaves no new file; a file that existed stays."""
     (tmp_path / "old").touch()
     for name in ("old", "new"):
         with disk.growing(tmp_path / name):
             pass
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
-    assert list(own_state.iterdir()) == []
 
 
 @posix
@@ -390,19 +363,16 @@ def test_a_file_that_cannot_be_opened_is_told(
 
 
 @pytest.mark.parametrize("n_bytes", [0, 3, 6])
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()]
-)
 def test_half_a_line_is_taken_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int, error: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int
 ) -> None:
-    """If a write fails or is interrupted in the middle of a line, that line is removed."""
+    """If a write fails in the middle of a line, that line is removed."""
     path = tmp_path / "sweep.jsonl"
-    expected = NotSavedError if isinstance(error, OSError) else KeyboardInterrupt
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with disk.growing(path) as file:
         file.append("first\n")
-        monkeypatch.setattr(os, "write", halting(n_bytes, error))
-        with pytest.raises(expected):
+        monkeypatch.setattr(os, "write", halting(n_bytes, full))
+        with pytest.raises(NotSavedError):
             file.append("second\n")
         monkeypatch.undo()
         assert path.read_text() == "first\n"
@@ -410,22 +380,38 @@ def test_half_a_line_is_taken_away(
     assert path.read_text() == "first\nthird\n"
 
 
-def test_a_line_that_was_written_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt after the last byte loses nothing."""
-    original = os.write
+# Ctrl-C
 
-    def write(handle: int, content: Any) -> int:  # noqa: ANN401  # as the original
-        original(handle, content)
-        raise KeyboardInterrupt
 
+def test_ctrl_c_at_any_line_leaves_a_growing_file_whole_and_closed(tmp_path: Path) -> None:
+    """Wherever Ctrl-C comes, the file is closed and unlocked, and its lines are whole."""
     path = tmp_path / "sweep.jsonl"
-    with disk.growing(path) as file:
-        monkeypatch.setattr(os, "write", write)
-        with pytest.raises(KeyboardInterrupt):
-            file.append("first\n")
-        monkeypatch.undo()
-        file.append("second\n")
-    assert path.read_text() == "first\nsecond\n"
+
+    def add() -> None:
+        with disk.growing(path) as file:
+            file.append("line\n")
+            file.sync()
+
+    for at in interrupted_at_each_place(add, "gpulab.core.disk", "contextlib"):
+        assert open_in(tmp_path) == [], at
+        assert not path.exists() or path.read_text() in {"", "line\n"}, at
+        path.unlink(missing_ok=True)
+        add()
+        path.unlink()
+
+
+def test_ctrl_c_at_any_line_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """Wherever Ctrl-C comes, a file has its old content or the new one, and no part is left."""
+    path = tmp_path / "file"
+
+    def write() -> None:
+        disk.write_whole(path, b"new")
+
+    for at in interrupted_at_each_place(write, "gpulab.core.disk"):
+        assert open_in(tmp_path) == [], at
+        assert not path.exists() or path.read_bytes() == b"new", at
+        assert [*tmp_path.iterdir()] in ([], [path]), at
+        path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("number", REASONS)

@@ -268,3 +268,19 @@ def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
     """The code of a step is never freed, so that no new function gets its id."""
     gone = weakref.ref(interrupts.step(lambda: None).__code__)
     assert gone() is not None
+
+
+class Deleted:
+    """An object whose deletion is interrupted."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_inside_the_deletion_of_an_object_is_not_lost() -> None:
+    """Python prints an exception of ``__del__`` and drops it; Ctrl-C comes after the deletion."""
+    with empty():
+        pass
+    deleted = [Deleted()]
+    with pytest.raises(KeyboardInterrupt):
+        deleted.clear()

@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from gpulab.course import solutions
 from gpulab.course._judging import Grader, Mark
 from gpulab.course._labs import LABS
 from tests.course.conftest import LIMITS
-from tests.support.submissions import CHEATS, MISTAKES, filled_in, solved
+from tests.support.submissions import CHEATS, MISTAKES, SLY, filled_in, solved
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +62,19 @@ def test_misuse_is_marked_and_the_next_answer_is_unharmed(
         cheated = marks_of(grader, folder, "timing", tail=source)["tail"]
     assert (cheated.points, cheated.flag) == (0.0, flag)
     assert marks_of(grader, folder, "timing")["tail"].points == cheated.max_points
+
+
+def test_sly_answers_get_no_points(grader: Grader) -> None:
+    """Answers that look for the length of the work, or change the checker, get no points."""
+    outcomes = {}
+    for title, source in SLY:
+        lab, _, question = title.partition(":")[0].partition(".")
+        cell = new_code_cell(source, metadata={"nbgrader": {"grade_id": f"{lab}-{question}"}})
+        marks = grader.marks(LABS[lab], new_notebook(cells=[cell]), "ada")
+        (outcomes[title],) = (mark for mark in marks if mark.question == question)
+    earned = {title: mark for title, mark in outcomes.items() if mark.points}
+    assert not earned
+    assert sum(bool(mark.flag) for mark in outcomes.values()) >= len(SLY) - 2
 
 
 @pytest.mark.parametrize(

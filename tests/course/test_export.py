@@ -11,6 +11,8 @@ from gpulab.cli import main
 from gpulab.core.errors import CourseFolderError, GradingError, NotebookError, UnknownNameError
 from gpulab.course import _export, _folder
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture
 def nbgrader_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -93,6 +95,14 @@ def test_an_installed_package_has_no_keys(tmp_path: Path, monkeypatch: pytest.Mo
         course.export(tmp_path / "c")
 
 
+def test_the_source_distribution_has_no_keys() -> None:
+    """The files that ``pip download --no-binary`` brings contain no key of a lab."""
+    builder = pytest.importorskip("hatchling.builders.sdist").SdistBuilder(str(ROOT))
+    paths = [Path(file.relative_path) for file in builder.recurse_included_files()]
+    assert Path("gpulab/course/_keys.py") in paths
+    assert not [path for path in paths if path.parts[0] == "course"]
+
+
 @pytest.mark.usefixtures("nbgrader_version")
 @pytest.mark.parametrize(
     ("content", "message"),
@@ -119,9 +129,7 @@ def test_files_of_a_course_that_cannot_be_read_are_named(tmp_path: Path) -> None
     marks.parent.mkdir(parents=True)
     for content in ("[]", "3", '{"marks": [3]}', '{"marks": []}', "{", "[" * 10_000):
         marks.write_text(content)
-        assert f"ada                 NOT GRADED: {marks} cannot be read; run" in course.report(
-            folder
-        )
+        assert f"ada  NOT GRADED: {marks} cannot be read; run" in course.report(folder)
     (folder / "grader" / "secret").write_bytes(b"\xff\xfe")
     with pytest.raises(GradingError, match="is not text; put it back, or set"):
         course.report(folder)

@@ -410,3 +410,25 @@ def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(kernels))
         client_of(notebook, folder).execute(env=without_gpu())
+
+
+@pytest.mark.parametrize("name", [".gpulab.json", "00_start_here.ipynb", "cases"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_out_of_the_folder_is_not_followed(
+    shipped: Path, tmp_path: Path, name: str, *, exists: bool
+) -> None:
+    """What a link in a folder from somebody else points to is neither read nor written."""
+    (shipped / "00_start_here.ipynb").touch()
+    (shipped / "cases").mkdir()
+    (shipped / "cases" / "01.md").touch()
+    folder, outside = tmp_path / "lessons", tmp_path / "outside"
+    folder.mkdir()
+    if exists:
+        outside.mkdir() if name == "cases" else outside.write_text("precious")
+    (folder / name).symlink_to(outside)
+    with pytest.raises(LessonFolderError, match=f"{name}.* is a link to .*outside") as error:
+        _folder.copy_lessons(folder)
+    assert "\n" not in str(error.value)
+    assert outside.exists() == exists
+    assert not outside.is_file() or outside.read_text() == "precious"
+    assert not outside.is_dir() or not [*outside.iterdir()]

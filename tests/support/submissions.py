@@ -116,6 +116,99 @@ CHEATS = {
 }
 
 
+_CLOSURE = "def tail(work, n_calls):\n    {}\n    return 4e-4, 4e-4"
+# Answers that would get points without the work, if they ran: question, how, source.
+SLY = (
+    (
+        "streams.pipeline: replaced method of Tensor",
+        (
+            "import torch\ndef pipeline(side, copies, computes):\n"
+            "    torch.Tensor.tolist = lambda self: [1.0]\n    for c in computes: c()"
+        ),
+    ),
+    (
+        "streams.pipeline: all values are right",
+        (
+            "import torch\ndef pipeline(side, copies, computes):\n"
+            "    torch.Tensor.all = lambda self: True\n    for c in computes: c()"
+        ),
+    ),
+    (
+        "streams.pipeline: a copy that fills",
+        (
+            "import torch\ndef pipeline(side, copies, computes):\n"
+            "    torch.Tensor.copy_ = lambda self, *_, **__: self.fill_(1)\n"
+            "    for c in copies + computes: c()"
+        ),
+    ),
+    (
+        "streams.seconds_in: a format reads the closure",
+        (
+            "def seconds_in(stream, work):\n"
+            "    return float('{0.__closure__[0].cell_contents}'.format(work)) / 2e9"
+        ),
+    ),
+    (
+        "timing.tail: a format reads the closure",
+        _CLOSURE.format("'{{0.__closure__[0]}}'.format(work)"),
+    ),
+    (
+        "timing.tail: a format made at run time",
+        _CLOSURE.format("('{{0.' + '_' * 2 + 'closure' + '_' * 2 + '}}').format(work)"),
+    ),
+    (
+        "timing.tail: the checker's own function",
+        "from torch._prims_common import operator\n"
+        + _CLOSURE.format("operator.attrgetter('tb_frame')"),
+    ),
+    (
+        "timing.tail: a pattern reads the closure",
+        _CLOSURE.format("match work:\n        case object(__closure__=cells): print(cells)"),
+    ),
+    (
+        "timing.tail: a wrapper copies the closure",
+        "import functools\n"
+        + _CLOSURE.format("functools.update_wrapper(print, work, ['_' * 2 + 'closure'])"),
+    ),
+    (
+        "timing.tail: a module through another",
+        "from statistics import sys\n" + _CLOSURE.format("pass"),
+    ),
+    (
+        "timing.tail: a module through torch.cuda",
+        "from torch.cuda import sys\n" + _CLOSURE.format("pass"),
+    ),
+    ("timing.tail: sys.settrace", "import torch\n" + _CLOSURE.format("torch.sys.settrace(None)")),
+    ("timing.tail: atexit", "import atexit\n" + _CLOSURE.format("pass")),
+    ("timing.tail: a thread that outlives it", "import threading\n" + _CLOSURE.format("pass")),
+    (
+        "timing.tail: every name of a module",
+        "from collections import *\n" + _CLOSURE.format("pass"),
+    ),
+    ("timing.tail: a finished timer", "import torch.utils.benchmark\n" + _CLOSURE.format("pass")),
+    ("timing.tail: frames of generators", _CLOSURE.format("(0 for _ in '').gi_frame.f_back")),
+    (
+        "timing.tail: frames of errors",
+        _CLOSURE.format("try: 1 / 0\n    except Exception as e: e.__traceback__.tb_frame.f_back"),
+    ),
+    (
+        "timing.tail: the clock is replaced and put back",
+        "import time\n"
+        + _CLOSURE.format("old, time.time = time.time, work; time.time = old; work()"),
+    ),
+    (
+        "timing.tail: a number that agrees with everything",
+        "class Any(float):\n    __ge__ = __le__ = lambda *_: True\n"
+        "    def __float__(self): return 4e-4\n" + _CLOSURE.format("pass"),
+    ),
+    ("timing.tail: no call of the work", _CLOSURE.format("pass")),
+    (
+        "timing.tail: the median is replaced",
+        "import statistics\n" + _CLOSURE.format("statistics.median = max"),
+    ),
+)
+
+
 def filled_in(release: Path, lab: str, student: str, answers: Mapping[str, str]) -> NotebookNode:
     """Return a lab's notebook with a learner's name and answers."""
     notebook = read_notebook(release)

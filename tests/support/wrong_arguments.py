@@ -10,15 +10,18 @@ import copy
 import inspect
 import math
 import re
+import sys
 import types
 import typing
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gpulab.core import interrupts
-from gpulab.core.errors import GpulabError
+from gpulab.core.errors import GpulabError, shown
 from tests.support.public_callables import callees
 from tests.support.right_values import Spy, right_value, value_of
 
@@ -111,11 +114,41 @@ class Strange:
         return "<a strange object>"
 
 
+class Raising:
+    """An object that is not callable, and each of whose methods raises."""
+
+    def _raise(self, *_: object) -> Any:  # noqa: ANN401  # it never returns
+        raise ZeroDivisionError("a method of the user's object")
+
+    __repr__ = __str__ = __eq__ = __bool__ = __len__ = __iter__ = __contains__ = _raise
+    __float__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __fspath__ = _raise
+    __getitem__ = __enter__ = __hash__ = _raise
+
+
+@cache
+def _of_libraries() -> tuple[object, ...]:
+    """Return arrays, tables and tensors, which compare with a name item by item."""
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    names = np.array(["add", "matmul"])
+    return names, pd.DataFrame({"a": names}), torch.tensor(1.0)
+
+
+@cache
+def _closed() -> Executor:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    return executor
+
+
 def values() -> list[object]:
     """Return the values that each parameter gets in turn."""
-    numbers = [3, 0, -1, 2.5, math.nan, math.inf, -math.inf, 10**30, 1j]
+    numbers = [3, 0, -1, 2.5, math.nan, math.inf, -math.inf, 10**400, 1j]
     containers = [[], [Strange()], (), {}, {"a": Strange()}]
-    return [None, True, *numbers, "nosuch", "", b"bytes", Strange(), *containers]
+    objects = [Strange(), Raising(), _closed(), *_of_libraries()]
+    return [None, True, *numbers, "nosuch", "", b"bytes", *objects, *containers]
 
 
 @dataclass(frozen=True)
@@ -128,7 +161,7 @@ class Call:
     value: object = field(compare=False)
 
     def __str__(self) -> str:
-        text = repr(self.value)
+        text = shown(self.value)
         return f"{self.callee}({self.parameter}={text})"
 
     @property
@@ -162,6 +195,8 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return True
+    if isinstance(value, Raising):
+        return False
     if origin in {typing.Union, types.UnionType}:
         return any(_allows(call, part, value) for part in parts)
     if hint in {int, float}:
@@ -187,10 +222,12 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
     return isinstance(value, kind)
 
 
-def _allows_items(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401  # an annotation
+def _allows_items(call: Call, hint: Any, value: Any) -> bool:  # noqa: ANN401  # an annotation
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(value, str | bytes | collections.abc.Mapping):
+    if isinstance(value, str | bytes | collections.abc.Mapping) or value is _of_libraries()[-1]:
         return False
+    if not call.is_of_record and any(value is each for each in _of_libraries()):
+        value = list(value)  # an array of names is a list of names
     # Records take only tuples; functions take lists, too.
     wanted = origin if call.is_of_record or origin not in {list, tuple} else list | tuple
     if not isinstance(value, wanted):
@@ -202,8 +239,10 @@ def _allows_items(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401
     return all(_allows(call, parts[0], item) for item in value)
 
 
-def _allows_number(call: Call, hint: type, value: object) -> bool:
+def _allows_number(call: Call, hint: type, value: object) -> bool:  # noqa: PLR0911  # a table
     if isinstance(value, bool) or not isinstance(value, int if hint is int else int | float):
+        return False
+    if sys.float_info.max < value < math.inf:  # a whole number that is too large for a float
         return False
     if {call.parameter, call.place} & SHARES:
         return 0 < value < 1
@@ -275,9 +314,11 @@ def _of_error(call: Call, error: Exception, n_calls: int) -> tuple[str, str]:
 
 def _shows(text: str, value: object) -> bool:
     """Return whether a message contains the value or its type."""
-    shown = [repr(value)[:20], f"of type {type(value).__name__}"]
+    parts = [shown(value)[:12], f"of type {type(value).__name__}"]
+    if any(value is each for each in _of_libraries()):
+        parts += ["'add'", "'a'"]  # their first items
     if isinstance(value, list | tuple | dict) and value:
-        shown.append("<a strange object>")
+        parts.append("<a strange object>")
     if isinstance(value, list | tuple | dict | str) and not value:
-        shown.append("empty")
-    return any(part in text for part in shown)
+        parts.append("empty")
+    return any(part in text for part in parts)

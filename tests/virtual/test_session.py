@@ -107,6 +107,34 @@ def test_leaving_on_another_thread_is_refused_and_changes_nothing() -> None:
     assert torch.ones(2).sum().item() == 2
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+def test_two_threads_that_measure_at_once_are_told(*, is_same: bool) -> None:
+    """The second thread is told that another one measures, and that one continues."""
+    errors: list[str] = []
+
+    def measure() -> None:
+        with (
+            pytest.raises(VirtualGpuError) as error,
+            gpu if is_same else gpulab.virtual_gpu("A100"),
+        ):
+            pass
+        errors.append(str(error.value))
+
+    with gpulab.virtual_gpu("H200") as gpu:
+        gpu._depth = is_same  # False: the first thread has entered halfway
+        thread = threading.Thread(target=measure)
+        thread.start()
+        thread.join()
+        gpu._depth = 1
+        assert torch.ones(2, device="cuda").sum().item() == 2
+    assert errors == [
+        (
+            "the virtual H200 is in use on another thread, which measures or is inside "
+            "`with gpu:`, and a process has one virtual clock; measure on one thread at a time"
+        )
+    ]
+
+
 def test_another_task_may_leave() -> None:
     """An asyncio task may leave what another task of the same thread entered."""
     gpu = gpulab.virtual_gpu("H200")

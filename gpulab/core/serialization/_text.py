@@ -5,15 +5,14 @@ import errno
 import gzip
 import io
 import os
+import stat
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from gpulab.core.errors import DamagedDataError
 
 GZIP_MAGIC = b"\x1f\x8b"
 _MAX_BYTES = 64 << 20  # enough for the text of 140,000 points of a sweep
-_CHUNK_BYTES = 1 << 20
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -43,14 +42,14 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file, or up to 64 MiB from a pipe or a device, which may never end.
+    """Return the bytes of a file.
 
     Raises
     ------
     OSError
         If the operating system cannot read it.
     DamagedDataError
-        If a pipe or a device gives more than 64 MiB.
+        If it is a pipe or a device, which may never begin or end. The message is a clause.
 
     Examples
     --------
@@ -62,24 +61,15 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     b'two launches'
     """
     try:
-        with Path(path).open("rb") as stream:
-            # A pipe has size 0. If a file grows while it is read, what it had at first is read.
-            size = os.fstat(stream.fileno()).st_size
-            raw = stream.read(size) if size else _beginning(stream)
-    except ValueError:  # open() raises it for a name that contains a null byte
+        status = Path(path).stat()
+    except ValueError:  # the name contains a null byte
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path)) from None
-    if not size and len(raw) > _MAX_BYTES:
-        raise DamagedDataError(_too_large("it contains"))
-    return raw
-
-
-def _beginning(stream: BinaryIO) -> bytes:
-    """Return all bytes of a stream, but stop soon after the limit."""
-    # Stops at the first part above the limit, which is enough to know that there is too much.
-    found = bytearray()
-    while len(found) <= _MAX_BYTES and (part := stream.read(_CHUNK_BYTES)):
-        found += part
-    return bytes(found)
+    # Before it is opened, because to open a pipe waits for its other end.
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise DamagedDataError("it is a pipe or a device, and must be an ordinary file")
+    with Path(path).open("rb") as stream:
+        # If the file grows while it is read, what it had at first is read.
+        return stream.read(status.st_size)
 
 
 def as_text(raw: bytes) -> str:
@@ -113,13 +103,9 @@ def _unpacked(raw: bytes) -> bytes:
     # A few kilobytes of gzip can unpack to gigabytes, so unpacking stops at the limit.
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
-            found = _beginning(cast("BinaryIO", stream))
+            found = stream.read(_MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DamagedDataError(f"it does not unpack ({error})") from None
     if len(found) > _MAX_BYTES:
-        raise DamagedDataError(_too_large("it unpacks to"))
+        raise DamagedDataError(f"it unpacks to more than {_MAX_BYTES >> 20} MiB")
     return found
-
-
-def _too_large(verb: str) -> str:
-    return f"{verb} more than {_MAX_BYTES >> 20} MiB"

@@ -269,9 +269,9 @@ class _Queue:
         if self._n_calls == 2:  # noqa: PLR2004 # the second
             call_s = time.perf_counter() - began_s
             # If the clock did not advance, the time is unknown: allow as many calls as possible.
-            n_ahead = int(self._ahead_s / call_s) if call_s > 0 else _MOST_AHEAD
+            n_ahead = min(self._ahead_s / call_s, _MOST_AHEAD) if call_s > 0 else _MOST_AHEAD
             # At least two calls in the queue, or the GPU would pause after each one.
-            self._n_ahead = max(2, min(n_ahead, _MOST_AHEAD))
+            self._n_ahead = max(2, int(n_ahead))
 
     def drain(self) -> None:
         while self._ends:

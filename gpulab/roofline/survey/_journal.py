@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpulab.core import interrupts
 from gpulab.core.disk import GrowingFile
 from gpulab.core.errors import NotSavedError, RecordingError
 from gpulab.core.units import counted
@@ -79,7 +80,7 @@ def read_earlier(path: Path) -> recordings.RecordingContents:
     return recordings.RecordingContents({})
 
 
-@contextmanager
+@interrupts.contextmanager
 def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
     """Continue the recording in a file, or begin one; close it with a checksum after the block.
 

@@ -1,12 +1,14 @@
 """The explorer: choices that you change, and the figure, table and measurements they lead to."""
 
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
-from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.core.disk import write_whole
+from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import PATH, instance_of
@@ -79,6 +81,12 @@ class Explorer(Generic[State]):
         # Saved by another version, it may lack a field.
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
         given = {name: value for name, value in known.items() if value is not _LACKS}
+        try:
+            hash(tuple(given.values()))
+        except TypeError:
+            raise InvalidOptionError(
+                f"state={shown(state)}; each choice must be one value, as in explorer.state"
+            ) from None
         self._settle(kind(**given), known)
 
     def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
@@ -207,6 +215,8 @@ class Explorer(Generic[State]):
         ------
         InvalidOptionError
             If the suffix is none of these, or there is nothing to draw.
+        NotSavedError
+            If the file cannot be written; an existing file is then unchanged.
         """
         PATH.check(path=path)
         path = Path(path)
@@ -214,16 +224,21 @@ class Explorer(Generic[State]):
             raise InvalidOptionError(
                 f"path={str(path)!r}; its name must end in one of {', '.join(_SUFFIXES)}"
             )
-        scene = self._drawable()
-        if path.suffix == ".csv":
-            scene.frame().to_csv(path, index=False)
-        else:
-            ax = _axes(scene)
-            canvas: Any = ax.get_figure(root=True)
-            canvas.set_dpi(_DPI)  # before the labels are placed by the size of their texts
-            place_labels(ax)
-            canvas.savefig(path, dpi=_DPI)
+        write_whole(path, self._content(path.suffix))
         return path
+
+    def _content(self, suffix: str) -> bytes:
+        """Return the bytes of a saved file."""
+        scene = self._drawable()
+        if suffix == ".csv":
+            return str(scene.frame().to_csv(index=False)).encode()
+        ax = _axes(scene)
+        canvas: Any = ax.get_figure(root=True)
+        canvas.set_dpi(_DPI)  # before the labels are placed by the size of their texts
+        place_labels(ax)
+        content = io.BytesIO()
+        canvas.savefig(content, format=suffix.removeprefix("."), dpi=_DPI)
+        return content.getvalue()
 
     @property
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
@@ -297,10 +312,7 @@ class Explorer(Generic[State]):
         return "" if scene.empty else table_html(scene.frame(), scene.title)
 
     def _file(self, suffix: str) -> bytes:
-        if suffix == ".csv":
-            text: str = self._drawable().frame().to_csv(index=False)
-            return text.encode()
-        return self.figure().png
+        return self._content(suffix) if suffix == ".csv" else self.figure().png
 
     def _press(self) -> None:
         if self._job is None or not self._job.is_running:

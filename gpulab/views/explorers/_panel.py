@@ -10,6 +10,7 @@ from gpulab.views.explorers._scene import Selector
 from gpulab.views.explorers._scheduling import MeasurementJob, Pace
 
 _REST_S = 0.4  # without a new picture, before the table follows
+_MOST_RATIO = 16  # device pixels for a CSS pixel; phones have up to 4
 
 
 class Panel:
@@ -108,15 +109,20 @@ class Panel:
         if number == self.picture.number and self._is_open:
             self.picture.table = self._table()
 
-    def _receive(self, content: dict[str, Any]) -> None:
-        """Handle a message of the page; :func:`gpulab.figures.widgets.picture_class` lists them."""
-        if "shown" in content:
-            self.pace.seen(content["shown"])
-        elif "file" in content:
-            self.picture.send(content, buffers=[self._file(content["file"])])
-        elif "is_open" in content:
-            self._is_open = content["is_open"]
-            self._rest(self.picture.number)
-        elif content != self._page:
-            self._page = content
-            self.pace.ask()
+    def _receive(self, content: Any) -> None:  # noqa: ANN401  # any JSON
+        """Handle a message of the page; :func:`gpulab.figures.widgets.picture_class` lists them.
+
+        Any other message is dropped: a page may be older than this kernel.
+        """
+        match content:
+            case {"shown": int(number)}:
+                self.pace.seen(number)
+            case {"file": ".png" | ".csv" as suffix}:
+                self.picture.send(content, buffers=[self._file(suffix)])
+            case {"is_open": bool(is_open)}:
+                self._is_open = is_open
+                self._rest(self.picture.number)
+            case {"ratio": int() | float() as ratio, "dark": bool()} if 0 < ratio <= _MOST_RATIO:
+                if content != self._page:
+                    self._page = content
+                    self.pace.ask()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gpulab.core.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.figures import INK
 from gpulab.roofline import Ceilings
 from gpulab.workloads.sweeps import Point, Task
@@ -69,13 +69,15 @@ class Selector:
         if self.kind == "slider" and isinstance(value, int):
             return nearest(self.offered, value)
         if self.kind != "several":
-            given = (value,)
+            chosen = (value,)
         else:
-            given = value = (value,) if isinstance(value, str) else tuple(value)
-        for each in given:
-            if each not in self.offered:
+            is_list = isinstance(value, Iterable) and not isinstance(value, str)
+            chosen = value = tuple(value) if is_list else (value,)
+        for each in chosen:
+            # The type first: an array or a tensor compares with each of its items.
+            if not isinstance(each, str | int | float | None) or each not in self.offered:
                 offered = ", ".join(map(repr, self.offered))
-                raise InvalidOptionError(f"{self.name}={each!r}; choose one of {offered}")
+                raise InvalidOptionError(f"{self.name}={shown(each)}; choose one of {offered}")
         return value
 
 

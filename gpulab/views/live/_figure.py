@@ -144,6 +144,11 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
     ax
         Axes whose x axis is the time.
 
+    Raises
+    ------
+    InvalidOptionError
+        If the frame lacks one of the columns.
+
     Examples
     --------
     >>> import matplotlib.pyplot as plt
@@ -156,6 +161,10 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
     """
     check_frame("frame", frame)
     check_axes(ax)
+    if missing := {"time_s", "reasons"} - set(frame.columns):
+        raise InvalidOptionError(
+            f"frame has no column {min(missing)!r}; give trace.to_frame(), which has it"
+        )
     named = frame["reasons"].fillna("") != ""
     if not named.any():
         return False

@@ -22,6 +22,7 @@ from gpulab.core.requirements import (
     TEXT,
     Requirement,
     instance_of,
+    iterator_of,
 )
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
@@ -43,7 +44,7 @@ __all__ = ["draw", "ladder", "load", "series"]
 
 _RESULTS = Requirement(
     "what yields one result after the other, such as a generator or a list",
-    lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+    lambda value: iterator_of(value) is not None,
 )
 
 

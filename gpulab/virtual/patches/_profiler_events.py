@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from torch.autograd import DeviceType  # type: ignore[attr-defined] # torch's gap
 
+from gpulab.core.disk import write_whole
 from gpulab.core.errors import NotModelledError
 
 _DEVICE_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
@@ -143,7 +143,7 @@ class ProfilerResult:
             ],
             "traceName": str(path),
         }
-        Path(path).write_text(json.dumps(trace), "utf-8")
+        write_whole(path, json.dumps(trace).encode())
 
     def _shown(self) -> list[ProfilerEvent]:
         return [event for event in self._events if event.name() != MEMORY]

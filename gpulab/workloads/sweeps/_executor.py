@@ -229,9 +229,12 @@ class ExecutorRunner:
         """Return the provenance of one worker; points from different machines are refused."""
         try:
             return self._executor.submit(provenance_in_worker, self._assignment).result()
-        except BrokenExecutor as error:
+        # A pool that was shut down raises RuntimeError, of which BrokenExecutor is a kind.
+        except (RuntimeError, CancelledError) as error:
+            if isinstance(error, GpulabError):
+                raise
             raise InvalidOptionError(
-                f"the executor is broken ({first_line(error)}); make a new one"
+                f"the executor is broken or was shut down ({first_line(error)}); make a new one"
             ) from error
 
     def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:

@@ -7,7 +7,7 @@ same call then continues with the missing tasks.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gpulab.core.disk import growing
 from gpulab.core.errors import NotSavedError, UnknownNameError
 from gpulab.core.foreign_text import one_line
+from gpulab.core.interrupts import ExitStack
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import COUNT, FLAG, PATH, TEXT, NameOf, instance_of, items_of
 from gpulab.core.units import counted

@@ -541,3 +541,18 @@ def test_the_code_shows_the_same_view_again(explorer: Explorer[CrossoverState]) 
     assert "dtype" not in explorer.code
     assert explorer.code == picture(explorer).code
     explorer.close()
+
+
+def test_nonsense_from_the_page_changes_nothing() -> None:
+    """A message that is not ours is dropped without an error, and the next one counts."""
+    shown = gpulab.explorers.crossover_explorer("add").widget.children[-1]
+    number = shown.number
+    messages: list[Any] = [{}, [], None, 3, {"shown": "x"}, {"file": 3}, {"file": "/etc/passwd"}]
+    messages += [{"is_open": []}, {"ratio": "x", "dark": 1}, {"ratio": -1.0, "dark": True}]
+    for message in [
+        *messages,
+        {"ratio": 1e9, "dark": True},
+        {"ratio": float("nan"), "dark": True},
+    ]:
+        shown._handle_custom_msg(message, [])
+    assert shown.number == number

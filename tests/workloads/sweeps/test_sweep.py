@@ -435,8 +435,8 @@ def test_a_process_that_dies_loses_nothing_else(
     assert [bool(point.error) for point in found.points] == [False, False, True]
     assert found.missing == (TASKS[3],)
     assert str(error.value) == (
-        "the executor is broken (A child process terminated abruptly, the process pool is not "
-        "usable anymore); make a new one"
+        "the executor is broken or was shut down (A child process terminated abruptly, the "
+        "process pool is not usable anymore); make a new one"
     )
 
 
