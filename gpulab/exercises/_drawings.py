@@ -410,7 +410,10 @@ class DrawnPrediction:
     def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         """Store what the learner drew at once: the cell that runs may ask for it."""
         del widget
-        self.give({str(name): values for name, values in content.get("drawn", ())})
+        try:
+            self.give({str(name): values for name, values in content["drawn"]})
+        except (LookupError, TypeError, ValueError):  # no drawing: a page may be older than we are
+            return
         self._is_still_old = True
         # The picture for pages without a kernel waits: matplotlib must not draw on two threads.
         self._show_still()

@@ -35,6 +35,7 @@ from gpulab.views.machine import (
 _MOST_UNDONE = 200
 _MOST_TRIED = 200
 _REST_S = 2.0  # without a change, before the still picture is drawn, which takes a quarter second
+_ACTIONS = (*EDITS, "begin", "undo", "redo", "reset")
 
 
 class MachineExplorer:
@@ -176,7 +177,8 @@ class MachineExplorer:
 
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Handle a message of the page; an error is shown at the operation that it is about."""
-        if content["do"] == "hurry":  # sent only for its acknowledgement; see the script
+        # A page may be older than this kernel. "hurry" is sent only for its acknowledgement.
+        if not isinstance(content, Mapping) or content.get("do") not in _ACTIONS:
             return
         self._answer = content.get("number", self._answer)
         self._problem = {}
@@ -184,6 +186,8 @@ class MachineExplorer:
             self._do(content)
         except GpulabError as error:
             self._problem = {"text": str(error), "place": content.get("place"), **_field(content)}
+        except (LookupError, TypeError, ValueError):  # the message lacks what its action needs
+            pass
         finally:
             self._send()  # in any case, because the page waits for an answer
 
