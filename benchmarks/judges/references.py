@@ -56,11 +56,15 @@ def times_a_kernel(function: Function, *, backlog_s: float = 0.0, by_events: boo
     """Return whether a function times kernels, also behind other work, and without its pauses."""
     asked: list[object] = []
     for duration_s in (0.9e-3, 2.5e-3, 7e-3):
-        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
-            with noting_times(torch.cuda.Event, asked), noting_times(torch.Event, asked):
-                if backlog_s:
-                    kernel(backlog_s)()
-                value = float(function(kernel(duration_s)))  # it may be on the GPU
+        with (
+            gpulab.virtual_gpu("H200", first_use=False),
+            no_pauses(),
+            noting_times(torch.cuda.Event, asked),
+            noting_times(torch.Event, asked),
+        ):
+            if backlog_s:
+                kernel(backlog_s)()
+            value = float(function(kernel(duration_s)))  # it may be on the GPU
         if not is_number_near(value, duration_s, more=_WAKE_UP_S):
             return False
     return bool(asked) or not by_events

@@ -88,9 +88,8 @@ def _waits(function: Function, *, is_pair: bool) -> bool:
 
 def _uses_events(function: Function, *, is_pair: bool) -> bool:
     asked: list[object] = []
-    with gpulab.virtual_gpu("H200", first_use=False):
-        with noting_times(torch.cuda.Event, asked):
-            seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
+    with gpulab.virtual_gpu("H200", first_use=False), noting_times(torch.cuda.Event, asked):
+        seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
     return bool(asked) and is_number_near(seconds, 25e-6, more=_PAIR_S, share=0.02)
 
 
