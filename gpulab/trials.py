@@ -11,6 +11,7 @@ One file, because a trial is useless without what records it and what reads its 
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import wraps
@@ -345,7 +346,8 @@ def pair_in(value: object, names: tuple[str, str] = ("", "")) -> tuple[object, o
     elif isinstance(value, str | bytes | set | frozenset) or getattr(value, "shape", None) == ():
         return None
     else:
-        parts = list(value) if hasattr(value, "__len__") else []
+        items: Any = value
+        parts = list(items) if hasattr(value, "__len__") else []
     return (parts[0], parts[1]) if len(parts) == len(names) else None
 
 
@@ -377,12 +379,15 @@ def counted_calls() -> Iterator[Counter[str]]:
         (stream, "query", "Stream.query"),
         (event, "query", "Event.query"),
         (event, "elapsed_time", "Event.elapsed_time"),
+        (torch.Event, "elapsed_time", "Event.elapsed_time"),
     )
     with ExitStack() as stack:
         for owner, name, key in places:
             counting = _counting(getattr(owner, name), counts, key)
-            # A method that the class inherits is inherited again after the block.
-            stack.enter_context(patch.object(owner, name, counting))
+            # A method that the class inherits is inherited again after the block. The class
+            # torch.Event of a CUDA build cannot be changed.
+            with suppress(TypeError):
+                stack.enter_context(patch.object(owner, name, counting))
         yield counts
 
 
@@ -503,9 +508,10 @@ def _on_host(value: object) -> object:
         return value.detach().cpu()
     if isinstance(value, dict):
         return {key: _on_host(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(_on_host, value)]
     # A named tuple becomes a tuple, because its class takes the parts one by one.
-    kind = tuple if isinstance(value, tuple) else list if isinstance(value, list) else None
-    return value if kind is None else kind(map(_on_host, value))
+    return tuple(map(_on_host, value)) if isinstance(value, tuple) else value
 
 
 def _ready_made_timer() -> str:

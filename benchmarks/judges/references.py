@@ -41,21 +41,32 @@ def no_pauses() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def noting_times(event: Any, asked: list[object]) -> Iterator[None]:  # noqa: ANN401  # a class
+    """Note each call of a class's ``elapsed_time`` in a list."""
+    original = event.elapsed_time
+
+    def elapsed_time(*events: object) -> float:
+        asked.append(events)
+        return float(original(*events))
+
+    with patch.object(event, "elapsed_time", elapsed_time):
+        yield
+
+
 def times_a_kernel(function: Function, *, backlog_s: float = 0.0, by_events: bool = False) -> bool:
     """Return whether a function times kernels, also behind other work, and without its pauses."""
     asked: list[object] = []
     for duration_s in (0.9e-3, 2.5e-3, 7e-3):
-        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
-            event, original = torch.cuda.Event, torch.cuda.Event.elapsed_time
-
-            def elapsed_time(*events: object, original: Function = original) -> float:
-                asked.append(events)
-                return float(original(*events))
-
-            with patch.object(event, "elapsed_time", elapsed_time):
-                if backlog_s:
-                    kernel(backlog_s)()
-                value = float(function(kernel(duration_s)))  # it may be on the GPU
+        with (
+            gpulab.virtual_gpu("H200", first_use=False),
+            no_pauses(),
+            noting_times(torch.cuda.Event, asked),
+            noting_times(torch.Event, asked),
+        ):
+            if backlog_s:
+                kernel(backlog_s)()
+            value = float(function(kernel(duration_s)))  # it may be on the GPU
         if not is_number_near(value, duration_s, more=_WAKE_UP_S):
             return False
     return bool(asked) or not by_events

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, cycle, repeat
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
@@ -17,6 +16,7 @@ from benchmarks.judges.references import (
     is_number_near,
     kernel,
     no_pauses,
+    noting_times,
     times_a_kernel,
 )
 from gpulab.clocks import Reading
@@ -87,16 +87,9 @@ def _waits(function: Function, *, is_pair: bool) -> bool:
 
 
 def _uses_events(function: Function, *, is_pair: bool) -> bool:
-    asked = []
-    with gpulab.virtual_gpu("H200", first_use=False):
-        original = torch.cuda.Event.elapsed_time
-
-        def elapsed_time(*events: Any) -> float:  # noqa: ANN401  # two events
-            asked.append(events)
-            return float(original(*events))
-
-        with patch.object(torch.cuda.Event, "elapsed_time", elapsed_time):
-            seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
+    asked: list[object] = []
+    with gpulab.virtual_gpu("H200", first_use=False), noting_times(torch.cuda.Event, asked):
+        seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
     return bool(asked) and is_number_near(seconds, 25e-6, more=_PAIR_S, share=0.02)
 
 

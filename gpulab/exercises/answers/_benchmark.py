@@ -1,14 +1,30 @@
 """The judge for a learner's benchmark: it has to time works whose true time is known.
 
 The course builds the benchmark in steps, called rungs, one in each lesson from 01 to 07.
+
+One file, because the readings of a rung and the rules for them are of no use without each other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain, cycle, pairwise, repeat
+from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
 
+from gpulab.exercises.answers._benchmark_works import (
+    N_SLOW,
+    OUTLIER_BY,
+    OUTLIER_EACH,
+    hot_matmul,
+    long_sum,
+    matmul,
+    never_steady,
+    reduction,
+    slow_at_first,
+    small_kernels,
+    sometimes_slow,
+    spinning,
+)
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
     Diagnosis,
@@ -29,9 +45,6 @@ _FLOOR_S = 6e-6  # a pair of events reads at most so much more than the work bet
 # With a wait in each round a pair reads 4.4 µs more than a short kernel takes, otherwise 2.6 µs.
 _WITHOUT_WAITS_S = 3.5e-6
 _MIB = 2**18  # number of elements of 4 bytes in one MiB
-_N_SLOW = 55  # slow first calls: more than half of 100 samples, so that they move a median
-_SLOW_BY = (40, 20, 30, 10)  # neighbours differ, so that no three of them look steady
-_OUTLIER_EACH, _OUTLIER_BY = 7, 20  # one call in seven takes 20 times as long
 _MOST_WARM_UPS = 40_000  # a warm-up that has not ended after so many calls has no limit
 _SAME_CLOCK = 0.03  # a settled clock moves by 1 or 2 % by itself
 _LONG_SLEEP_NS = 1_000_000  # of the GPU; its clock begins to rise
@@ -220,7 +233,7 @@ class BenchmarkJudge(FunctionJudge):
         """Run the benchmark on each rung, and explain the first one that it fails."""
         with fresh_h200():
             # Short, because a function that asks an event again and again is slow to watch.
-            first = tried(function, WatchedWork(_spin(0.1)), clocks=True)
+            first = tried(function, WatchedWork(spinning(0.1)), clocks=True)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
         return (
             first_fitting(without_reading("fn()", _has_seconds, wanted=self._returned), first)
@@ -259,7 +272,7 @@ def _read(name: str, work: Work, benchmark: Benchmark, cache: str = "hot") -> Be
 def _read_millisecond_kernel(benchmark: Benchmark) -> BenchmarkReading:
     from gpulab.timing import measure
 
-    work = _spin(2.0)
+    work = spinning(2.0)
     launch_s = measure(work, method="naive", n_samples=10).median_s
     reading = _read("work", work, benchmark)
     return replace(reading, launch_s=launch_s)
@@ -299,15 +312,15 @@ def _is_between(reading: BenchmarkReading) -> bool:
 
 
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
-    work = _spin(2.0)
+    work = spinning(2.0)
     true_s = _true_s(work)
     # A backlog of eight times the work: if it is timed, nothing else explains the reading.
-    _spin(16.0)()
+    spinning(16.0)()
     trial = tried(benchmark, WatchedWork(work))
     if not trial.asked["Event.query"] + trial.asked["Stream.query"]:
         # No sleep of the host is as long as this, so only a wait can be right. To ask an event
         # again and again until then would take minutes.
-        _spin(20_000.0)()
+        spinning(20_000.0)()
         trial = tried(benchmark, WatchedWork(work))
     return BenchmarkReading(trial, "the same kernel, launched while the GPU is still busy", true_s)
 
@@ -332,9 +345,9 @@ _WAIT_BEFORE: tuple[BenchmarkRule, ...] = (
 
 
 def _read_outliers(benchmark: Benchmark) -> BenchmarkReading:
-    true_s = _true_s(_spin(0.5))
-    trial = tried(benchmark, WatchedWork(_sometimes_slow(0.5)))
-    return BenchmarkReading(trial, f"work of which one call in {_OUTLIER_EACH} is slow", true_s)
+    true_s = _true_s(spinning(0.5))
+    trial = tried(benchmark, WatchedWork(sometimes_slow(0.5)))
+    return BenchmarkReading(trial, f"work of which one call in {OUTLIER_EACH} is slow", true_s)
 
 
 _MEDIAN: tuple[BenchmarkRule, ...] = (
@@ -342,7 +355,7 @@ _MEDIAN: tuple[BenchmarkRule, ...] = (
         lambda reading: not reading.is_near(),
         lambda reading: reading.diagnosis(
             "mean",
-            f"Its slow calls take {_OUTLIER_BY} times as long, and they are in your number. "
+            f"Its slow calls take {OUTLIER_BY} times as long, and they are in your number. "
             "Return the median of the calls.",
         ),
     ),
@@ -352,7 +365,7 @@ _MEDIAN: tuple[BenchmarkRule, ...] = (
 def _read_short_kernel(benchmark: Benchmark) -> BenchmarkReading:
     # Longer than a round of Python, so that the queue fills without a head start; with a wait in
     # each round it never does. Without data, so that a flush changes nothing.
-    return _read("a short kernel", _spin(0.015), benchmark)
+    return _read("a short kernel", spinning(0.015), benchmark)
 
 
 def _waits_in_rounds(reading: BenchmarkReading) -> bool:
@@ -398,9 +411,9 @@ _EVENTS: tuple[BenchmarkRule, ...] = (
 
 def _read_slow_at_first(benchmark: Benchmark) -> BenchmarkReading:
     # So short that a warm-up of 25 ms, which many tools have, goes beyond the slow calls.
-    true_s = _true_s(_spin(0.02))
-    trial = tried(benchmark, WatchedWork(_slow_at_first(0.02)))
-    return BenchmarkReading(trial, f"work whose first {_N_SLOW} calls are slow", true_s)
+    true_s = _true_s(spinning(0.02))
+    trial = tried(benchmark, WatchedWork(slow_at_first(0.02)))
+    return BenchmarkReading(trial, f"work whose first {N_SLOW} calls are slow", true_s)
 
 
 _WARM_UP: tuple[BenchmarkRule, ...] = (
@@ -414,7 +427,7 @@ _WARM_UP: tuple[BenchmarkRule, ...] = (
 
 
 def _read_never_steady(benchmark: Benchmark) -> Trial:
-    return tried(benchmark, WatchedWork(_never_steady(0.02), most_calls=_MOST_WARM_UPS))
+    return tried(benchmark, WatchedWork(never_steady(0.02), most_calls=_MOST_WARM_UPS))
 
 
 _LIMIT: tuple[Rule[Trial, Diagnosis], ...] = (
@@ -433,9 +446,9 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
     import torch
 
     def clock_mhz() -> float:
-        return float(torch.cuda.clock_rate())  # type: ignore[no-untyped-call]  # torch's gap
+        return float(torch.cuda.clock_rate())
 
-    heavy, light = _hot_matmul(), _spin(4.0)
+    heavy, light = hot_matmul(), spinning(4.0)
     seen_mhz = []
 
     def watched() -> None:
@@ -519,12 +532,12 @@ _CLOCK: tuple[Rule[ClockReadings, Diagnosis], ...] = (
 
 
 def _read_cold(benchmark: Benchmark) -> BenchmarkReading:
-    work = _reduction()
+    work = reduction()
     true_s, hot_s = _true_s(work, cache="cold"), _true_s(work)
     dirty_s = _true_s(work, cache="cold", flush="write")
     trial = tried(benchmark, WatchedWork(work))
     # The benchmark's own floor may be as large as the difference of hot and cold.
-    empty = _read("a kernel without data", _spin(0.02), benchmark)
+    empty = _read("a kernel without data", spinning(0.02), benchmark)
     excess_s = max(empty.seconds - empty.true_s, 0.0)
     name = "a logsumexp of 14 MiB with a cold and clean cache"
     return BenchmarkReading(trial, name, true_s, hot_s=hot_s, dirty_s=dirty_s, excess_s=excess_s)
@@ -583,7 +596,7 @@ def _cold(name: str, make: Callable[[], Work]) -> Callable[[Benchmark], Benchmar
 _PROBES: dict[str, tuple[Probe, ...]] = {
     "stopwatch": ((_read_millisecond_kernel, _STOPWATCH),),
     "wait": (
-        (lambda benchmark: _read("one kernel", _spin(2.0), benchmark), _WAIT_AFTER),
+        (lambda benchmark: _read("one kernel", spinning(2.0), benchmark), _WAIT_AFTER),
         (_read_on_busy_gpu, _WAIT_BEFORE),
         (_read_outliers, _MEDIAN),
     ),
@@ -592,12 +605,12 @@ _PROBES: dict[str, tuple[Probe, ...]] = {
     "clock": ((_read_clocks, _CLOCK),),
     "flush": ((_read_cold, _FLUSH),),
     # Many kernels: the gaps add up, and the floor of the events is added only once.
-    "sleep": ((_cold("thirty small kernels", lambda: _small_kernels(30)), _SLEEP),),
+    "sleep": ((_cold("thirty small kernels", lambda: small_kernels(30)), _SLEEP),),
     # One work each that is limited by arithmetic, by memory and by its launches.
     "measure": (
-        (_cold("a matmul of 2,048 x 2,048", lambda: _matmul(2048)), _MEASURE),
-        (_cold("a sum of 64 MiB", lambda: _sum(64 * _MIB)), _MEASURE),
-        (_cold("ten small kernels", lambda: _small_kernels(10)), _MEASURE),
+        (_cold("a matmul of 2,048 x 2,048", lambda: matmul(2048)), _MEASURE),
+        (_cold("a sum of 64 MiB", lambda: long_sum(64 * _MIB)), _MEASURE),
+        (_cold("ten small kernels", lambda: small_kernels(10)), _MEASURE),
     ),
 }
 
@@ -606,87 +619,3 @@ def _true_s(work: Work, *, cache: str = "hot", flush: str = "read") -> float:
     from gpulab.timing import measure
 
     return measure(work, cache=cache, flush=flush, n_samples=10).median_s
-
-
-# The works; lengths of spinning kernels are in milliseconds.
-
-
-def _spin(length_ms: float) -> Work:
-    from gpulab.torch_private import spin
-
-    n_cycles = round(length_ms * 1_980_000)  # the boost clock of the virtual H200: 1,980 MHz
-    return lambda: spin(n_cycles)
-
-
-def _slow_at_first(length_ms: float) -> Work:
-    """Return work whose first calls take up to forty times as long, the later ones less."""
-    lengths_ms = (
-        length_ms * (1 + _SLOW_BY[number % len(_SLOW_BY)] * (1 - number / _N_SLOW))
-        for number in range(_N_SLOW)
-    )
-    return _in_turn(chain(lengths_ms, repeat(length_ms)))
-
-
-def _sometimes_slow(length_ms: float) -> Work:
-    """Return work of which one call in seven takes twenty times as long."""
-    usual = (length_ms,) * (_OUTLIER_EACH - 1)
-    return _in_turn(cycle((*usual, _OUTLIER_BY * length_ms)))
-
-
-def _never_steady(length_ms: float) -> Work:
-    """Return work whose time doubles and halves again and again."""
-    return _in_turn(cycle(factor * length_ms for factor in (1, 2, 4, 2)))
-
-
-def _in_turn(lengths_ms: Iterator[float]) -> Work:
-    """Return work that spins for the next length at each call."""
-
-    def work() -> None:
-        _spin(next(lengths_ms))()
-
-    return work
-
-
-def _hot_matmul() -> Work:
-    import torch
-
-    # It reaches the power limit. With lighter work the clock would be the same at any moment, and
-    # reading it too early would not show.
-    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
-    return lambda: a @ a
-
-
-def _reduction() -> Work:
-    import torch
-
-    # 14 MiB, a quarter of the L2, which stay there between two calls. It only reads, so it pays in
-    # full for what another kernel left to be written, and it takes longer than its launch.
-    a = torch.randn(896, 4096, device="cuda")
-    return lambda: a.logsumexp(1)
-
-
-def _matmul(n: int) -> Work:
-    import torch
-
-    a = torch.randn(n, n, device="cuda")
-    return lambda: a @ a
-
-
-def _sum(n: int) -> Work:
-    import torch
-
-    a = torch.zeros(n, device="cuda")
-    return a.sum
-
-
-def _small_kernels(n_kernels: int) -> Work:
-    import torch
-
-    a = torch.zeros(1 << 14, device="cuda")
-
-    def work() -> None:
-        b = a
-        for _ in range(n_kernels):
-            b = torch.relu(b)
-
-    return work

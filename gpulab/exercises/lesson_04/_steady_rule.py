@@ -99,9 +99,9 @@ def _late(trace: WarmUpTrace, index: int) -> Diagnosis:
 
 
 _FOUND = (
-    "Take the level and the noise from the end of the loop. Start at the first samples in a row "
-    "that are at this level. gpulab.stats.steady_from does the same, and gpulab.measure uses it "
-    "before it keeps a sample."
+    "Your rule finds the start in all six loops, and none in the one that is still moving. "
+    "gpulab.stats.steady_from takes the level and the noise from the end of the loop and starts "
+    "at the first samples in a row at this level; gpulab.measure uses it before it keeps a sample."
 )
 _MOVING = Diagnosis(
     "still-moving",
