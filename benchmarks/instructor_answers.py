@@ -20,7 +20,7 @@ from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.markdown import table
 from benchmarks.common.notebooks import run_solved
-from gpulab.exercises._claims import WORLDS, _claims_of, _saved, _shown
+from gpulab.exercises._claims import _claims_of, _saved, _write
 from gpulab.lessons._build import SOLUTION, read_source
 
 OUTCOMES = RESULTS / "predictions-virtual-h200.json"
@@ -138,7 +138,7 @@ def _parts(source: Path, outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
     for exercise, code in _solutions(codes):
         yield f"### {exercise}\n\n```python\n{code}\n```"
     if claims := [name for code in codes for name in _CLAIM.findall(code)]:
-        head = ["claim", "what it says", "H200", "virtual H200"]
+        head = ["claim", "what it says", "virtual H200", *_gpus()]
         yield "\n".join(table(head, list(_rows(claims)), n_names=2))
 
 
@@ -153,11 +153,18 @@ def _solutions(codes: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield next(after), "\n".join(kept).strip("\n")
 
 
+def _gpus() -> list[str]:
+    """Return the names of the GPUs on which claims were recorded."""
+    worlds = (world for saved in _saved().values() for world in saved)
+    return sorted({world.gpu for world in worlds if world.source == "recorded"}, reverse=True)
+
+
 def _rows(claims: Sequence[str]) -> Iterator[list[str]]:
     for name in claims:
-        fact: Any = _claims_of(name.partition(".")[0])[name]
-        saved = _saved().get(name, {})
-        yield [name, fact.text, *(_shown(fact, saved.get(world)) for world in reversed(WORLDS))]
+        fact = _claims_of(name.partition(".")[0])[name]
+        values = {str(world): _write(fact, world.value) for world in _saved().get(name, ())}
+        worlds = ["virtual", *(f"recorded ({gpu})" for gpu in _gpus())]
+        yield [name, fact.text, *(values.get(world, "not recorded") for world in worlds)]
 
 
 if __name__ == "__main__":

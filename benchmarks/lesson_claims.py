@@ -1,15 +1,17 @@
 """Run the solved lessons and cases, and save the values that they find for their claims.
 
     CUDA_VISIBLE_DEVICES= python -m benchmarks.lesson_claims     values of the virtual H200
-    python -m benchmarks.lesson_claims                           values of the CUDA GPU
-    python -m benchmarks.lesson_claims --lessons 03 05           only these lessons
-    python -m benchmarks.lesson_claims --lessons case            all cases; case-01: the first
+    python -m benchmarks.lesson_claims --gpu h100.json           values of the CUDA GPU, in a file
+    python -m benchmarks.lesson_claims --gpu h100.json 03 05     only these lessons
+    python -m benchmarks.lesson_claims --take h100.json          save what such a file recorded
 
 A claim is a sentence of a lesson that a measurement can confirm, such as "a cold call takes
-longer". With a CUDA GPU the recorded values are replaced, without one the virtual values; the
-others stay, and so does the mark "times_cpu" of a claim whose virtual value depends on the
-processor of this machine: it is set by hand. A claim that no lesson states any more is dropped.
-The table at the end shows both side by side. A lesson takes about a minute.
+longer". The saved file has a value of each claim for the virtual H200 and for each GPU that was
+recorded. The mark "times_cpu" of a claim whose virtual value depends on the processor of this
+machine is set by hand. A claim that no lesson states any more is dropped. With --gpu, lessons that
+are in the file already are not run again, so you can continue an interrupted run with the same
+command. The table at the end shows all GPUs side by side. A lesson takes about a minute; case-01
+is the first case, and "case" means all of them.
 """
 
 import argparse
@@ -35,12 +37,14 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
-_OUT = ROOT / "gpulab" / "data" / DATA
+SAVED = ROOT / "gpulab" / "data" / DATA
+# The values of one GPU, as --gpu writes them and --take reads them.
+GPU_SCHEMA = "gpulab.claims-of-a-gpu/1"
 # A run on the virtual GPU may differ so much from the saved value; more is a change of the model.
 TOLERANCE = 0.1
 _MARK = "claims given: "
 LAST_CELL = f"""
-import json
+import datetime, json, torch
 from gpulab import device
 from gpulab.exercises._claims import given
 from gpulab.exercises._progress import entries
@@ -48,40 +52,84 @@ place = device.current()
 print({_MARK!r} + json.dumps({{
     "source": place.source, "name": place.name, "values": given(),
     "not_right": [name for name, entry in entries().items() if not entry.ok],
+    "torch": torch.__version__, "date": datetime.date.today().isoformat(),
 }}))
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the lessons, print a table, and write the file."""
+    """Run the lessons, or take the values of a GPU; print a table, and write the file."""
     options = parser().parse_args(arguments)
+    if options.gpu is not None:
+        record_gpu(options.gpu, tuple(options.lessons))
+        return
     content = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    gpus: dict[str, Any] = content.get("gpus", {})
     # Claims that no lesson states any more are dropped here; those of lessons that do not run now
     # stay.
     claims = {name: kept for name, kept in content.get("claims", {}).items() if name in stated()}
-    for source in SOURCES:
-        if not options.lessons or unit_of(source).startswith(tuple(options.lessons)):
-            found = values_of(source)
-            merge(claims, found)
-            print("\n".join(rows(found)), flush=True)
-            write(options.out, claims)
-    print("\n".join(both_worlds(claims, tuple(options.lessons))))
+    if options.take is not None:
+        take(gpus, claims, json.loads(options.take.read_text("utf-8")))
+        write(options.out, gpus, claims)
+    else:
+        for source in sources_of(options.lessons):
+            run = values_of(source)
+            if run["source"] != "virtual":
+                sys.exit("this is a CUDA GPU: name a file for its values, --gpu h100.json")
+            merge(claims, run)
+            print("\n".join(rows(run)), flush=True)
+            # After each lesson, so that an interrupt loses only one lesson.
+            write(options.out, gpus, claims)
+    print("\n".join(side_by_side(claims, tuple(options.lessons))))
 
 
-def write(out: Path, claims: Mapping[str, Any]) -> None:
-    """Write the file; called after each lesson, so that an interrupt loses only one lesson."""
-    text = json.dumps({"schema": SCHEMA, "claims": dict(sorted(claims.items()))}, indent=1)
-    out.write_text(f"{text}\n", "utf-8")
+def record_gpu(out: Path, lessons: Sequence[str]) -> None:
+    """Run lessons on the CUDA GPU, and write the value of each claim into a file after each."""
+    content = json.loads(out.read_text("utf-8")) if out.exists() else {"schema": GPU_SCHEMA}
+    for source in sources_of(lessons):
+        runs = content.setdefault("lessons", {})
+        if unit_of(source) not in runs:
+            run = values_of(source)
+            if run["source"] != "measured":
+                sys.exit("there is no CUDA GPU here, so there is nothing to record")
+            content |= {key: run[key] for key in ("name", "torch", "date")}
+            runs[unit_of(source)] = {key: run[key] for key in ("values", "not_right", "errors")}
+            out.write_text(f"{json.dumps(content, indent=1)}\n", "utf-8")
+            print("\n".join(rows(run)), flush=True)
+
+
+def take(gpus: dict[str, Any], claims: dict[str, Any], content: Mapping[str, Any]) -> None:
+    """Add the values that ``record_gpu`` has written to the saved ones."""
+    if content.get("schema") != GPU_SCHEMA:
+        sys.exit(f"the file is no recording of claims: its schema is not {GPU_SCHEMA!r}")
+    name = content["name"]
+    gpus[name] = {key: content[key] for key in ("torch", "date")}
+    for run in content["lessons"].values():
+        for claim_id, value in run["values"].items():
+            if claim_id in stated():
+                claims.setdefault(claim_id, {}).setdefault("recorded", {})[name] = value
+
+
+def write(out: Path, gpus: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+    """Write the file of all values."""
+    content = {"schema": SCHEMA, "gpus": gpus, "claims": dict(sorted(claims.items()))}
+    out.write_text(f"{json.dumps(content, indent=1)}\n", "utf-8")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument(
-        "--lessons", nargs="*", default=(), help="such as 03 05 case-01; default: all"
-    )
-    made.add_argument("--out", type=Path, default=_OUT, help="file of the values")
+    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
+    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
+    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
+    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
     return made
+
+
+def sources_of(lessons: Sequence[str]) -> list[Path]:
+    """Return the sources of some lessons and cases; of all if none is named."""
+    chosen = tuple(lessons)
+    return [source for source in SOURCES if not chosen or unit_of(source).startswith(chosen)]
 
 
 def stated() -> dict[str, Claim]:
@@ -96,15 +144,20 @@ def stated() -> dict[str, Claim]:
 
 
 def values_of(source: Path) -> dict[str, Any]:
-    """Run a solved lesson in its own kernel; return its GPU, and the value of each claim."""
+    """Run a solved lesson in its own kernel; return its GPU, values of claims, and errors."""
     import nbformat
 
     notebook = solved(source)
     notebook.cells.append(nbformat.v4.new_code_cell(LAST_CELL))
     with tempfile.TemporaryDirectory() as folder:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        client_of(notebook, folder).execute(env=os.environ | {"PYTHONPATH": path})
-    return values_in(notebook)
+        client = client_of(notebook, folder)
+        # A cell that fails on a GPU must not cost the values of the cells after it.
+        client.allow_errors = True
+        client.execute(env=os.environ | {"PYTHONPATH": path})
+    outputs = (each for cell in notebook.cells for each in cell.get("outputs", ()))
+    errors = [f"{each.ename}: {each.evalue}" for each in outputs if each.output_type == "error"]
+    return values_in(notebook) | {"errors": errors}
 
 
 def values_in(notebook: "NotebookNode") -> dict[str, Any]:
@@ -129,7 +182,7 @@ def changed(values: Mapping[str, Any], saved: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         kept = saved.get(name, {})
         if not kept.get("times_cpu", False):
-            expected = kept.get("virtual", {}).get("value")
+            expected = kept.get("virtual")
             if not _is_near(value, expected):
                 lines.append(f"{name}: {value!s} now, {expected!s} saved")
     return lines
@@ -141,37 +194,36 @@ def _is_near(value: float | str, expected: float | str | None) -> bool:
     return math.isclose(value, expected, rel_tol=TOLERANCE)
 
 
-def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
-    """Add the values of one run to the saved ones; measured values become recorded ones."""
-    # In the file a time that was measured on a real GPU is one "recorded", as other machines will
-    # read it.
-    world = "virtual" if found["source"] == "virtual" else "recorded"
-    for name, value in found["values"].items():
-        claims.setdefault(name, {})[world] = {"value": value, "device_name": found["name"]}
+def merge(claims: dict[str, Any], run: Mapping[str, Any]) -> None:
+    """Add the values of one run on the virtual GPU to the saved ones."""
+    for name, value in run["values"].items():
+        claims.setdefault(name, {})["virtual"] = value
 
 
-def rows(found: Mapping[str, Any]) -> list[str]:
-    """Return a line for each value."""
-    place = f"{found['name']}, {found['source']}"
-    made = [f"{name:<32}{value!s:<24}{place}" for name, value in found["values"].items()]
-    return [*made, *(f"{name:<32}NOT RIGHT" for name in found.get("not_right", ()))]
+def rows(run: Mapping[str, Any]) -> list[str]:
+    """Return a line for each value, each exercise that is not right, and each error."""
+    place = f"{run['name']}, {run['source']}"
+    made = [f"{name:<32}{value!s:<24}{place}" for name, value in run["values"].items()]
+    wrong = [f"{name:<32}NOT RIGHT" for name in run.get("not_right", ())]
+    return [*made, *wrong, *(f"ERROR: {error}" for error in run.get("errors", ()))]
 
 
-def both_worlds(claims: Mapping[str, Any], lessons: tuple[str, ...]) -> list[str]:
-    """Return a line for each claim: its value and whether it holds, virtual and recorded."""
-    known, worlds = stated(), ("virtual", "recorded")
-    lines = [f"{'claim':<32}{'virtual':<32}{'recorded':<32}"]
-    for name, values in sorted(claims.items()):
+def side_by_side(claims: Mapping[str, Any], lessons: tuple[str, ...]) -> list[str]:
+    """Return a line for each claim: its value and whether it holds, on each GPU."""
+    known = stated()
+    gpus = sorted({name for saved in claims.values() for name in saved.get("recorded", ())})
+    lines = ["".join(f"{head:<32}" for head in ("claim", "virtual", *gpus)).rstrip()]
+    for name, saved in sorted(claims.items()):
         if not lessons or name.startswith(lessons):
-            shown = [_shown(known[name], values.get(world)) for world in worlds]
-            lines.append(f"{name:<32}{shown[0]:<32}{shown[1]:<32}".rstrip())
+            values = [saved.get("virtual"), *map(saved.get("recorded", {}).get, gpus)]
+            shown = "".join(f"{_shown(known[name], value):<32}" for value in values)
+            lines.append(f"{name:<32}{shown}".rstrip())
     return lines
 
 
-def _shown(claim: Claim, found: Mapping[str, Any] | None) -> str:
-    if found is None:
+def _shown(claim: Claim, value: float | str | None) -> str:
+    if value is None:
         return "-"
-    value = found["value"]
     number = value if isinstance(value, str) else f"{value:.4g} {claim.unit}".strip()
     return f"{number}: {'holds' if claim.holds(value) else 'FAILS'}"
 

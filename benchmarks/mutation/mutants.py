@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
@@ -87,6 +88,16 @@ def mutated(mutant: Mutant) -> ast.Module:
     change = list(_changes(tree))[mutant.number]
     change.make()
     return ast.fix_missing_locations(tree)
+
+
+def changed_copies(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
+    """Yield every change of a syntax tree as text, with a copy in which it is made."""
+    for number in range(len(list(_changes(tree)))):
+        copy = deepcopy(tree)
+        change = list(_changes(copy))[number]
+        text = str(change)
+        change.make()
+        yield text, ast.fix_missing_locations(copy)
 
 
 def _changes(owner: ast.AST) -> Iterator[_Change]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import PATH
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
@@ -34,6 +35,21 @@ _LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
 COURSE = "course"
+_LONGEST = 500  # characters of an error's message
+
+
+class StoppedCheck(KeyboardInterrupt):
+    """The learner pressed Ctrl-C, or the stop button, while an answer was tried."""
+
+    def __str__(self) -> str:
+        return (
+            "You stopped the check before your answer had ended, so there is no verdict. Does it "
+            "contain a loop that never ends?"
+        )
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: one sentence, and no stack."""
+        return [str(self)]
 
 
 def exercise_ids() -> tuple[str, ...]:
@@ -339,8 +355,11 @@ def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
         return asked.judge(answer, readings)
     except GpulabError:  # the notebook's own mistake, such as readings without their columns
         raise
+    except KeyboardInterrupt:
+        raise StoppedCheck from None
     except Exception as error:  # noqa: BLE001  # an answer may be any object and raise anything
-        message = f"This answer cannot be read ({type(error).__name__}: {error}). "
+        why = shortened(str(error), _LONGEST)
+        message = f"This answer cannot be read ({type(error).__name__}: {why}). "
         return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
 
 

@@ -160,7 +160,7 @@ def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
 def _group(name: str, members: list[KeptPrediction]) -> _Row:
     n_right = sum(map(_is_right, members))
     # Only those with a confidence count here: the others promise nothing.
-    said = [CONFIDENCE[step] for one in members if (step := _confidence(one)) in CONFIDENCE]
+    said = [promise for one in members if one.guess and (promise := one.guess.promise) is not None]
     percent_said = 100 * sum(said) / len(said) if said else nan
     return _Row(name, len(members), n_right, 100 * n_right / len(members), percent_said)
 

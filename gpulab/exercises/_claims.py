@@ -1,6 +1,6 @@
-"""Claims of the lessons, with their values on the virtual GPU, on a recorded GPU, and on yours."""
+"""Claims of the lessons, with their values on the virtual GPU, on recorded GPUs, and on yours."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
@@ -24,12 +24,13 @@ from gpulab.gpus.provenance import device_label
 ClaimValue = float | str
 
 DATA = "lesson_claims.json"
-SCHEMA = "gpulab.lesson-claims/1"
-WORLDS = ("virtual", "recorded")
+SCHEMA = "gpulab.lesson-claims/2"
 _SECONDS = ("s", "ms", "µs", "ns")
 _HOLDS = _html.Tone("#009E73", "✓", "Holds here.")
 _FAILS = _html.Tone("#D55E00", "✗", "Does not hold here.")
 _OPEN = _html.Tone("#0072B2", "?", "Not measured yet.")
+# From this factor on, the card says that the virtual GPU shows too much or too little.
+_FAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,10 @@ class Claim:
     holds
         Returns whether the fact is true for a value.
     because
-        A reason why it may be false on another machine. It completes the sentence "Does not hold
-        here, because ...".
+        A possible reason why it is false on another machine, as a clause.
+    differs
+        Why the virtual GPU and the recorded GPUs disagree, as whole sentences; empty if the fact
+        is true for all of them.
 
     Examples
     --------
@@ -63,73 +66,85 @@ class Claim:
     unit: str = ""
     holds: Callable[[Any], bool] = bool
     because: str = "this machine is not the one it was stated for"
+    differs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The value of a claim in one world: on the virtual GPU or on a recorded one.
+    """The saved value of a claim on one GPU.
 
     Attributes
     ----------
-    name
+    source
         "virtual" or "recorded".
-    place
-        Name of the GPU.
+    gpu
+        Name of the GPU, without its maker and its memory: "H200".
     value
-        The value; None if it was not recorded.
+        The value.
     """
 
-    name: str
-    place: str
-    value: ClaimValue | None
+    source: str
+    gpu: str
+    value: ClaimValue
+
+    def __str__(self) -> str:
+        return f"{self.source} ({self.gpu})" if self.source == "recorded" else self.source
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReview:
-    """A claim with its three values, and whether it is true on the machine in use.
+    """A claim with its value on each GPU, and whether it is true there.
 
     Attributes
     ----------
     text
         The fact.
     worlds
-        Name and value of each world: virtual, recorded and yours.
-    holds
-        Whether the fact is true here; None if nothing was measured yet.
-    because
-        A reason why it may be false here.
+        Name, value and truth for the virtual GPU, each recorded GPU and yours. The truth is None
+        if there is no value.
+    why
+        Where the GPUs disagree, and why it may be false here; empty if they agree.
     """
 
     text: str
-    worlds: tuple[tuple[str, str], ...]
-    holds: bool | None
-    because: str
+    worlds: tuple[tuple[str, str, bool | None], ...]
+    why: str
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the fact is true here; None if nothing was measured yet."""
+        return self.worlds[-1][2]
 
     def __str__(self) -> str:
-        values = " | ".join(f"{name} {value}" for name, value in self.worlds)
-        return visible(f"{self.text}. {values}. {self._verdict}")
+        *others, (_, here, _) = self.worlds
+        values = [f"{name} {value}{_TRUTH[truth]}" for name, value, truth in others]
+        line = " | ".join([*values, f"yours {here}"])
+        return visible(" ".join(filter(None, (f"{self.text}. {line}. {self._verdict}", self.why))))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f'<span style="margin-right:1.5em"><em>{clean(name)}</em> {clean(value)}</span>'
-            for name, value in self.worlds
+            f'<span style="margin-right:1.5em"><em>{clean(name)}</em> {clean(value)}'
+            f"{clean(_TRUTH[truth])}</span>"
+            for name, value, truth in self.worlds
         )
         tone = _OPEN if self.holds is None else _HOLDS if self.holds else _FAILS
-        why = _html.paragraphs(f"Because {self.because}.") if self.holds is False else ""
+        why = _html.paragraphs(self.why) if self.why else ""
         line = f'<p style="margin:0.3em 0">{cells}</p>'
         return _html.box(tone, _html.paragraphs(f"{self.text}.") + line + why)
 
     @property
     def _verdict(self) -> str:
-        if self.holds is None:
-            return "Measure first: run the cells above."
-        return "Holds here." if self.holds else f"Does not hold here, because {self.because}."
+        tones = {None: "Measure first: run the cells above.", True: _HOLDS.word}
+        return tones.get(self.holds, _FAILS.word)
+
+
+_TRUTH = {None: "", True: " ✓", False: " ✗"}
 
 
 def claim(claim_id: str, *, here: object) -> ClaimReview:
-    """Show a fact of a lesson with its value on the virtual GPU, on a recorded GPU, and on yours.
+    """Show a fact of a lesson with its value on the virtual GPU, on recorded GPUs, and on yours.
 
     Parameters
     ----------
@@ -141,7 +156,7 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     Returns
     -------
     ClaimReview
-        The three values, and whether the fact is true on the machine in use.
+        The values, whether the fact is true for each, and why the GPUs disagree if they do.
 
     Raises
     ------
@@ -152,7 +167,7 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     --------
     >>> from gpulab import exercises
     >>> print(exercises.claim("06.cold-slower", here=1.3))  # doctest: +ELLIPSIS
-    The linear layer takes longer with a cold cache than with a hot one. virtual ... Holds here.
+    The linear layer takes longer with a cold cache than with a hot one. virtual ... Holds here...
     """
     NAME.check(claim_id=claim_id)
     stated = _claims_of(claim_id.partition(".")[0])
@@ -162,11 +177,72 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     fact, value = stated[claim_id], _value(here)
     if value is not None:
         _GIVEN[claim_id] = value
-    saved = _saved().get(claim_id, {})
-    worlds = [(_name(world, saved), _shown(fact, saved.get(world))) for world in WORLDS]
+    saved = _saved().get(claim_id, ())
+    worlds = [
+        (str(world), _write(fact, world.value), _truth(fact, world.value)) for world in saved
+    ]
     yours = "not measured" if value is None else f"{_write(fact, value)} ({_place(here)})"
-    holds = None if value is None else bool(fact.holds(value))
-    return ClaimReview(fact.text, (*worlds, ("yours", yours)), holds, fact.because)
+    truth = None if value is None else _truth(fact, value)
+    is_virtual = _source(here) == "virtual"
+    why = [
+        _disagreement(fact, saved),
+        _reason(fact, saved, is_virtual=is_virtual) if truth is False else "",
+    ]
+    return ClaimReview(fact.text, (*worlds, ("yours", yours, truth)), " ".join(filter(None, why)))
+
+
+def _truth(fact: Claim, value: ClaimValue) -> bool:
+    return bool(fact.holds(value))
+
+
+def _disagreement(fact: Claim, saved: tuple[World, ...]) -> str:
+    """Return where the virtual GPU and the recorded ones disagree; empty if they are close."""
+    if len({_truth(fact, world.value) for world in saved}) > 1:
+        return fact.differs
+    values = {world: world.value for world in saved if not isinstance(world.value, str)}
+    virtual = next((world for world in values if world.source == "virtual"), None)
+    if virtual is None or values[virtual] <= 0:
+        return ""
+    factors = {
+        world.gpu: values[virtual] / value
+        for world, value in values.items()
+        if world is not virtual and value > 0
+    }
+    parts = (
+        _far(words, {gpu: factor**sign for gpu, factor in factors.items()})
+        for sign, words in _strengths(fact)
+    )
+    return " ".join(filter(None, parts))
+
+
+def _strengths(fact: Claim) -> tuple[tuple[int, str], ...]:
+    """Return what a large and a small factor, virtual over recorded, mean for a claim."""
+    much, little = (fact.holds(value) for value in (1e12, 0.0))
+    if much == little:  # the rule names no direction
+        return ((1, "The virtual GPU reads more"), (-1, "The virtual GPU reads less"))
+    more, less = (1, -1) if much else (-1, 1)
+    return (
+        (more, "The virtual GPU exaggerates this"),
+        (less, "The virtual GPU shows too little of this"),
+    )
+
+
+def _far(words: str, factors: Mapping[str, float]) -> str:
+    far = [f"the {gpu}" for gpu, factor in factors.items() if factor > _FAR]
+    return f"{words}, compared with {' and '.join(far)}." if far else ""
+
+
+def _reason(fact: Claim, saved: tuple[World, ...], *, is_virtual: bool) -> str:
+    """Return why a claim may be false here, or what to check if it should be true."""
+    virtual = [world for world in saved if world.source == "virtual"]
+    if not is_virtual or not virtual:
+        return f"A possible reason: {fact.because}."
+    if not _truth(fact, virtual[0].value):
+        return ""  # the disagreement of the GPUs has said why
+    return (
+        f"The virtual GPU gave {_write(fact, virtual[0].value)} when this lesson was made, so "
+        "something differs in this notebook. Restart the kernel and run all cells in order."
+    )
 
 
 def given() -> Mapping[str, ClaimValue]:
@@ -178,21 +254,16 @@ def given() -> Mapping[str, ClaimValue]:
 _GIVEN: dict[str, ClaimValue] = {}
 
 
-def _name(world: str, saved: Mapping[str, World]) -> str:
-    place = saved[world].place if world == "recorded" and world in saved else ""
-    return f"{world} ({place.removeprefix('NVIDIA ')})" if place else world
-
-
-def _shown(fact: Claim, world: World | None) -> str:
-    return "not recorded" if world is None or world.value is None else _write(fact, world.value)
-
-
 def _place(here: object) -> str:
     if isinstance(here, Measurement):
         return device_label(here.conditions.device_name, here.source)
     # A plain number does not say where it was measured, so it counts for the GPU in use.
     current = device.current()
     return device_label(current.name, current.source)
+
+
+def _source(here: object) -> str:
+    return here.source if isinstance(here, Measurement) else device.current().source
 
 
 def _value(here: object) -> ClaimValue | None:
@@ -225,15 +296,16 @@ def _claims_of(lesson: str) -> Mapping[str, Claim]:
 
 
 @cache
-def _saved() -> Mapping[str, Mapping[str, World]]:
-    """Return the values that gpulab ships: for each claim, its value in each world."""
+def _saved() -> Mapping[str, tuple[World, ...]]:
+    """Return the values that gpulab ships: for each claim the virtual one, then the recorded."""
     text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
     content: Any = parse_json(text)
-    return {
-        claim_id: {
-            name: World(name, str(saved[name]["device_name"]), saved[name]["value"])
-            for name in WORLDS
-            if name in saved
-        }
-        for claim_id, saved in content["claims"].items()
-    }
+    return {name: tuple(_worlds(saved)) for name, saved in content["claims"].items()}
+
+
+def _worlds(saved: Mapping[str, Any]) -> Iterator[World]:
+    if "virtual" in saved:
+        yield World("virtual", "H200", saved["virtual"])
+    for gpu, value in saved.get("recorded", {}).items():
+        # "NVIDIA H100 80GB HBM3" is an H100 on the card.
+        yield World("recorded", gpu.removeprefix("NVIDIA ").split()[0], value)

@@ -26,7 +26,13 @@ _COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
 _RULE = NameOf("rule of what counts", tuple(RULES))
 
 # The singular of units that count things. "times" is a factor, so it stays "1 times".
-_ONE = {"launches": "launch", "calls": "call"}
+_ONE = {
+    "launches": "launch",
+    "calls": "call",
+    "steps": "step",
+    "trials": "trial",
+    "answers": "answer",
+}
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
@@ -248,8 +254,8 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     name
         Lesson and name, for example ``"01.naive"``. Without a name the guess is not saved.
     confidence
-        How sure you are (optional): ``"guess"`` (right once in three), ``"likely"`` (twice in
-        three) or ``"sure"`` (19 times in 20).
+        How sure you are (optional): ``"guess"`` (right once in three, between two choices once in
+        two), ``"likely"`` (twice in three) or ``"sure"`` (19 times in 20).
 
     Returns
     -------
@@ -277,7 +283,9 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     step, note = _read_confidence(confidence)
     if read[0] is not None and name:
         number, choice = (None, read[0]) if isinstance(read[0], str) else (read[0], "")
-        said = Guess(name, now(), number, choice, unit, step, question=question)
+        said = Guess(
+            name, now(), number, choice, unit, step, question=question, n_choices=len(options)
+        )
         note = " ".join(filter(None, (note, _saved_guesses.keep(said))))
     # The base is given in `unit`, and compared with guesses in seconds.
     return Prediction(

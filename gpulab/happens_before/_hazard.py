@@ -72,7 +72,7 @@ class Hazard:
     first, second
         The operations in the order in which the program launched them.
     cure
-        The line of code that is missing, and where it belongs.
+        The lines of code that are missing, and where they belong.
     count
         How often the same two lines conflicted in this way.
 
@@ -80,12 +80,12 @@ class Hazard:
     --------
     >>> fill = Operation("fill_", "the default stream", "writes", "train.py:1")
     >>> total = Operation("sum", "stream 1", "reads", "train.py:2")
-    >>> cure = "add before train.py:2: s1.wait_stream(torch.cuda.default_stream())"
+    >>> cure = "add before train.py:2: s1.wait_event(done)"
     >>> print(Hazard("read before the write is done", "float32 tensor of shape (4,)", fill,
     ...              total, cure))
     read before the write is done: float32 tensor of shape (4,)
       fill_ on the default stream writes it, train.py:1; sum on stream 1 reads it, train.py:2
-      add before train.py:2: s1.wait_stream(torch.cuda.default_stream())
+      add before train.py:2: s1.wait_event(done)
     """
 
     kind: str
@@ -98,7 +98,12 @@ class Hazard:
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
         what = f"{self.kind}: {one_line(self.tensor)}{times}"
-        return visible(f"{what}\n  {self.first}; {self.second}\n  {self.cure}")
+        # With one event for all rounds of a loop, each round would wait for the one before.
+        repeats = self.count > 1 and "record_event" in self.cure
+        each = (
+            "\n  if this is a loop over several buffers, with an event for each" if repeats else ""
+        )
+        return visible(f"{what}\n  {self.first}; {self.second}\n  {self.cure}{each}")
 
 
 def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:
@@ -117,7 +122,7 @@ def judge(earlier: RecordedAccess, later: RecordedAccess) -> Hazard:
     if earlier.lacks_record:
         cure = record_cure(earlier.thread.key, earlier.site)
     else:
-        cure = wait_cure(earlier.thread.key, later.thread.key, later.site)
+        cure = wait_cure(earlier.thread.key, later.thread.key, earlier.site, later.site)
     return Hazard(kind_of(earlier, later), tensor, _operation(earlier), _operation(later), cure)
 
 
@@ -152,17 +157,22 @@ def stream_text(stream: StreamKey) -> str:
     return f"{name} of cuda:{device}" if device else name
 
 
-def wait_cure(first: StreamKey, second: StreamKey, site: Site) -> str:
-    """Return the line that makes ``second`` at ``site`` wait for the work of ``first``.
+def wait_cure(first: StreamKey, second: StreamKey, first_site: Site, second_site: Site) -> str:
+    """Return the lines that make ``second`` wait for the work that ``first`` has at a line.
 
-    >>> wait_cure((0, 0), (0, 1), ("train.py", 12))
-    'add before train.py:12: s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1'
+    The wait is for an event and not for the whole stream, because work that the program launches
+    later in that stream may run during the wait.
+
+    >>> print(wait_cure((0, 0), (0, 1), ("train.py", 9), ("train.py", 12)))
+    add after train.py:9: done = torch.cuda.default_stream().record_event()
+      and before train.py:12: s1.wait_event(done), where s1 is stream 1
     """
-    if second == HOST:
-        line = f"{_variable(first)}.synchronize()"
-    else:
-        line = f"{_variable(second)}.wait_stream({_variable(first)})"
-    return f"add before {site_text(site)}: {line}{_where(first, second)}"
+    wait = "done.synchronize()" if second == HOST else f"{_variable(second)}.wait_event(done)"
+    record = f"done = {_variable(first)}.record_event()"
+    return (
+        f"add after {site_text(first_site)}: {record}\n"
+        f"  and before {site_text(second_site)}: {wait}{_where(first, second)}"
+    )
 
 
 def record_cure(stream: StreamKey, site: Site) -> str:

@@ -81,8 +81,10 @@ class NaiveSampler(Sampler):
     """Times the call alone with the host's clock, without waiting for the GPU.
 
     Between the samples it waits for the device, outside the timed interval, so each sample is a
-    launch into an empty queue. The result is the time that the host needs to enqueue the work. It
-    does not say how long the GPU takes, unless the work itself waits or fills the launch queue.
+    launch into an empty queue. The result is the time that the host needs to enqueue the work
+    after a wait: on a real machine a host that has waited longer needs longer (on an H100 20 µs in
+    a loop without waits, 300 µs after a wait of 21 ms). It does not say how long the GPU takes,
+    unless the work itself waits or fills the launch queue.
 
     Examples
     --------

@@ -4,12 +4,16 @@ The exercises, the benchmark card and the graded labs all judge functions. :func
 and catches its error. :func:`tried` records in addition the calls of the work, the waits, the
 launches and the data races. A judge is then a list of rules, of which :func:`first_fitting` picks
 one.
+
+One file, because a trial is useless without what records it and what reads its value.
 """
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import wraps
 from numbers import Real
 from types import CodeType
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
 from gpulab import device
+from gpulab.core.errors import CutOffError
 from gpulab.core.interrupts import ExitStack, contextmanager
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ __all__ = [
     "counted_calls",
     "first_fitting",
     "number_in",
+    "pair_in",
     "tried",
 ]
 
@@ -52,6 +58,8 @@ _READY_MADE = {
 }
 
 _STOPWATCH = 2  # readings of a clock that a stopwatch needs
+# A benchmark that warms up for a second calls a kernel of 2 µs about 200,000 times.
+_MOST_CALLS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +161,9 @@ class Trial:
 
     @property
     def seconds(self) -> float | None:
-        """The returned time, alone or as the first of a tuple; None if there is none."""
-        value = self.value
-        return number_in(value[0] if isinstance(value, tuple) and value else value)
+        """The returned time, alone or as the first of a pair; None if there is none."""
+        pair = pair_in(self.value, ("seconds", "clock_mhz"))
+        return number_in(self.value if pair is None else pair[0])
 
     @property
     def waits(self) -> "tuple[HostCall, ...] | None":
@@ -174,6 +182,26 @@ class Trial:
         own = {call.correlation for call in self.records.calls if self._is_own(call)}
         return tuple(record for record in self.records.records if record.correlation in own)
 
+    @property
+    def n_kernels(self) -> int:
+        """Kernels of the function and of its work; 0 if there are no records."""
+        return sum(record.kind == "kernel" for record in self._ran)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes copied between host and GPU by both; 0 if there are no records."""
+        copies = (record for record in self._ran if record.kind == "memcpy")
+        return sum(copy.size_bytes or 0 for copy in copies)
+
+    @property
+    def streams(self) -> frozenset[int]:
+        """The streams in which kernels and copies ran; empty if there are no records."""
+        return frozenset(record.stream for record in self._ran)
+
+    @property
+    def _ran(self) -> "tuple[ActivityRecord, ...]":
+        return () if self.records is None else self.records.records
+
     def _is_own(self, call: "HostCall") -> bool:
         """Return whether the function made a call of CUDA itself, and not the work."""
         return not any(work.start_ns <= call.start_ns < work.end_ns for work in self.calls)
@@ -186,6 +214,8 @@ class WatchedWork:
     ----------
     work
         The function to call.
+    most_calls
+        Calls after which a trial stops the function, which would never end.
 
     Examples
     --------
@@ -198,8 +228,9 @@ class WatchedWork:
     ([16.0, 16.0, 16.0], 3, 3, 6)
     """
 
-    def __init__(self, work: Callable[..., object]) -> None:
+    def __init__(self, work: Callable[..., object], most_calls: int = _MOST_CALLS) -> None:
         self._work = work
+        self.most_calls = most_calls
 
     def __call__(self, *given: object, **named: object) -> object:
         """Call the work, and note the call if a function is tried."""
@@ -225,13 +256,16 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
 def tried(
     function: Callable[..., object],
     *arguments: object,
+    make: Callable[[], Iterable[object]] | None = None,
     races: bool = False,
     clocks: bool = False,
 ) -> Trial:
     """Call a function on the GPU in use, wait for its work, and record what it did.
 
     The GPU may be idle or busy; the caller decides. An error of work that the function left in
-    the queue counts as its own error. Ctrl-C is raised as usual, when the work is done.
+    the queue counts as its own error, and so does the end of a function that calls its work again
+    and again. Ctrl-C is raised as usual, when the work is done. Tensors that the function returns
+    are copied to the host, and the stream that was current is current again.
 
     Parameters
     ----------
@@ -239,6 +273,9 @@ def tried(
         The function to try.
     *arguments
         Its arguments.
+    make
+        Returns its arguments, in place of ``arguments``. They are made where races are looked
+        for, so a function must also wait for the kernels that write its inputs.
     races
         Whether to look for data races. On a CUDA GPU this slows each launch, so the trial's times
         are of no use; on a virtual one it takes only real time.
@@ -256,7 +293,7 @@ def tried(
     """
     observer = _Observer()
     with observer.watching(races=races, clocks=clocks):
-        trial = called(observer.run, function, arguments)
+        trial = called(observer.run, function, make or (lambda: arguments))
     return observer.completed(trial)
 
 
@@ -280,11 +317,38 @@ def number_in(value: object) -> float | None:
 
     Examples
     --------
-    >>> number_in(2), number_in(True), number_in("2")
-    (2.0, None, None)
+    >>> import torch
+    >>> number_in(2), number_in(torch.tensor(2.5)), number_in(True), number_in("2")
+    (2.0, 2.5, None, None)
     """
+    # Tensors and arrays of one number; a Decimal is no Real.
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
     # True is an int in Python, but nobody means the number 1 by it.
-    return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    return (
+        None if isinstance(value, bool) or not isinstance(value, Real | Decimal) else float(value)
+    )
+
+
+def pair_in(value: object, names: tuple[str, str] = ("", "")) -> tuple[object, object] | None:
+    """Return the parts of a pair: tuple, list, array, tensor or mapping; None for other values.
+
+    ``names`` are the keys of the parts, for a mapping with these keys in another order.
+
+    Examples
+    --------
+    >>> pair_in([3, 4]), pair_in({"mhz": 5, "s": 6}, ("s", "mhz")), pair_in((1, 2, 3))
+    ((3, 4), (6, 5), None)
+    """
+    if isinstance(value, Mapping):
+        parts = [value[name] for name in names if name in value]
+        parts = parts if len(parts) == len(names) else list(value.values())
+    elif isinstance(value, str | bytes | set | frozenset) or getattr(value, "shape", None) == ():
+        return None
+    else:
+        items: Any = value
+        parts = list(items) if hasattr(value, "__len__") else []
+    return (parts[0], parts[1]) if len(parts) == len(names) else None
 
 
 @contextmanager
@@ -292,8 +356,8 @@ def counted_calls() -> Iterator[Counter[str]]:
     """Yield a counter of the calls of functions of ``torch.cuda`` that wait or read events.
 
     Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
-    ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced inside the ``with``
-    block and restored after it.
+    ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced
+    inside the ``with`` block and restored after it.
 
     Examples
     --------
@@ -312,14 +376,18 @@ def counted_calls() -> Iterator[Counter[str]]:
         (torch.cuda, "synchronize", "synchronize"),
         (stream, "synchronize", "Stream.synchronize"),
         (stream, "wait_stream", "Stream.wait_stream"),
+        (stream, "query", "Stream.query"),
         (event, "query", "Event.query"),
         (event, "elapsed_time", "Event.elapsed_time"),
+        (torch.Event, "elapsed_time", "Event.elapsed_time"),
     )
     with ExitStack() as stack:
         for owner, name, key in places:
             counting = _counting(getattr(owner, name), counts, key)
-            # A method that the class inherits is inherited again after the block.
-            stack.enter_context(patch.object(owner, name, counting))
+            # A method that the class inherits is inherited again after the block. The class
+            # torch.Event of a CUDA build cannot be changed.
+            with suppress(TypeError):
+                stack.enter_context(patch.object(owner, name, counting))
         yield counts
 
 
@@ -329,7 +397,13 @@ def _counting(
     @wraps(original)
     def counting(*given: object, **named: object) -> object:
         counts[key] += 1
-        return original(*given, **named)
+        before = counts.copy()
+        try:
+            return original(*given, **named)
+        finally:
+            # Without what the function calls inside: elapsed_time asks both of its events.
+            counts.clear()
+            counts.update(before)
 
     return counting
 
@@ -369,22 +443,36 @@ class _Observer:
             stack.callback(_running.remove, self)
             yield
 
-    def run(self, function: Callable[..., object], arguments: Iterable[object]) -> object:
+    def run(self, function: Callable[..., object], make: Callable[[], Iterable[object]]) -> object:
         """Call the function, and wait for the work that it left in the queue."""
         import torch
 
+        from gpulab.core.torch_private import current_raw_stream
+
+        arguments, stream = make(), current_raw_stream()
         start_ns = self._now_ns()
-        try:
-            return function(*arguments)
-        finally:
-            self._window_ns = (start_ns, self._now_ns())
-            self._asked = self._counts.copy()
-            torch.cuda.synchronize()
+        with ExitStack() as stack:
+            stack.callback(torch.cuda.synchronize)
+            try:
+                value = function(*arguments)
+            finally:
+                self._window_ns = (start_ns, self._now_ns())
+                self._asked = self._counts.copy()
+                if current_raw_stream() != stream:
+                    torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
+            # Before anything waits, as a caller would read it: if a stream still writes the value
+            # and nobody waits for it, that is a race.
+            return _on_host(value)
 
     def note(self, work: WatchedWork, call: Callable[[], object]) -> object:
         """Call a work, and record the call."""
         import torch
 
+        if len(self._calls) >= work.most_calls:
+            raise CutOffError(
+                f"it called the work {work.most_calls:,} times and had not returned; look for a "
+                "loop that never ends"
+            )
         timer, is_captured = _ready_made_timer(), torch.cuda.is_current_stream_capturing()
         start_ns = self._now_ns()
         try:
@@ -410,6 +498,20 @@ class _Observer:
 
     def _now_ns(self) -> int:
         return 0 if self._session is None else self._session.now_ns()
+
+
+def _on_host(value: object) -> object:
+    """Return a result with its tensors on the host, because a virtual GPU may end after a run."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {key: _on_host(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(_on_host, value)]
+    # A named tuple becomes a tuple, because its class takes the parts one by one.
+    return tuple(map(_on_host, value)) if isinstance(value, tuple) else value
 
 
 def _ready_made_timer() -> str:

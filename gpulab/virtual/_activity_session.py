@@ -124,6 +124,7 @@ class SimulatorSession:
                 device=index,
                 launch_start_ns=call.start_ns,
                 launch_end_ns=call.end_ns,
+                size_bytes=task.size_bytes,
                 correlation=call.correlation,
             )
             for index, records_of in self._kept

@@ -42,10 +42,11 @@ gpulab.use("auto")
 # Before each measurement you make a guess. Put it in place of the three dots and run the cell. If
 # you leave the dots, everything still runs; but a wrong guess teaches you more than no guess.
 #
-# If you like, say how sure you are: `confidence="guess"` (right once in three), `"likely"` (twice
-# in three) or `"sure"` (19 times in 20). Your guesses are kept in `gpulab-progress.jsonl` beside
-# the lessons. At the end of each lesson `exercises.progress()` shows how far your feeling can be
-# trusted, and what to look at again. What counts is the last guess before you see the outcome.
+# If you like, say how sure you are: `confidence="guess"` (right once in three, for yes or no once
+# in two), `"likely"` (twice in three) or `"sure"` (19 times in 20). Your guesses are kept in
+# `gpulab-progress.jsonl` beside the lessons. At the end of each lesson `exercises.progress()`
+# shows how far your feeling can be trusted, and what to look at again. What counts is the last
+# guess before you see the outcome.
 
 # %%
 source = exercises.predict(
@@ -120,7 +121,7 @@ exercises.claim("00.matmul-agrees", here=matmul)
 exercises.ask("00.sources")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}
 ### END SOLUTION

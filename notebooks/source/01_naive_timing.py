@@ -177,19 +177,24 @@ times_s = readings.pivot_table(index="size", columns="series", values="duration_
 flat_guess.compare(times_s["naive"][8192] / times_s["naive"][64])
 
 # %% [markdown]
-# To launch a large matmul takes as long as to launch a small one. Now look at the other line. When
-# n doubles, a matmul has eight times as much work:
+# Now look at the other line. When n doubles, a matmul has eight times as much work:
 
 # %%
 times_s["synchronized"] / times_s["synchronized"].shift(1)
 
-# %%
-exercises.claim("01.flat", here=times_s["naive"][8192] / times_s["naive"][64])
-
 # %% [markdown]
 # For large n the factor comes near 8: the time grows as n³. For small n it is near 1, because
-# the launch and the wait take longer than the work (lesson 02). So the naive reading is most
-# wrong where you care most: for large work.
+# the launch and the wait take longer than the work (lesson 02). Does the naive reading follow the
+# work at all? Compare how much each of the two lines grows:
+
+# %%
+grown = times_s.loc[8192] / times_s.loc[64]
+exercises.claim("01.follows-no-work", here=grown["naive"] / grown["synchronized"])
+
+# %% [markdown]
+# So the naive reading is most wrong where you care most: for large work. On the virtual GPU it is
+# the same for every n. On a real machine it moves, too, but not with the work of the call that you
+# time; *Going further* shows what moves it.
 #
 # ### Exercise: what was timed?
 
@@ -377,7 +382,8 @@ exercises.check("01.benchmark", benchmark)
 # ## What you take with you
 #
 # - A call launches and returns. A stopwatch around it times the launch.
-# - The naive reading stays flat while the work grows. It grows only when the queue is full.
+# - The naive reading does not follow the work. It follows the host: how long the launch takes, and
+#   whether the queue is full.
 # - A line that needs a value waits for the GPU, and makes a naive reading right by accident.
 # - To time work you must wait for it, on purpose and in the right place.
 #
@@ -462,3 +468,40 @@ cost_guess.compare(max(launches, key=lambda reading: reading.median_s).label)
 # and chooses an algorithm. *Recorded* on an H200 with a fast host: about 6 µs for an
 # element-wise operation, 12 to 20 µs for a matmul or a linear layer, 30 µs for a convolution.
 # This is time of the *host*. Another host gives other numbers.
+#
+# ## A cold host
+#
+# The launch of one operation on one host is not always the same either. Wait for the GPU, longer
+# and longer, and time one launch after each wait. The launch is the same every time.
+
+# %%
+cold_guess = exercises.predict(
+    "What does a launch do if the host has waited longer before it?",
+    ...,
+    choices=("stays the same", "becomes slower"),
+    name="01.cold-host",
+)
+cold_guess
+
+# %%
+rows = []
+for n_cycles in (100_000, 1_000_000, 10_000_000, 40_000_000):
+    torch.cuda._sleep(n_cycles)
+    start = time.perf_counter()
+    torch.cuda.synchronize()
+    waited = time.perf_counter()
+    m @ m
+    rows.append((format_time(waited - start), time.perf_counter() - waited))
+after_waits = pd.DataFrame(rows, columns=["the host waited", "launch_s"])
+after_waits
+
+# %%
+first_s, *_, last_s = after_waits["launch_s"]
+cold_guess.compare("becomes slower" if last_s > 2 * first_s else "stays the same")
+
+# %% [markdown]
+# The virtual host is always warm. *Recorded* on an H100: a launch took 30 µs after a wait of 0.1
+# ms, 88 µs after 2.7 ms and 300 µs after 21 ms, while launches in a loop without waits took 20 µs
+# for every size. During a wait the host's processor slows down and its caches fill with other
+# data. The method `naive` waits before each sample, so after large work it reads the launch of a
+# host that has become cold.

@@ -370,7 +370,13 @@ late.compare(ended_after(wait_for_what_is_there, "AC"))
 exercises.ask("02.who-blocks")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {
+    "torch.cuda.synchronize": ...,
+    "stream.synchronize": ...,
+    "event.synchronize": ...,
+    "stream.wait_event": ...,
+    "stream.wait_stream": ...,
+}
 ### BEGIN SOLUTION
 answer = {
     "torch.cuda.synchronize": "host",
@@ -447,7 +453,7 @@ plots.timeline(gpulab.timeline(lambda: wait_after_every_layer(batch, 5), n_warmu
 exercises.ask("02.snippet-quiz")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": (..., ...), "b": (..., ...), "c": (..., ...), "d": (..., ...), "e": (..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "a": ("launch", "wait after"),

@@ -218,7 +218,7 @@ exercises.claim("04.another-type", here=first_s / second_s)
 exercises.ask("04.name-the-cost")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
 ### END SOLUTION
@@ -721,7 +721,7 @@ lab.draw_iterations(runs, source="levels of a virtual H200", relative=True)
 exercises.ask("04.two-humps")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": (..., ...), "b": (..., ...)}
 ### BEGIN SOLUTION
 answer = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
 ### END SOLUTION

@@ -233,7 +233,7 @@ matmul()
 exercises.ask("05.burst-or-settled")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "burst", "b": "settled", "c": "settled", "d": "burst"}
 ### END SOLUTION
@@ -245,7 +245,7 @@ exercises.check("05.burst-or-settled", answer)
 # ## 4 A against B
 #
 # A is the matmul. B is the same with a shorter inner dimension, 7936 instead of 8192: B computes 3
-# % less. Many people compare two programs like this: first A, twenty calls, then B, twenty calls.
+# % less. Many people compare two programs like this: first A, forty calls, then B, forty calls.
 
 
 # %%
@@ -263,8 +263,8 @@ in_sequence
 
 # %%
 time.sleep(1)
-a_s = median(timed(matmul))
-b_s = median(timed(shorter))
+a_s = median(timed(matmul, 40))
+b_s = median(timed(shorter, 40))
 in_sequence.compare(b_s / a_s)
 
 # %% [markdown]
@@ -477,7 +477,7 @@ lab.plot_over_time(traces, "duration_s", "time per call", title="Two traces of o
 exercises.ask("05.two-traces")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": (..., ...), "b": (..., ...)}
 ### BEGIN SOLUTION
 answer = {"a": ("power cap", "name the regime"), "b": ("noise", "more samples")}
 ### END SOLUTION

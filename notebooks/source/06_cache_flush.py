@@ -205,7 +205,7 @@ exercises.claim("06.fresh-rows", here=fresh.median_s / hot.median_s)
 #
 # You can flush by yourself: read a buffer, so that it takes the room of the old data. `setup=`
 # runs before each sample and is not timed. The work here is a smaller layer whose weights are easy
-# to keep. How large must the buffer be to make it cold?
+# to keep. How large must the buffer be until the layer is as slow as after a large one?
 
 # %%
 additions.clear()  # gives their tensors' memory back
@@ -216,7 +216,7 @@ f"{small_weights[0].nbytes / MIB:.0f} MiB of weights"
 
 # %%
 enough = exercises.predict(
-    "The layer is cold after reading a buffer of at least how many times the L2?",
+    "By its time, from which buffer on does the layer look cold? In multiples of the L2.",
     ...,
     choices=("1/16", "1/8", "1/4", "1/2", "1", "2"),
     name="06.enough",
@@ -238,9 +238,10 @@ slow = [name for name, time_s in flushed_s.items() if time_s > halfway_s]
 enough.compare(slow[0] if slow else "2")
 
 # %% [markdown]
-# By time alone the layer is cold as soon as the buffer and the weights no longer fit together. But
-# the virtual GPU drops exactly the lines that were unused for longest. Real hardware does so only
-# roughly. Counters see the rest. *Recorded* on an H200, over 14 kernels:
+# By its time the layer looks cold as soon as the buffer and the weights no longer fit together.
+# That does not prove that nothing is left: the virtual GPU drops exactly the lines that were
+# unused for longest, and real hardware does so only roughly. Counters see the rest. *Recorded* on
+# an H200, over 14 kernels:
 #
 # | read before the kernel (recorded) | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
@@ -250,8 +251,8 @@ enough.compare(slow[0] if slow else "2")
 # | 4 times | 71 µs | 0.0 % | 2.6 MB |
 #
 # (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results go
-# back in any case.) One L2 is not enough; from 1.5 on nothing changes. **Read twice the L2** to
-# have a margin. `gpulab.measure` does the same.
+# back in any case.) By the counters one L2 is not enough; from 1.5 on nothing changes. **Read
+# twice the L2** to have a margin. `gpulab.measure` does the same.
 #
 # ## 5 Read or write
 #
@@ -372,7 +373,7 @@ after.compare("hot" if chained.median_s < midway_s else "cold")
 exercises.ask("06.hot-or-cold")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
 ### END SOLUTION
@@ -550,7 +551,7 @@ pd.Series(lost).round(1)  # percent
 exercises.ask("06.which-is-cold")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
 ### END SOLUTION
@@ -679,7 +680,7 @@ lab.plot_staircase(
 exercises.ask("06.staircase")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"hot up to": ..., "cold from": ..., "l2 size": ...}
 ### BEGIN SOLUTION
 answer = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
 ### END SOLUTION

@@ -116,7 +116,7 @@ display(*[gpulab.timeline(lab.program(letter)) for letter in "abc"])
 exercises.ask("07.gaps")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ...}
 ### BEGIN SOLUTION
 answer = {"a": "wait", "b": "gpu", "c": "host"}
 ### END SOLUTION
@@ -127,8 +127,8 @@ exercises.check("07.gaps", answer)
 #
 # `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and does nothing else. The host
 # launches it like any other kernel and goes on at once. (In CUDA C++ you can write such a kernel
-# yourself, with `clock64()` or with `__nanosleep(ns)`, which counts nanoseconds.) How long does a
-# million cycles take?
+# yourself, with `clock64()` or with `__nanosleep(ns)`, for about so many nanoseconds.) How long do
+# a million cycles take?
 
 # %%
 million = exercises.predict(
@@ -322,8 +322,8 @@ plots.compare_methods([eager, replayed, busy], title="Ten relus")
 exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 
 # %% [markdown]
-# *Recorded* on an H200: 74 to 80 µs with ten launches, 14 µs in a graph, and 10 µs in which the
-# kernels are busy. The difference was Python. The short pauses from kernel to kernel remain.
+# *Recorded* on an H200: of the 14 µs in a graph, the kernels are busy for 10. The difference from
+# ten launches was Python. The short pauses from kernel to kernel remain.
 #
 # ## 5 What a graph contains
 #
@@ -706,7 +706,7 @@ outcomes
 exercises.ask("07.capturable")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ..., "g": ..., "h": ...}
 ### BEGIN SOLUTION
 words = "runs raises frozen raises runs frozen raises runs"
 answer = dict(zip("abcdefgh", words.split(), strict=True))
@@ -847,7 +847,7 @@ pd.Series(fresh.samples_s) * 1e6  # µs
 exercises.ask("07.which-rung")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 rungs = "naive synchronized events calibrated graph"
 answer = dict(zip("abcde", rungs.split(), strict=True))

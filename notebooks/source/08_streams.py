@@ -181,7 +181,14 @@ blocks.compare(host_s["host_s"].idxmax())
 exercises.ask("08.five-waits")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {
+    "torch.cuda.synchronize": (..., ...),
+    "left.synchronize": (..., ...),
+    "marker.synchronize": (..., ...),
+    "right.wait_event": (..., ...),
+    "right.wait_stream": (..., ...),
+    "y.item": (..., ...),
+}
 ### BEGIN SOLUTION
 answer = {
     "torch.cuda.synchronize": ("abc", "after abc"),
@@ -274,8 +281,9 @@ pd.Series({name: lab.how_they_ran(line) for name, line in lines.items()})
 lines["both"]
 
 # %% [markdown]
-# Each of the two reasons was enough to keep copy and kernel apart, and hid the other. You need all
-# three: pinned memory, `non_blocking=True`, and two streams.
+# Each of the two reasons was enough to keep copy and kernel apart, and hid the other. If the copy
+# is launched first, you need all three: pinned memory, `non_blocking=True`, and two streams. (A
+# kernel that was launched before runs beside a slow copy from pageable memory, too.)
 
 # %% [markdown]
 # ## 4 The double buffer
@@ -307,7 +315,7 @@ pipelines.run(one_at_a_time)
 
 # %%
 wrong = exercises.predict(
-    "How many of 40 steps?", ..., unit="times", counts="count", name="08.wrong"
+    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.wrong"
 )
 wrong
 
@@ -352,7 +360,7 @@ found
 exercises.ask("08.find-the-races")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"pinned": (..., ..., ...), "device": (..., ..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "pinned": ("fill", "copy", "host"),
@@ -373,7 +381,7 @@ animations.show("double_buffer")
 
 # %%
 half = exercises.predict(
-    "How many of 40 steps?", ..., unit="times", counts="count", name="08.half"
+    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.half"
 )
 half
 
@@ -520,7 +528,7 @@ tiny.compare(lab.how_they_ran(kernels))
 exercises.ask("08.two-reasons")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"two matmuls": (..., ...), "two small kernels": (..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "two matmuls": ("the gpu is full", "nothing"),

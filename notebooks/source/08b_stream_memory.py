@@ -66,7 +66,7 @@ is_corrupted(lambda _x, _total: side.synchronize())
 
 # %%
 dropped = exercises.predict(
-    "In how many of 20 trials?", ..., unit="times", counts="count", name="08b.dropped"
+    "In how many of 20 trials?", ..., unit="trials", counts="count", name="08b.dropped"
 )
 dropped
 
@@ -98,7 +98,7 @@ found
 exercises.ask("08.record-stream")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "corrupted",
@@ -342,7 +342,7 @@ exercises.claim("08.caller-waits", here=f"{train(default, default)} and {new_wei
 exercises.ask("08.backward")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "none",
@@ -490,7 +490,7 @@ plots.bars(pd.DataFrame(rows, columns=["work", "yours_s", "measure_s", "records_
 # ## What you take along
 #
 # - Memory that another stream reads: `record_stream` before it is dropped.
-# - Pinned batches and a prefetcher hide the copies; the batch needs a wait and `record_stream`.
+# - Pinned batches and a prefetcher can hide copies; the batch needs a wait and `record_stream`.
 # - Gradients are ready for the stream that called `backward()`, and for no other.
 # - An error comes at the first call that waits. `CUDA_LAUNCH_BLOCKING=1` finds its line.
 

@@ -58,7 +58,7 @@ near.compare(lab.curves_of(recorded), source=(recorded.cpu, recorded.gpu))
 # small matmul takes about as long as a launch and a wake-up, whatever n is. The CPU's curve starts
 # far below it, and rises. The GPU gets ahead where the two meet.
 #
-# Move the slider "Size n" to stand on the curves: the line below the picture says what both sides
+# Move the slider "Size n" to stand on the curves: the line beside the picture says what both sides
 # take there. Now add the transfers. (Without widgets, choose by code, as in the next cell.)
 #
 # ### Exercise: read it off
@@ -129,7 +129,7 @@ exercises.claim("09.launch-is-flat", here=growth["naive"])
 exercises.ask("09.which-time")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
 ### END SOLUTION
@@ -202,7 +202,7 @@ exercises.check("09.what-it-says", answer)
 # $$ t = \text{fixed} + \text{slope} \cdot x $$
 #
 # For matmul x is the number of floating-point operations, 2n³; for other operations it is the
-# bytes. The dashed lines are fitted to the recorded points. The fit counts *ratios*, since 5 µs
+# bytes. The dotted lines are fitted to the recorded points. The fit counts *ratios*, since 5 µs
 # matter at 10 µs and not at 10 ms.
 
 # %%
@@ -451,8 +451,9 @@ pays.compare("never crosses" if addition.crossing.kind == "never" else "crosses 
 
 # %% [markdown]
 # At the right end the link limits the GPU's curve, whatever happens between the copies, and the
-# memory limits the CPU's. The higher of these two rates wins. Here are the CPU's recorded rate,
-# and yours over the link:
+# memory limits the CPU's. If one of these two rates is far higher, it wins. Here are the CPU's
+# recorded rate, and yours over the link. (They may come from two machines, so a small difference
+# decides nothing.)
 
 # %%
 x, y = torch.empty(2, 1 << 24, pin_memory=True)

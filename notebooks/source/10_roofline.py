@@ -54,7 +54,7 @@ explorer
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
-# A point on the dashed line takes exactly as long as predicted. A point above it takes longer;
+# A point on the solid line takes exactly as long as predicted. A point above it takes longer;
 # none should be far below. Point at a sign to see what it is. Now use the controls: choose the
 # model, the operations, and with the slider the size, by the bytes that move.
 #
@@ -68,7 +68,7 @@ explorer.choose(span=1 << 20)  # by code: those that move about 1 MiB
 print(explorer)
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"all sizes": (..., ...), "large": (..., ...)}
 ### BEGIN SOLUTION
 answer = {
     "all sizes": ("argmax", "the floor"),
@@ -233,7 +233,7 @@ roofline.ceilings_of(gpulab.recordings.load("h200-sxm-2026-11")).to_frame().pivo
 exercises.ask("10.which-roof")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "data sheet",
@@ -360,7 +360,7 @@ gaps["kernels"] = [int((frame["kind"] == "kernel").sum()) for frame in shown]
 gaps.round(1)
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ...}
 ### BEGIN SOLUTION
 answer = {"a": "too small", "b": "moves more", "c": "slow kernel"}
 ### END SOLUTION
@@ -461,7 +461,7 @@ two_waves = gpulab.measure(lambda: more @ weights, n_samples=21)
 wave.compare(two_waves.median_s / one_wave.median_s)
 
 # %%
-exercises.claim("10.wave", here=two_waves.median_s / one_wave.median_s)
+exercises.claim("10.wave", here=100 * (two_waves.median_s / one_wave.median_s - 1))
 
 # %% [markdown]
 # So time doesn't grow in a straight line. More and more rows, times (4096, 4096):

@@ -183,13 +183,14 @@ with profile():
 slower.compare(profiled_s / plain_s)
 
 # %%
-exercises.claim("11.profiler-costs", here=profiled_s / plain_s)
+exercises.claim("11.profiler-costs", here=100 * (profiled_s / plain_s - 1))
 
 # %% [markdown]
 # *Recorded* on an H200: a launch takes 14.5 µs while the driver's recorder is loaded, and 9.9 µs
 # without it. The kernels themselves take the same time. So the profiler makes a program look more
-# launch-bound than it is. Use it to find *where* time goes. To report *how much*, take the
-# profiler out and measure.
+# launch-bound than it is. (Once loaded, the recorder may stay loaded. Then a step without the
+# profiler is slow as well, and the two times differ little.) Use it to find *where* time goes. To
+# report *how much*, take the profiler out and measure.
 #
 # The virtual GPU charges the same cost for each launch, and nothing for noting an operator.
 #
@@ -230,7 +231,7 @@ f"program {letter}: the GPU is busy for {device_share(seen):.0%} of the time"
 print(seen.key_averages().table(sort_by="self_cpu_time_total", row_limit=6))
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ...}
 ### BEGIN SOLUTION
 answer = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
 ### END SOLUTION
@@ -264,7 +265,7 @@ idle_percent = 100 * (1 - busy_s / trace.duration_s)
 idle.compare(idle_percent)
 
 # %%
-exercises.claim("11.step-partly-idle", here=idle_percent)
+exercises.claim("11.step-partly-idle", here=100 - idle_percent)
 
 # %% [markdown]
 # `step.json` also opens at [ui.perfetto.dev](https://ui.perfetto.dev): drag the file onto the

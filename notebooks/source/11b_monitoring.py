@@ -61,7 +61,7 @@ pd.Series(in_use, ["nvidia-smi", "kept by PyTorch", "your tensors"]).div(2**20).
 # | `p` | pwr, gtemp, mtemp | power in W; temperature of the chip, and of its memory |
 # | `u` | sm, mem, enc, dec, jpg, ofa | share of time with kernels, memory traffic, video |
 # | `c` | mclk, pclk | clock of the memory and of the multiprocessors in MHz |
-# | `v` | pviol, tviol | share of time below full clock because of power, and because of heat |
+# | `v` | pviol, tviol | share of time below full clock because of power; 1 if heat lowers it |
 # | `m` | fb, bar1, ccpm | memory that is given out, in MB; the part that the CPU can address |
 # | `e` | sbecc, dbecc, pci | corrected and uncorrected bit errors, errors of the bus |
 # | `t` | rxpci, txpci | traffic over PCIe, to the GPU and from it, in MB/s |
@@ -85,7 +85,7 @@ looks[["time_s", "pwr", "gtemp", "sm", "mclk", "pclk", "reasons"]].round(1)
 exercises.ask("11.which-column")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
 answer = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
 ### END SOLUTION
@@ -174,7 +174,7 @@ plots.line(column.reset_index(), x="second", source=shown["source"][0])
 exercises.ask("11.monitors")
 
 # %% tags=["exercise"]
-answer = ...
+answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
 ### BEGIN SOLUTION
 answer = {
     "a": "nothing",

@@ -300,7 +300,8 @@ exercises.check("13.pageable", mended)
 #
 # These programs are fast enough. Their results are wrong, and no error says so. In most of them
 # two operations touch the same bytes, and nothing orders them: a race. Which kind of race is it?
-# `lab.race` runs a program and says what `gpulab.hazards()` finds first in it.
+# `lab.race` runs a program and says what `gpulab.hazards()` finds first in it. The cells make the
+# inputs inside, so that it also sees who writes them.
 #
 # `lab.slow_double(x)` is a long kernel and then `x * 2`.
 
@@ -327,7 +328,7 @@ race
 
 # %%
 print(double_and_add(lab.numbers(), lab.slow_double))
-race.compare(lab.race(double_and_add, lab.numbers(), lab.slow_double))
+race.compare(lab.race(lambda: double_and_add(lab.numbers(), lab.slow_double)))
 
 # %% tags=["exercise"]
 mended = ...
@@ -370,7 +371,7 @@ race
 
 # %%
 print(double_plus_one(lab.numbers(), lab.slow_double)[:3])
-race.compare(lab.race(double_plus_one, lab.numbers(), lab.slow_double))
+race.compare(lab.race(lambda: double_plus_one(lab.numbers(), lab.slow_double)))
 
 # %% tags=["exercise"]
 mended = ...
@@ -413,7 +414,7 @@ race
 x = lab.numbers()
 lab.kernel(2)()
 print(add_on_host(x))
-race.compare(lab.race(add_on_host, x))
+race.compare(lab.race(lambda: add_on_host(lab.numbers())))
 
 # %% tags=["exercise"]
 mended = ...
@@ -452,7 +453,7 @@ race
 
 # %%
 print(add_after_event(lab.numbers(), lab.slow_double))
-race.compare(lab.race(add_after_event, lab.numbers(), lab.slow_double))
+race.compare(lab.race(lambda: add_after_event(lab.numbers(), lab.slow_double)))
 
 # %% tags=["exercise"]
 mended = ...
@@ -494,7 +495,7 @@ race
 # %%
 lab.kernel(2)()
 print(upload(lab.batches())[:, 0].tolist())
-race.compare(lab.race(upload, lab.batches()))
+race.compare(lab.race(lambda: upload(lab.batches())))
 
 # %% tags=["exercise"]
 mended = ...

@@ -4,12 +4,17 @@ The tests read the keys and the mistakes from the exercises: they change the rig
 entry of the mistakes says, and expect the diagnosis of this entry.
 """
 
+import ast
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 import pytest
+import torch
 
 from gpulab.exercises._api import exercise, exercise_ids
 from gpulab.exercises.answers import CaseFunction, Choice, Diagnosis, Letters, Quantities, Table
@@ -17,6 +22,8 @@ from gpulab.exercises.lesson_06._flush_choice import FlushChoice
 from gpulab.exercises.lesson_07._captured_lines import CapturedLines
 from gpulab.exercises.lesson_09._read_off import ReadOff
 from gpulab.exercises.lesson_09._read_off import key as key_of_read_off
+from tests.support.lesson_text import LessonText
+from tests.support.lessons import ROOT
 
 Form = Choice | Letters | Table | Quantities | CaseFunction
 Words = str | tuple[str, ...]
@@ -35,6 +42,7 @@ def form_of(exercise_id: str) -> Any:  # noqa: ANN401  # a Form, or a judge with
             return judge
 
 
+LESSONS = [LessonText(source) for source in sorted((ROOT / "notebooks/source").rglob("*.py"))]
 IN_A_FORM = (*get_args(Form), CapturedLines, FlushChoice, ReadOff)
 FORMS = [each for each in exercise_ids() if isinstance(exercise(each).judge, IN_A_FORM)]
 TABLES = [each for each in FORMS if isinstance(exercise(each).judge, Table | CapturedLines)]
@@ -116,19 +124,45 @@ def as_written(value: Words) -> object:
     return int(value) if value.isdigit() else f"{value.upper()} "
 
 
+def as_numbers(value: Words) -> object:
+    """Return numbers in place of their texts, each of another type."""
+    if isinstance(value, str):
+        return np.float64(value) if value.isdigit() else value
+    return tuple(torch.tensor(int(word)) if word.isdigit() else word for word in value)
+
+
 def right_answers(form: Form) -> list[object]:
     """Return the right answer, and the same in other forms."""
     match form:
         case Table():
-            other = {f" {key.title()}()": as_written(value) for key, value in form.right.items()}
-            return [form.right, other]
+            items = form.right.items()
+            return [
+                form.right,
+                {f" {key.title()}()": as_written(value) for key, value in items},
+                MappingProxyType(dict(reversed(items))),
+                {np.str_(key): np.array(value) for key, value in items},
+                {key: as_numbers(value) for key, value in items},
+                {key: value if isinstance(value, str) else deque(value) for key, value in items},
+            ]
         case Letters():
             letters = sorted(form.right, reverse=True)
-            return [form.right, letters, "".join(letters), ", ".join(letters).upper()]
+            chosen = {
+                letter: letter in form.right for letter in form.right | form.wrongly_in.keys()
+            }
+            texts = ["".join(letters), ", ".join(letters).upper()]
+            return [form.right, letters, tuple(letters), np.array(letters), chosen, *texts]
         case Quantities():
             return [form.right, {key: 1.02 * number for key, number in form.right.items()}]
         case Choice():
-            return [form.right, f" {form.right.upper()} "]
+            letter = form.right
+            return [
+                letter,
+                f" {letter.upper()} ",
+                f"{letter})",
+                [letter],
+                {letter},
+                np.str_(letter),
+            ]
         case CaseFunction():
             return [form.right]
 
@@ -180,7 +214,7 @@ def test_of_several_mistakes_the_first_is_explained(exercise_id: str) -> None:
 
 @pytest.mark.parametrize("exercise_id", FORMS)
 def test_incomplete_and_unknown_answers_are_not_judged(exercise_id: str) -> None:
-    """A missing key is named, and an unknown key or value is refused with how to answer."""
+    """A missing key and an unknown key are named, and an unknown value is refused."""
     form = form_of(exercise_id)
     if not isinstance(form, Table | Quantities):
         return
@@ -188,8 +222,27 @@ def test_incomplete_and_unknown_answers_are_not_judged(exercise_id: str) -> None
     for key in whole:
         assert form({**whole, key: ...}).message == f"There is no answer yet for {key}."
         assert form({**whole, key: "no such word"}).diagnosis_code == "not-a-choice"
-    assert form({**whole, "no such key": 1}).diagnosis_code == "not-a-choice"
-    assert form(dict.fromkeys(whole, ...)).ok is not True
+    unknown = form({**whole, "no such key": 1})
+    assert unknown.diagnosis_code == "unknown-key"
+    assert unknown.message.startswith("'no such key' is no key of this table; ")
+    assert form(dict.fromkeys(whole, ...)).ok is None
+
+
+@pytest.mark.parametrize("exercise_id", TABLES)
+def test_the_skeleton_of_a_table_stands_in_the_cell(exercise_id: str) -> None:
+    """A learner fills a dict with dots, and the question gives no entry away."""
+    table = form_of(exercise_id)
+    skeleton = ast.literal_eval(table.skeleton)
+    asked = str(exercise(exercise_id).asked)
+    assert "example" not in exercise(exercise_id).judge.how
+    assert table.skeleton in asked
+    assert table(skeleton).ok is None
+    cells = (cell for text in LESSONS for cell in text.cells)
+    codes = [cell.source for cell in cells if cell.cell_type == "code"]
+    (place,) = (at for at, code in enumerate(codes) if f'exercises.ask("{exercise_id}")' in code)
+    cell = next(code for code in codes[place:] if code.startswith("answer = "))
+    given = cell.partition("### BEGIN SOLUTION")[0].removeprefix("answer = ")
+    assert ast.literal_eval(given) == skeleton
 
 
 @pytest.mark.parametrize("exercise_id", FORMS)

@@ -46,7 +46,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("02.snippet-quiz", {"a": ("launch",)}, "not-a-choice"),
     ("02.snippet-quiz", {"a": ("launch", "wait after", "none")}, "not-a-choice"),
     ("02.snippet-quiz", {"a": "launch"}, "not-a-choice"),
-    ("02.who-blocks", {}, "incomplete"),
+    ("02.who-blocks", {"event.synchronize": "host"}, "incomplete"),
     ("03.floor", 1.28e-6, "empty-pair"),
     ("03.floor", 3.1, "forgot-units"),
     ("03.floor", 3.1e-3, "forgot-units"),
@@ -55,7 +55,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("03.floor", 2e-6, "too-small"),
     ("03.floor", 2e-5, "too-large"),
 ]
-STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, True, np.arange(3), {"a": ("b",)}]
+STRANGE = ["z", 3.5j, [-1], {"z": 1}, {"a": 1}, object, True, np.array([-1, -2]), {"a": ("b",)}]
 
 
 @pytest.fixture(autouse=True)
@@ -101,16 +101,19 @@ def test_strange_answers_are_met_with_the_form(exercise_id: str) -> None:
     how = exercises.ask(exercise_id).how
     for answer in STRANGE:
         verdict = exercises.check(exercise_id, answer)
-        assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice"), answer
-        assert verdict.message.endswith(how), answer
+        assert verdict.ok is not True, answer
+        # A wrong key of a table is named.
+        if verdict.ok is not None and verdict.diagnosis_code != "unknown-key":
+            assert verdict.diagnosis_code == "not-a-choice", answer
+            assert verdict.message.endswith(how), answer
 
 
 def test_long_answers_are_shortened() -> None:
     """A message shows only the beginning of a long answer."""
     message = exercises.check("00.read-the-line", list(range(1000))).message
     assert message == (
-        "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16... isn't a valid answer. "
-        'Answer with one letter of a, b, c, d, for example "a".'
+        "[0, 1, 2, 3, 4, 5, ...] isn't a valid answer. "
+        "Answer with one letter of a, b, c, d, in quotes."
     )
 
 

@@ -73,6 +73,27 @@ def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
         assert not words_to_mend(idea)
 
 
+def test_a_guess_between_two_choices_promises_once_in_two() -> None:
+    """Yes or no is right half of the time by luck alone; other guesses promise as before."""
+    promises = {
+        (confidence, n): Guess("01.done", AT, confidence=confidence, n_choices=n).promise
+        for confidence in ("guess", "sure", "")
+        for n in (0, 2, 4)
+    }
+    assert promises["guess", 2] == 0.5
+    assert promises["guess", 0] == promises["guess", 4] == 1 / 3
+    assert promises["sure", 2] == 0.95
+    assert promises["", 2] is None
+    two = [
+        KeptPrediction(
+            "01.done",
+            Guess("01.done", AT, choice="yes", confidence="guess", n_choices=2),
+            Reveal("01.done", AT, "no", "", "choice", "Different.", None, is_right=False),
+        )
+    ]
+    assert _calibration.calibration_of(two)["percent_said"].tolist() == [50, 50]
+
+
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
     """The link leads to the cell that asks; an unknown prediction has no link."""
     cell = _lesson_index.cell_of("01.naive")

@@ -148,7 +148,8 @@ def test_text_of_a_missing_stream_wait() -> None:
         "read before the write is done: x\n"
         "  copy_ on stream 1 writes it, train.py:12; mul on the default stream reads it, "
         "train.py:15\n"
-        "  add before train.py:15: torch.cuda.default_stream().wait_stream(s1), "
+        "  add after train.py:12: done = s1.record_event()\n"
+        "  and before train.py:15: torch.cuda.default_stream().wait_event(done), "
         "where s1 is stream 1"
     )
 
@@ -161,7 +162,8 @@ def test_text_between_two_devices() -> None:
     (hazard,) = checker.hazards
     assert hazard.second.stream == "the default stream of cuda:1"
     assert hazard.cure == (
-        "add before train.py:15: torch.cuda.default_stream(1).wait_stream(s2_1), "
+        "add after train.py:12: done = s2_1.record_event()\n"
+        "  and before train.py:15: torch.cuda.default_stream(1).wait_event(done), "
         "where s2_1 is stream 2 of cuda:1"
     )
 
@@ -174,7 +176,10 @@ def test_text_of_a_host_access() -> None:
     (hazard,) = checker.hazards
     assert hazard.kind == "host read before the copy is done"
     assert str(hazard.second) == "sum on the host reads it, train.py:15"
-    assert hazard.cure == "add before train.py:15: s1.synchronize(), where s1 is stream 1"
+    assert hazard.cure == (
+        "add after train.py:12: done = s1.record_event()\n"
+        "  and before train.py:15: done.synchronize(), where s1 is stream 1"
+    )
 
 
 def reuse(checker: Checker, user: tuple[int, int], owner: tuple[int, int]) -> None:
@@ -199,12 +204,13 @@ def test_text_of_a_missing_record_stream() -> None:
 
 
 def test_text_of_a_first_use_on_another_stream() -> None:
-    """If another stream uses the reused memory first, the cure is a wait_stream."""
+    """If another stream uses the reused memory first, the cure is a wait for an event."""
     checker = Checker()
     reuse(checker, user=A, owner=B)
     (hazard,) = checker.hazards
     assert hazard.cure == (
-        "add before train.py:15: s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1"
+        "add after train.py:12: done = torch.cuda.default_stream().record_event()\n"
+        "  and before train.py:15: s1.wait_event(done), where s1 is stream 1"
     )
 
 

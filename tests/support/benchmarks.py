@@ -18,12 +18,14 @@ def _stopwatch(fn: Work) -> float:
 
 
 def _wait(fn: Work) -> float:
-    torch.cuda.synchronize()
-    start_s = time.perf_counter()
-    for _ in range(100):
+    samples_s = []
+    for _ in range(11):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
         fn()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start_s) / 100
+        torch.cuda.synchronize()
+        samples_s.append(time.perf_counter() - start_s)
+    return statistics.median(samples_s)
 
 
 def _events(fn: Work) -> float:
@@ -37,7 +39,7 @@ def _events(fn: Work) -> float:
 
 
 def _warm_up(fn: Work) -> float:
-    for _ in range(10):
+    for _ in range(60):
         fn()
     return _events(fn)
 
@@ -47,7 +49,7 @@ def _clock(fn: Work) -> tuple[float, float]:
 
 
 def _flush(fn: Work) -> tuple[float, float]:
-    for _ in range(10):
+    for _ in range(60):
         fn()
     buffer = torch.empty(2**25, device="cuda")
     pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(50)]
@@ -63,7 +65,7 @@ def _flush(fn: Work) -> tuple[float, float]:
 
 def _sleep(fn: Work) -> tuple[float, float]:
     """Time fn with all that the lessons teach: seconds for one call, and the clock in MHz."""
-    for _ in range(10):
+    for _ in range(60):
         fn()
     buffer = torch.empty(2**25, device="cuda")
     torch.cuda.synchronize()

@@ -8,12 +8,15 @@ import time
 import timeit
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import gpulab
+from gpulab.core.errors import CutOffError
 from gpulab.core.torch_private import spin
 from gpulab.tracing import trials
 from gpulab.tracing.trials import Trial, WatchedWork, called, first_fitting, number_in, tried
@@ -140,6 +143,65 @@ def test_data_races_are_recorded() -> None:
     ]
 
 
+def test_inputs_that_are_made_inside_must_be_waited_for() -> None:
+    """A function races with the kernels that write its inputs, if these are made by ``make``."""
+
+    def on_another_stream(x: torch.Tensor) -> object:
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            total = x.sum()
+        side.synchronize()
+        return total
+
+    x = torch.zeros(8, device="cuda")
+    given = tried(on_another_stream, x, races=True)
+    made = tried(on_another_stream, make=lambda: (torch.zeros(8, device="cuda"),), races=True)
+    assert given.hazards == ()
+    assert [hazard.kind for hazard in made.hazards or ()] == ["read before the write is done"]
+    assert made.launched is not None
+    assert len(made.launched) == 1  # what makes the inputs is not the function's
+
+
+def test_work_is_told_by_kernels_bytes_and_streams() -> None:
+    """A trial names the kernels, the bytes that were copied, and the streams."""
+    host = torch.ones(1024).pin_memory()
+
+    def function(work: Callable[[], object]) -> object:
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            x = host.to("cuda", non_blocking=True)
+        torch.cuda.current_stream().wait_stream(side)
+        work()
+        return x
+
+    trial = tried(function, WatchedWork(lambda: spin(1000)))
+    assert (trial.n_kernels, trial.copied_bytes, len(trial.streams)) == (1, 4096, 2)
+    assert isinstance(trial.value, torch.Tensor)
+    assert not trial.value.is_cuda
+
+
+def test_the_current_stream_is_restored() -> None:
+    """A function may leave a stream of its own current; the next cell finds the one before."""
+    side = torch.cuda.Stream()
+    tried(lambda: torch.cuda.set_stream(torch.cuda.Stream()))
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    with torch.cuda.stream(side):
+        tried(lambda: torch.cuda.set_stream(torch.cuda.default_stream()))
+        assert torch.cuda.current_stream().cuda_stream == side.cuda_stream
+
+
+def test_a_function_that_calls_its_work_for_ever_is_stopped() -> None:
+    """After very many calls the work raises an error, so the trial ends."""
+
+    def function(work: Callable[[], object]) -> None:
+        while True:
+            work()
+
+    trial = tried(function, WatchedWork(lambda: None, most_calls=100))
+    assert isinstance(trial.error, CutOffError)
+    assert str(trial.error).startswith("it called the work 100 times and had not returned")
+
+
 def test_calls_from_a_timer_a_thread_and_a_capture_are_marked() -> None:
     """The record of a call names the finished timer, and says whether it was captured."""
     x = torch.ones(8, device="cuda")
@@ -224,11 +286,21 @@ def test_whatever_is_raised_torch_is_restored(error: BaseException) -> None:
         ((3.5, "spread"), None, 3.5),
         ((), None, None),
         (float("inf"), float("inf"), float("inf")),
-        (torch.tensor(2.0), None, None),
+        (torch.tensor(2.0), 2.0, 2.0),
+        (np.float32(2), 2.0, 2.0),
+        (np.array(2.0), 2.0, 2.0),
+        (Decimal(2), 2.0, 2.0),
+        ([3.5, "spread"], None, 3.5),
+        (np.array([3.5, 1980]), None, 3.5),
+        (torch.tensor([3.5, 1980]), None, 3.5),
+        ({"clock_mhz": 1980, "seconds": 3.5}, None, 3.5),
+        ({"time": 3.5, "clock": 1980}, None, 3.5),
+        ((3.5, 1980, "more"), None, None),
+        ("35", None, None),
     ],
 )
 def test_numbers_are_read(value: Any, number: float | None, seconds: float | None) -> None:  # noqa: ANN401  # any answer
-    """A number is a real number and no truth value; a time may be the first of a tuple."""
+    """A number is a real number and no truth value; a time may be the first of any pair."""
     trial = Trial(value)
     assert (trial.number, trial.seconds, number_in(value)) == (number, seconds, number)
 

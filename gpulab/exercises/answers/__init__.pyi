@@ -5,6 +5,7 @@ from ._forms import Letters as Letters
 from ._forms import Table as Table
 from ._forms import agrees as agrees
 from ._forms import read_number as read_number
+from ._forms import unknown_key as unknown_key
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
 from ._judging import MALFORMED as MALFORMED
@@ -19,9 +20,12 @@ from ._judging import raising as raising
 from ._judging import returning_no_number as returning_no_number
 from ._judging import returning_nothing as returning_nothing
 from ._quantities import Quantities as Quantities
+from ._repaired_programs import ANY_RACE as ANY_RACE
 from ._repaired_programs import HiddenWork as HiddenWork
 from ._repaired_programs import Mended as Mended
 from ._repaired_programs import MendedTrial as MendedTrial
+from ._repaired_programs import Recognise as Recognise
+from ._repaired_programs import copies_less as copies_less
 from ._repaired_programs import like as like
 from ._repaired_programs import reads as reads
 from ._timer_functions import TimerFunction as TimerFunction

@@ -1,14 +1,32 @@
 """The judge for a learner's benchmark: it has to time works whose true time is known.
 
 The course builds the benchmark in steps, called rungs, one in each lesson from 01 to 07.
+
+One file, because the readings of a rung and the rules for them are of no use without each other.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf, isfinite
+from typing import Any
 
 from gpulab.core.units import counted, format_time
 from gpulab.device.work import Work
+from gpulab.exercises.answers._benchmark_works import (
+    N_SLOW,
+    OUTLIER_BY,
+    OUTLIER_EACH,
+    hot_matmul,
+    long_sum,
+    matmul,
+    never_steady,
+    reduction,
+    slow_at_first,
+    small_kernels,
+    sometimes_slow,
+    spinning,
+)
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
     Diagnosis,
@@ -16,7 +34,15 @@ from gpulab.exercises.answers._judging import (
     without_reading,
     wrong_units,
 )
-from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, number_in, tried
+from gpulab.tracing.trials import (
+    Rule,
+    Trial,
+    WatchedWork,
+    first_fitting,
+    number_in,
+    pair_in,
+    tried,
+)
 
 Benchmark = Callable[[Work], object]
 
@@ -24,8 +50,25 @@ RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "m
 # Lesson 08b names this limit to the learner: 15 %, and the floor of a pair of events.
 _TOLERANCE = 0.15
 _FLOOR_S = 6e-6  # a pair of events reads at most so much more than the work between them takes
+# With a wait in each round a pair reads 4.4 µs more than a short kernel takes, otherwise 2.6 µs.
+_WITHOUT_WAITS_S = 3.5e-6
 _MIB = 2**18  # number of elements of 4 bytes in one MiB
-_N_SLOW = 30  # slow first calls: more than half of 50 samples, so that they move a median
+_MOST_WARM_UPS = 40_000  # a warm-up that has not ended after so many calls has no limit
+_SAME_CLOCK = 0.03  # a settled clock moves by 1 or 2 % by itself
+_LONG_SLEEP_NS = 1_000_000  # of the GPU; its clock begins to rise
+_PAIR = ("seconds", "clock_mhz")
+# What the judge has checked when a benchmark passes a rung, for the message.
+_CHECKED = {
+    "stopwatch": "It returns seconds for one call",
+    "wait": "It waits where it must: other work is not in its number, and one slow call does not "
+    "change it",
+    "events": "The GPU times the calls, and no launch is in the number",
+    "warm-up": "Slow first calls are not in the number, and it ends on work that never is steady",
+    "clock": "It returns the clock at which the calls ran",
+    "flush": "Each sample finds a cold and clean cache",
+    "sleep": "The gaps between small kernels are not in the number",
+    "measure": "It agrees with gpulab.measure on every work that was tried",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +83,11 @@ class BenchmarkReading:
         The timed work, in words for the learner.
     true_s
         Seconds that the work takes.
-    launch_s, hot_s
-        Seconds that its launch takes, and the work with a hot cache; 0 if no rule needs them.
+    launch_s, hot_s, dirty_s
+        Seconds that its launch takes, the work with a hot cache, and the work after a flush that
+        writes; 0 if no rule needs them.
     excess_s
         Seconds that the benchmark reads too much for a kernel without data; 0 if unknown.
-    clocks_mhz
-        The SM clock before and after the call, if it could be read.
     """
 
     trial: Trial
@@ -53,8 +95,8 @@ class BenchmarkReading:
     true_s: float
     launch_s: float = 0.0
     hot_s: float = 0.0
+    dirty_s: float = 0.0
     excess_s: float = 0.0
-    clocks_mhz: tuple[float, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -65,10 +107,8 @@ class BenchmarkReading:
     @property
     def clock_mhz(self) -> float | None:
         """The returned clock, as the second of a pair; None if there is none."""
-        match self.trial.value:
-            case (_, clock):
-                return number_in(clock)
-        return None
+        pair = pair_in(self.trial.value, _PAIR)
+        return None if pair is None else number_in(pair[1])
 
     def is_near(self, multiple: float = 1.0, of_s: float | None = None) -> bool:
         """Return whether the reading is a multiple of a time, by default of the true one."""
@@ -76,7 +116,9 @@ class BenchmarkReading:
         return abs(self.seconds - expected_s) <= _TOLERANCE * expected_s
 
     def is_scaled(self, factor: float) -> bool:
-        """Return whether it reads a multiple of the launch or of the work."""
+        """Return whether it reads a multiple of the launch or of the work, and not the work."""
+        if self.is_near():  # which may by chance be so many launches
+            return False
         return self.is_near(factor) or self.is_near(factor, of_s=self.launch_s)
 
     @property
@@ -98,9 +140,56 @@ class BenchmarkReading:
         return Diagnosis(code, message.rstrip())
 
 
+@dataclass(frozen=True, slots=True)
+class ClockReadings:
+    """A benchmark's clock for heavy work and then for light work, and the clocks that are right.
+
+    Attributes
+    ----------
+    heavy, light
+        The readings; before both, the GPU has settled at the clock of heavy work.
+    settled_mhz
+        The clock after the GPU has settled.
+    last_mhz
+        The clock at the last call of the heavy work: a benchmark with pauses lets it rise.
+    recovered_mhz
+        The clock at the end of the light work, at which the GPU recovers.
+    """
+
+    heavy: BenchmarkReading
+    light: BenchmarkReading
+    settled_mhz: float
+    last_mhz: float
+    recovered_mhz: float
+
+    @property
+    def clocks_mhz(self) -> tuple[float, float]:
+        """The two returned clocks; 0 if there is none."""
+        return (self.heavy.clock_mhz or 0.0, self.light.clock_mhz or 0.0)
+
+    def are_right(self, unit: float = 1.0) -> bool:
+        """Return whether the clocks are those at the end of the calls, within 3 %."""
+        heavy, light = (clock / unit for clock in self.clocks_mhz)
+        low_mhz, high_mhz = sorted((self.settled_mhz, self.last_mhz))
+        return _is_clock(heavy, low_mhz, high_mhz) and _is_clock(light, *[self.recovered_mhz] * 2)
+
+    @property
+    def said(self) -> str:
+        """The four clocks, as the beginning of a message."""
+        heavy, light = self.clocks_mhz
+        return (
+            f"For heavy work at {self.last_mhz:g} MHz it returned {heavy:g} MHz, and for light "
+            f"work right after it, which ended at {self.recovered_mhz:g} MHz, {light:g} MHz."
+        )
+
+
+def _is_clock(clock_mhz: float, low_mhz: float, high_mhz: float) -> bool:
+    return (1 - _SAME_CLOCK) * low_mhz <= clock_mhz <= (1 + _SAME_CLOCK) * high_mhz
+
+
 BenchmarkRule = Rule[BenchmarkReading, Diagnosis]
-# A reading to take, and the rules for it.
-Probe = tuple[Callable[[Benchmark], BenchmarkReading], tuple[BenchmarkRule, ...]]
+# What to try, and the rules for it.
+Probe = tuple[Callable[[Benchmark], Any], tuple[Rule[Any, Diagnosis], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +218,19 @@ class BenchmarkJudge(FunctionJudge):
     @property
     def how(self) -> str:
         """How to write the answer."""
-        returned = (
-            "seconds for one call"
-            if self._n_rungs <= RUNGS.index("clock")
-            else "a pair: seconds for one call, and the SM clock in MHz"
-        )
         return (
             "Answer with the function: benchmark(fn) calls fn, a function without arguments that "
-            f"puts work into the queue, and returns {returned}. Create what it needs inside it."
+            f"puts work into the queue, and returns {self._returned}. Create what it needs inside "
+            "it."
+        )
+
+    @property
+    def _returned(self) -> str:
+        is_one = self._n_rungs <= RUNGS.index("clock")
+        return (
+            "seconds for one call, a number"
+            if is_one
+            else "a pair: seconds for one call, and the SM clock in MHz"
         )
 
     @property
@@ -146,21 +240,22 @@ class BenchmarkJudge(FunctionJudge):
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the benchmark on each rung, and explain the first one that it fails."""
         with fresh_h200():
-            first = tried(function, WatchedWork(_spin(2.0)), clocks=True)
+            # Short, because a function that asks an event again and again is slow to watch.
+            first = tried(function, WatchedWork(spinning(0.1)), clocks=True)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
         return (
-            first_fitting(without_reading("fn()", _has_seconds), first)
+            first_fitting(without_reading("fn()", _has_seconds, wanted=self._returned), first)
             or next(filter(None, missing), None)
             or self._praise(function)
         )
 
     def _praise(self, function: Benchmark) -> str:
-        done = f"Your benchmark has the rung {self.rung!r}."
+        done = f"{_CHECKED[self.rung]}."
         for rung in RUNGS[self._n_rungs :]:
             diagnosis = _missing(rung, function)
             if diagnosis is not None:
                 return f"{done} It still misses one thing ({rung}): {diagnosis.message}"
-        return f"{done} It agrees with gpulab.measure on every work that was tried."
+        return done if self.rung == RUNGS[-1] else f"{done} {_CHECKED[RUNGS[-1]]}."
 
 
 def _missing(rung: str, benchmark: Benchmark) -> Diagnosis | None:
@@ -185,7 +280,7 @@ def _read(name: str, work: Work, benchmark: Benchmark, cache: str = "hot") -> Be
 def _read_millisecond_kernel(benchmark: Benchmark) -> BenchmarkReading:
     from gpulab.timing import measure
 
-    work = _spin(2.0)
+    work = spinning(2.0)
     launch_s = measure(work, method="naive", n_samples=10).median_s
     reading = _read("work", work, benchmark)
     return replace(reading, launch_s=launch_s)
@@ -193,6 +288,10 @@ def _read_millisecond_kernel(benchmark: Benchmark) -> BenchmarkReading:
 
 # Launch and work are both right here: whether it waits is the question of the next rung.
 _STOPWATCH: tuple[BenchmarkRule, ...] = (
+    (
+        lambda reading: reading.trial.n_calls == 1,
+        Diagnosis("one-call", "It called fn() once. One reading is no measurement: use a loop."),
+    ),
     (
         lambda reading: reading.seconds <= 0,
         lambda reading: Diagnosis(
@@ -209,18 +308,28 @@ _STOPWATCH: tuple[BenchmarkRule, ...] = (
         ),
     ),
     (
-        lambda reading: reading.seconds > 2 * reading.true_s,
+        lambda reading: not (reading.is_near(of_s=reading.launch_s) or _is_between(reading)),
         lambda reading: reading.diagnosis("unexplained"),
     ),
 )
 
 
+def _is_between(reading: BenchmarkReading) -> bool:
+    """Return whether it reads more than a launch and less than the work, as a full queue does."""
+    return reading.launch_s < reading.seconds < (1 + _TOLERANCE) * reading.true_s
+
+
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
-    work = _spin(2.0)
+    work = spinning(2.0)
     true_s = _true_s(work)
-    # A backlog of a hundred times the work: if it is timed, nothing else explains the reading.
-    _spin(200.0)()
+    # A backlog of eight times the work: if it is timed, nothing else explains the reading.
+    spinning(16.0)()
     trial = tried(benchmark, WatchedWork(work))
+    if not trial.asked["Event.query"] + trial.asked["Stream.query"]:
+        # No sleep of the host is as long as this, so only a wait can be right. To ask an event
+        # again and again until then would take minutes.
+        spinning(20_000.0)()
+        trial = tried(benchmark, WatchedWork(work))
     return BenchmarkReading(trial, "the same kernel, launched while the GPU is still busy", true_s)
 
 
@@ -241,6 +350,44 @@ _WAIT_BEFORE: tuple[BenchmarkRule, ...] = (
         ),
     ),
 )
+
+
+def _read_outliers(benchmark: Benchmark) -> BenchmarkReading:
+    true_s = _true_s(spinning(0.5))
+    trial = tried(benchmark, WatchedWork(sometimes_slow(0.5)))
+    return BenchmarkReading(trial, f"work of which one call in {OUTLIER_EACH} is slow", true_s)
+
+
+_MEDIAN: tuple[BenchmarkRule, ...] = (
+    (
+        lambda reading: not reading.is_near(),
+        lambda reading: reading.diagnosis(
+            "mean",
+            f"Its slow calls take {OUTLIER_BY} times as long, and they are in your number. "
+            "Return the median of the calls.",
+        ),
+    ),
+)
+
+
+def _read_short_kernel(benchmark: Benchmark) -> BenchmarkReading:
+    # Longer than a round of Python, so that the queue fills without a head start; with a wait in
+    # each round it never does. Without data, so that a flush changes nothing.
+    return _read("a short kernel", spinning(0.015), benchmark)
+
+
+def _waits_in_rounds(reading: BenchmarkReading) -> bool:
+    """Return whether the host waits between most calls of the work."""
+    calls = reading.trial.calls
+    waits = reading.trial.waits or ()
+    gaps = pairwise(calls)
+    n_waited = sum(
+        any(before.end_ns <= wait.start_ns < after.start_ns for wait in waits)
+        for before, after in gaps
+    )
+    return 2 * n_waited > len(calls) - 1
+
+
 _EVENTS: tuple[BenchmarkRule, ...] = (
     (
         lambda reading: not reading.trial.asked["Event.elapsed_time"],
@@ -251,18 +398,30 @@ _EVENTS: tuple[BenchmarkRule, ...] = (
         ),
     ),
     (
-        lambda reading: reading.is_short or reading.is_long,
+        lambda reading: (
+            0 < reading.seconds - reading.true_s - _WITHOUT_WAITS_S < 2 * _FLOOR_S
+            and _waits_in_rounds(reading)
+        ),
         lambda reading: reading.diagnosis(
-            "not-between", "Put the events around the call alone, and wait after all calls."
+            "wait-in-rounds",
+            "You wait in each round, so the queue is empty and each pair contains a launch. Wait "
+            "once, after all calls.",
+        ),
+    ),
+    (
+        lambda reading: reading.is_short or reading.seconds > reading.true_s + _WITHOUT_WAITS_S,
+        lambda reading: reading.diagnosis(
+            "not-between", "Put the events around the call alone, in the same stream."
         ),
     ),
 )
 
 
 def _read_slow_at_first(benchmark: Benchmark) -> BenchmarkReading:
-    true_s = _true_s(_spin(0.2))
-    trial = tried(benchmark, WatchedWork(_slow_at_first(0.2)))
-    return BenchmarkReading(trial, f"work whose first {_N_SLOW} calls are slow", true_s)
+    # So short that a warm-up of 25 ms, which many tools have, goes beyond the slow calls.
+    true_s = _true_s(spinning(0.02))
+    trial = tried(benchmark, WatchedWork(slow_at_first(0.02)))
+    return BenchmarkReading(trial, f"work whose first {N_SLOW} calls are slow", true_s)
 
 
 _WARM_UP: tuple[BenchmarkRule, ...] = (
@@ -275,31 +434,62 @@ _WARM_UP: tuple[BenchmarkRule, ...] = (
 )
 
 
-def _read_settled(benchmark: Benchmark) -> BenchmarkReading:
+def _read_never_steady(benchmark: Benchmark) -> Trial:
+    return tried(benchmark, WatchedWork(never_steady(0.02), most_calls=_MOST_WARM_UPS))
+
+
+_LIMIT: tuple[Rule[Trial, Diagnosis], ...] = (
+    (
+        lambda trial: trial.error is not None,
+        Diagnosis(
+            "no-limit",
+            f"It had called fn() {_MOST_WARM_UPS:,} times and had not returned, for work whose "
+            "time grows and falls again and again. Give the warm-up a limit.",
+        ),
+    ),
+)
+
+
+def _read_clocks(benchmark: Benchmark) -> ClockReadings:
     import torch
 
-    from gpulab.device import clocks
+    def clock_mhz() -> float:
+        return float(torch.cuda.clock_rate())
 
-    work = _hot_matmul()
-    for _ in range(200):  # about 0.3 s, after which the clock has fallen to the power limit
+    heavy, light = hot_matmul(), spinning(4.0)
+    seen_mhz = []
+
+    def watched() -> None:
+        seen_mhz.append(clock_mhz())
+        heavy()
+
+    _run(heavy, 300)  # about 0.4 s, after which the clock has fallen to the power limit
+    settled_mhz = clock_mhz()
+    first = BenchmarkReading(tried(benchmark, WatchedWork(watched)), "a matmul", true_s=0.0)
+    # A head start lets the clock rise after the launch of the last call.
+    last_mhz = clock_mhz() if _has_slept(first.trial) else seen_mhz[-1]
+    _run(heavy, 300)
+    second = BenchmarkReading(tried(benchmark, WatchedWork(light)), "light work", true_s=0.0)
+    return ClockReadings(first, second, settled_mhz, last_mhz, clock_mhz())
+
+
+def _has_slept(trial: Trial) -> bool:
+    """Return whether the GPU slept for longer than a matmul, for a head start."""
+    sleeps_ns = (record.duration_ns for record in trial.launched or () if record.name == "sleep")
+    return sum(sleeps_ns) > _LONG_SLEEP_NS
+
+
+def _run(work: Work, n_calls: int) -> None:
+    import torch
+
+    for _ in range(n_calls):
         work()
-    before = clocks.read().sm_mhz
     torch.cuda.synchronize()
-    trial = tried(benchmark, WatchedWork(work))
-    known = (before, clocks.read().sm_mhz)
-    clocks_mhz = tuple(float(clock) for clock in known if clock is not None)
-    return BenchmarkReading(trial, "a matmul", true_s=0.0, clocks_mhz=clocks_mhz)
 
 
-def _is_other_clock(reading: BenchmarkReading) -> bool:
-    # A settled clock moves by 1 or 2 % by itself, so 3 % is the same clock, as for gpulab.clocks.
-    low_mhz, high_mhz = 0.97 * min(reading.clocks_mhz), 1.03 * max(reading.clocks_mhz)
-    return not low_mhz <= (reading.clock_mhz or 0.0) <= high_mhz
-
-
-_CLOCK: tuple[BenchmarkRule, ...] = (
+_CLOCK: tuple[Rule[ClockReadings, Diagnosis], ...] = (
     (
-        lambda reading: reading.clock_mhz is None,
+        lambda readings: 0.0 in readings.clocks_mhz,
         Diagnosis(
             "no-clock",
             "It does not return the clock: return a pair, seconds and the SM clock in MHz that "
@@ -307,25 +497,58 @@ _CLOCK: tuple[BenchmarkRule, ...] = (
         ),
     ),
     (
-        _is_other_clock,
-        lambda reading: Diagnosis(
-            "wrong-clock",
-            f"It returned {reading.clock_mhz:g} MHz, while the work ran at about "
-            f"{reading.clocks_mhz[-1]:g} MHz. Read the clock after the timed calls, not before "
-            "all work.",
+        lambda readings: readings.are_right(1e6),
+        Diagnosis("hertz", "Its clock is in Hz: return MHz, as torch.cuda.clock_rate() gives it."),
+    ),
+    (
+        lambda readings: (
+            not readings.are_right()
+            and all(
+                _is_clock(clock, readings.settled_mhz, readings.settled_mhz)
+                for clock in readings.clocks_mhz
+            )
+        ),
+        lambda readings: Diagnosis(
+            "early-clock",
+            f"{readings.said} That is the clock from before the calls. Wait for the last call, "
+            "and then read the clock.",
+        ),
+    ),
+    (
+        lambda readings: not readings.are_right() and len(set(readings.clocks_mhz)) == 1,
+        lambda readings: Diagnosis(
+            "constant-clock",
+            f"{readings.said} It must be the clock at the end of the calls: read it with "
+            "torch.cuda.clock_rate().",
+        ),
+    ),
+    (
+        lambda readings: readings.clocks_mhz[0] > (1 + _SAME_CLOCK) * readings.last_mhz,
+        lambda readings: Diagnosis(
+            "late-clock",
+            f"{readings.said} The clock rises as soon as the heavy work has ended: read it right "
+            "after the last call.",
+        ),
+    ),
+    (
+        lambda readings: not readings.are_right(),
+        lambda readings: Diagnosis(
+            "wrong-clock", f"{readings.said} Read the clock right after the last call has ended."
         ),
     ),
 )
 
 
 def _read_cold(benchmark: Benchmark) -> BenchmarkReading:
-    work = _matmul(1024)
-    hot_s = _true_s(work)
-    name = "a matmul of 1,024 x 1,024 with a cold cache"
-    reading = _read(name, work, benchmark, cache="cold")
+    work = reduction()
+    true_s, hot_s = _true_s(work, cache="cold"), _true_s(work)
+    dirty_s = _true_s(work, cache="cold", flush="write")
+    trial = tried(benchmark, WatchedWork(work))
     # The benchmark's own floor may be as large as the difference of hot and cold.
-    empty = _read("a kernel without data", _spin(0.02), benchmark)
-    return replace(reading, hot_s=hot_s, excess_s=max(empty.seconds - empty.true_s, 0.0))
+    empty = _read("a kernel without data", spinning(0.02), benchmark)
+    excess_s = max(empty.seconds - empty.true_s, 0.0)
+    name = "a logsumexp of 14 MiB with a cold and clean cache"
+    return BenchmarkReading(trial, name, true_s, hot_s=hot_s, dirty_s=dirty_s, excess_s=excess_s)
 
 
 _FLUSH: tuple[BenchmarkRule, ...] = (
@@ -333,6 +556,26 @@ _FLUSH: tuple[BenchmarkRule, ...] = (
         lambda reading: reading.seconds - reading.excess_s < (reading.hot_s + reading.true_s) / 2,
         lambda reading: reading.diagnosis(
             "hot-cache", "Its input was in the L2 cache: flush the cache before each call."
+        ),
+    ),
+    (
+        lambda reading: (
+            reading.seconds - reading.excess_s > (reading.dirty_s + reading.true_s) / 2
+            and abs(reading.seconds - reading.excess_s - reading.dirty_s)
+            < (reading.dirty_s - reading.true_s) / 2
+        ),
+        lambda reading: reading.diagnosis(
+            "dirty",
+            "That is its time after a flush that writes: what the flush wrote goes to memory "
+            "while the work runs. Read a buffer instead, so that the cache is clean, too.",
+        ),
+    ),
+    (
+        lambda reading: (
+            reading.seconds - reading.excess_s > (reading.dirty_s + reading.true_s) / 2
+        ),
+        lambda reading: reading.diagnosis(
+            "flush-in-sample", "Something besides the call is in the sample, such as the flush."
         ),
     ),
 )
@@ -361,82 +604,26 @@ def _cold(name: str, make: Callable[[], Work]) -> Callable[[Benchmark], Benchmar
 _PROBES: dict[str, tuple[Probe, ...]] = {
     "stopwatch": ((_read_millisecond_kernel, _STOPWATCH),),
     "wait": (
-        (lambda benchmark: _read("one kernel", _spin(2.0), benchmark), _WAIT_AFTER),
+        (lambda benchmark: _read("one kernel", spinning(2.0), benchmark), _WAIT_AFTER),
         (_read_on_busy_gpu, _WAIT_BEFORE),
+        (_read_outliers, _MEDIAN),
     ),
-    "events": ((lambda benchmark: _read("a short kernel", _spin(0.02), benchmark), _EVENTS),),
-    "warm-up": ((_read_slow_at_first, _WARM_UP),),
-    "clock": ((_read_settled, _CLOCK),),
+    "events": ((_read_short_kernel, _EVENTS),),
+    "warm-up": ((_read_slow_at_first, _WARM_UP), (_read_never_steady, _LIMIT)),
+    "clock": ((_read_clocks, _CLOCK),),
     "flush": ((_read_cold, _FLUSH),),
     # Many kernels: the gaps add up, and the floor of the events is added only once.
-    "sleep": ((_cold("thirty small kernels", lambda: _small_kernels(30)), _SLEEP),),
+    "sleep": ((_cold("thirty small kernels", lambda: small_kernels(30)), _SLEEP),),
     # One work each that is limited by arithmetic, by memory and by its launches.
     "measure": (
-        (_cold("a matmul of 2,048 x 2,048", lambda: _matmul(2048)), _MEASURE),
-        (_cold("a sum of 64 MiB", lambda: _sum(64 * _MIB)), _MEASURE),
-        (_cold("ten small kernels", lambda: _small_kernels(10)), _MEASURE),
+        (_cold("a matmul of 2,048 x 2,048", lambda: matmul(2048)), _MEASURE),
+        (_cold("a sum of 64 MiB", lambda: long_sum(64 * _MIB)), _MEASURE),
+        (_cold("ten small kernels", lambda: small_kernels(10)), _MEASURE),
     ),
 }
 
 
-def _true_s(work: Work, *, cache: str = "hot") -> float:
+def _true_s(work: Work, *, cache: str = "hot", flush: str = "read") -> float:
     from gpulab.timing import measure
 
-    return measure(work, cache=cache, n_samples=10).median_s
-
-
-# The works; lengths of spinning kernels are in milliseconds.
-
-
-def _spin(length_ms: float) -> Work:
-    from gpulab.core.torch_private import spin
-
-    n_cycles = round(length_ms * 1_980_000)  # the boost clock of the virtual H200: 1,980 MHz
-    return lambda: spin(n_cycles)
-
-
-def _slow_at_first(length_ms: float) -> Work:
-    """Return work whose first call takes forty times as long, the next ones less and less."""
-    usual = _spin(length_ms)
-    slow = [_spin(length_ms * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
-
-    def work() -> None:
-        (slow.pop() if slow else usual)()
-
-    return work
-
-
-def _hot_matmul() -> Work:
-    import torch
-
-    # It reaches the power limit. With lighter work the clock would be the same at any moment, and
-    # reading it too early would not show.
-    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
-    return lambda: a @ a
-
-
-def _matmul(n: int) -> Work:
-    import torch
-
-    a = torch.randn(n, n, device="cuda")
-    return lambda: a @ a
-
-
-def _sum(n: int) -> Work:
-    import torch
-
-    a = torch.zeros(n, device="cuda")
-    return a.sum
-
-
-def _small_kernels(n_kernels: int) -> Work:
-    import torch
-
-    a = torch.zeros(1 << 14, device="cuda")
-
-    def work() -> None:
-        b = a
-        for _ in range(n_kernels):
-            b = torch.relu(b)
-
-    return work
+    return measure(work, cache=cache, flush=flush, n_samples=10).median_s

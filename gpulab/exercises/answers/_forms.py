@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import isclose, isfinite
 
-from gpulab.core.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.units import parse_time
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises.answers._judging import MALFORMED, AnswerJudge, Diagnosis
+from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
+from gpulab.tracing.trials import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Choice(AnswerJudge):
     @property
     def how(self) -> str:
         """How to write the answer."""
-        return f'Answer with one letter of {", ".join(self._letters)}, for example "a".'
+        return f"Answer with one letter of {', '.join(self._letters)}, in quotes."
 
     @property
     def _letters(self) -> list[str]:
@@ -44,7 +46,9 @@ class Choice(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge one letter."""
-        letter = answer.strip().lower() if isinstance(answer, str) else ""
+        letters = _letters([answer] if isinstance(answer, str) else answer) or frozenset()
+        # Learners also write "b)" or ["b"].
+        letter = next(iter(letters)).strip("(). ") if len(letters) == 1 else ""
         if letter == self.right:
             return self.why
         if letter in self.wrong:
@@ -72,7 +76,7 @@ class Letters(AnswerJudge):
     >>> item, shape = Diagnosis("item", "item waits."), Diagnosis("shape", "shape does not.")
     >>> judge = Letters(frozenset("a"), "Yes.", {"b": shape}, {"a": item}, shape, item)
     >>> judge.how
-    'Answer with a set of some of a, b, for example {"a", "b"}.'
+    'Answer with a set of some of a, b, as in {"x", "y"}.'
     """
 
     right: frozenset[str]
@@ -85,9 +89,9 @@ class Letters(AnswerJudge):
     @property
     def how(self) -> str:
         """How to write the answer."""
-        known = sorted(self._known)
-        example = ", ".join(f'"{letter}"' for letter in known[:2])
-        return f"Answer with a set of some of {', '.join(known)}, for example {{{example}}}."
+        return (
+            f'Answer with a set of some of {", ".join(sorted(self._known))}, as in {{"x", "y"}}.'
+        )
 
     @property
     def _known(self) -> frozenset[str]:
@@ -148,24 +152,33 @@ class Table(AnswerJudge):
     @property
     def how(self) -> str:
         """How to write the answer."""
-        key, value = next(iter(self.right.items()))
         words = " and ".join(f"one of {', '.join(map(repr, words))}" for words in self.allowed)
-        example = (
-            self.allowed[0][0]
-            if isinstance(value, str)
-            else tuple(words[0] for words in self.allowed)
-        )
         keys = ", ".join(map(repr, self.right))
         return (
-            f"Answer with a dict that has the keys {keys}; each value: {words}. "
-            f"For example {{{key!r}: {example!r}, ...}}."
+            f"Answer with a dict that has the keys {keys}; each value: {words}. Put your words in "
+            f"place of the dots in {self.skeleton}."
         )
+
+    @property
+    def skeleton(self) -> str:
+        """The dict with dots in place of the words, so that no example gives an entry away."""
+        dots = ", ".join("..." for _ in self.allowed)
+        value = dots if len(self.allowed) == 1 else f"({dots})"
+        return "{" + ", ".join(f"{key!r}: {value}" for key in self.right) + "}"
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict."""
-        given = self._read(answer)
-        if given is None:
+        if not isinstance(answer, Mapping):
             return MALFORMED
+        unknown = [key for key in answer if self._known_key(key) is None]
+        if unknown:
+            return unknown_key(unknown[0], self.right)
+        given = self._read(answer)
+        return MALFORMED if given is None else self._judge_words(given)
+
+    def _judge_words(self, given: Mapping[str, tuple[str, ...]]) -> Diagnosis | str:
+        if not given:
+            return UNANSWERED
         missing = [key for key in self.right if key not in given]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
@@ -189,18 +202,41 @@ class Table(AnswerJudge):
         diagnosis = next(known, self.otherwise[min(first.values())])
         return Diagnosis(diagnosis.code, diagnosis.message + more)
 
-    def _read(self, answer: object) -> dict[str, tuple[str, ...]] | None:
+    def _read(self, answer: Mapping[object, object]) -> dict[str, tuple[str, ...]] | None:
         """Return an answer in a uniform form without open entries, or None if it has no form."""
-        if not isinstance(answer, Mapping):
-            return None
-        given = {_key(key): _words(value) for key, value in answer.items() if not is_open(value)}
+        given = {
+            known: _words(value)
+            for key, value in answer.items()
+            if (known := self._known_key(key)) is not None and not _is_blank(value)
+        }
         fits = all(
-            key in self.right
-            and len(words) == len(self.allowed)
+            len(words) == len(self.allowed)
             and all(word in allowed for word, allowed in zip(words, self.allowed, strict=True))
-            for key, words in given.items()
+            for words in given.values()
         )
         return given if fits else None
+
+    def _known_key(self, key: object) -> str | None:
+        """Return the key that a learner means, also with its module or with brackets."""
+        written = _key(key)
+        ends = [known for known in self.right if written.endswith(f".{_key(known)}")]
+        exact = [known for known in self.right if _key(known) == written]
+        return next(iter(exact or (ends if len(ends) == 1 else ())), None)
+
+
+def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
+    """Return the diagnosis of a key that an answer may not have; it names the nearest ones.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import unknown_key
+    >>> unknown_key("stream.wait", ["stream.synchronize", "stream.wait_event"]).message
+    "'stream.wait' is no key of this table; did you mean 'stream.wait_event'?"
+    """
+    nearest = get_close_matches(_key(key), list(known), n=1)
+    keys = ", ".join(map(repr, known))
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"its keys are {keys}."
+    return Diagnosis("unknown-key", f"{shown(key)} is no key of this table; {hint}")
 
 
 def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
@@ -250,15 +286,18 @@ def read_number(answer: object) -> float | None:
 
 
 def _letters(answer: object) -> frozenset[str] | None:
+    """Return the letters of a set, list, array, text, or dict of truth values; None if others."""
+    if isinstance(answer, Mapping):
+        # {"a": True, "b": False} chooses a.
+        if not all(isinstance(value, bool) or is_open(value) for value in answer.values()):
+            return None
+        answer = [key for key, value in answer.items() if value is True]
     if isinstance(answer, str):
         # Learners also write "ac" or "a, c" in place of a set.
         answer = [mark for mark in answer if mark.isalnum()]
-    if not isinstance(answer, Iterable) or isinstance(answer, Mapping):
+    if not isinstance(answer, Iterable):
         return None
-    items = list(answer)
-    if not all(isinstance(item, str) for item in items):
-        return None
-    return frozenset(item.strip().lower() for item in items)
+    return frozenset(_word(item) for item in answer)
 
 
 def _key(key: object) -> str:
@@ -266,8 +305,23 @@ def _key(key: object) -> str:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    parts = (value,) if isinstance(value, str) else value
-    if not isinstance(parts, Iterable):
-        # Text that no table allows, so that a number is refused like any other wrong word.
-        return (repr(value),)
-    return tuple(str(part).strip().lower() for part in parts)
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # an array of one word
+    if isinstance(value, str) or not isinstance(value, Iterable) or number_in(value) is not None:
+        return (_word(value),)
+    return tuple(map(_word, value))
+
+
+def _word(value: object) -> str:
+    """Return one word of an answer; a number counts as its text, 36.0 as "36"."""
+    number = number_in(value)
+    return str(value).strip().lower() if number is None else f"{number:.15g}"
+
+
+def _is_blank(value: object) -> bool:
+    """Return whether an entry is open, or has an open part, as in the skeleton."""
+    if is_open(value):
+        return True
+    return isinstance(value, tuple | list) and any(map(is_open, value))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
+from gpulab.core.errors import shown
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
 from gpulab.exercises.answers._judging import UNANSWERED, Diagnosis, FunctionJudge, raised
@@ -86,7 +87,7 @@ class CaseFunction(FunctionJudge):
                 return diagnosis
         pairs = zip(self.cases, results, strict=True)
         case, result = next(pair for pair in pairs if not _same(pair[1], self.right(*pair[0])))
-        message = f"Your function returned {result!r}. {self.otherwise(case)}"
+        message = f"Your function returned {shown(result)}. {self.otherwise(case)}"
         return Diagnosis("unexplained", message)
 
     def _wrong_special(self, answer: Callable[..., object]) -> Diagnosis | None:
@@ -95,7 +96,7 @@ class CaseFunction(FunctionJudge):
             if trial.error is None and _same(trial.value, self.right(*case)):
                 continue
             did = (
-                f"returned {trial.value!r}"
+                f"returned {shown(trial.value)}"
                 if trial.error is None
                 else f"raised {type(trial.error).__name__}"
             )

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gpulab.core.errors import CutOffError, shown
+from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.tracing.trials import Rule, Trial, called
+from gpulab.tracing.trials import Rule, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Diagnosis:
 KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
 _Reading = TypeVar("_Reading")
 TrialRule = Rule[Trial, Diagnosis]
+_LONGEST = 500  # characters of an error's message
 
 
 # Outcomes that depend on the judge's `how`, which completes their messages.
@@ -74,7 +77,7 @@ class ReadingsJudge(ABC):
         if outcome is UNANSWERED:
             return Verdict(ok=None, message=self.how)
         if outcome is MALFORMED:
-            message = MALFORMED.message.format(answer=_shown(answer)) + self.how
+            message = MALFORMED.message.format(answer=_one_line(answer)) + self.how
             return Diagnosis(MALFORMED.code, message).verdict()
         return outcome.verdict()
 
@@ -129,13 +132,9 @@ class FunctionJudge(AnswerJudge):
         return self.judge_function(answer) if callable(answer) else MALFORMED
 
 
-def _shown(answer: object) -> str:
+def _one_line(answer: object) -> str:
     """Return an answer as one line of text, or its type if its ``repr`` raises an error."""
-    shown = called(repr, answer)
-    if shown.error is not None:
-        return f"An object of type {type(answer).__name__}"
-    text = " ".join(str(shown.value).split())
-    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
+    return " ".join(shown(answer).split())
 
 
 def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
@@ -158,7 +157,9 @@ def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
     for which, diagnosis in known:
         if isinstance(error, which) if isinstance(which, type) else which in str(error):
             return diagnosis
-    message = f"Your function raised {type(error).__name__}: {error}"
+    if isinstance(error, CutOffError):
+        return Diagnosis("endless", f"Your function was stopped: {error}.")
+    message = f"Your function raised {type(error).__name__}: {shortened(str(error), _LONGEST)}"
     return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 
@@ -213,7 +214,7 @@ def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> Tria
     return (
         lambda trial: not is_number(trial),
         lambda trial: Diagnosis(
-            "no-number", f"Your function returned {trial.value!r}; it must return {wanted}."
+            "no-number", f"Your function returned {shown(trial.value)}; it must return {wanted}."
         ),
     )
 
@@ -231,7 +232,10 @@ _OTHER_CLOCK: TrialRule = (
 
 
 def without_reading(
-    work: str, is_number: Callable[[Trial], bool], known: KnownErrors = ()
+    work: str,
+    is_number: Callable[[Trial], bool],
+    known: KnownErrors = (),
+    wanted: str = "seconds, a number",
 ) -> tuple[TrialRule, ...]:
     """Return the rules for a function that did not return a time of its own for a work."""
     return (
@@ -253,7 +257,7 @@ def without_reading(
             ),
         ),
         returning_nothing(work),
-        returning_no_number("seconds, a number", is_number),
+        returning_no_number(wanted, is_number),
         _OTHER_CLOCK,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises.answers._forms import agrees, read_number
+from gpulab.exercises.answers._forms import agrees, read_number, unknown_key
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
@@ -45,6 +45,11 @@ class Quantities(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of numbers."""
+        if not isinstance(answer, Mapping):
+            return MALFORMED
+        unknown = [key for key in answer if key not in self.right]
+        if unknown:
+            return unknown_key(unknown[0], self.right)
         given = self._read(answer)
         if given is None:
             return MALFORMED
@@ -64,10 +69,8 @@ class Quantities(AnswerJudge):
         otherwise = Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}")
         return next(known, otherwise)
 
-    def _read(self, answer: object) -> dict[str, float] | None:
+    def _read(self, answer: Mapping[str, object]) -> dict[str, float] | None:
         """Return the numbers in an answer, or None if it contains anything else."""
-        if not isinstance(answer, Mapping) or not answer.keys() <= self.right.keys():
-            return None
         read = {key: read_number(value) for key, value in answer.items() if not is_open(value)}
         numbers = {key: value for key, value in read.items() if value is not None}
         return numbers if len(numbers) == len(read) else None

@@ -1,11 +1,11 @@
 """Judge a repaired program: run it on hidden works whose right results are known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
@@ -18,7 +18,11 @@ from gpulab.exercises.answers._judging import (
     raised,
     wrong_units,
 )
-from gpulab.tracing.trials import Rule, Trial, called, first_fitting, tried
+from gpulab.tracing.trials import Rule, Trial, called, first_fitting, pair_in, tried
+
+if TYPE_CHECKING:
+    from gpulab.happens_before import Hazard
+    from gpulab.happens_before.activity import ActivityRecord
 
 MendedProgram = Callable[..., object]
 
@@ -74,11 +78,16 @@ class MendedTrial:
     @cached_property
     def values(self) -> tuple[object, ...]:
         """The result for each work."""
-        return tuple(trial.value for trial in self.trials)
+        return tuple(
+            _in_form(trial.value, wanted)
+            for trial, wanted in zip(self.trials, self.expected, strict=True)
+        )
 
     @cached_property
     def expected(self) -> tuple[object, ...]:
         """The right result for each work."""
+        if self.mended.depends_on_course:
+            return tuple(map(self.mended.right, self.trials))
         return _known_values(self.mended, self.mended.right)
 
     @cached_property
@@ -87,9 +96,38 @@ class MendedTrial:
         return sum(map(self.mended.agree, self.values, self.expected))
 
     @property
-    def hazards(self) -> frozenset[str]:
-        """The kinds of data races that the program has on the first work."""
-        return frozenset(hazard.kind for hazard in self.trials[0].hazards or ())
+    def is_right(self) -> bool:
+        """Whether it returns the right result for every work."""
+        return self.n_right == len(self.trials)
+
+    @property
+    def may_start_busy(self) -> bool:
+        """Whether its stopwatch starts although nothing has waited for the GPU before."""
+        return not (self.uses_events or all(map(_waits_first, self.trials)))
+
+    @property
+    def uses_events(self) -> bool:
+        """Whether it asked for the time between two events, for every work."""
+        return all(trial.asked["Event.elapsed_time"] for trial in self.trials)
+
+    @property
+    def never_waits(self) -> bool:
+        """Whether it read its events, for some work, without a wait or a question before."""
+        return any(map(_asks_once_and_never_waits, self.trials))
+
+    @property
+    def races(self) -> "tuple[Hazard, ...]":
+        """The data races that the program has on the first work."""
+        return self.trials[0].hazards or ()
+
+    def has_race(self, *kinds: str) -> bool:
+        """Return whether one of the races is of one of these kinds."""
+        return any(race.kind in kinds for race in self.races)
+
+    @property
+    def records(self) -> "tuple[tuple[ActivityRecord, ...], ...]":
+        """The kernels and copies that it launched for each work."""
+        return tuple(trial.records.records if trial.records else () for trial in self.trials)
 
     def part(self, number: int) -> tuple[object, ...]:
         """Return one part of each result, for programs that return tuples."""
@@ -160,6 +198,44 @@ def reads(low: float, high: float) -> Recognise:
     return recognise
 
 
+# A hidden mistake, after the races that an exercise has its own words for.
+ANY_RACE: Rule[MendedTrial, Diagnosis] = (
+    lambda trial: bool(trial.races),
+    lambda trial: Diagnosis("race", f"gpulab.hazards() finds a race in it: {trial.races[0]}"),
+)
+
+
+def copies_less(direction: str, *sizes_bytes: int) -> Recognise:
+    """Return a function that recognises a program that copies less than it must.
+
+    Parameters
+    ----------
+    direction
+        ``"copy in"`` to the GPU, or ``"copy out"`` to the host.
+    *sizes_bytes
+        How many bytes it must copy for each work.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial, copies_less
+    >>> from gpulab.tracing.trials import Trial
+    >>> works = (HiddenWork("three", lambda: (3,)),)
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> copies_less("copy in", 12)(MendedTrial(judge, (Trial(6),)))
+    True
+    """
+
+    def recognise(trial: MendedTrial) -> bool:
+        pairs = zip(trial.records, sizes_bytes, strict=True)
+        return any(_copied_bytes(records, direction) < size for records, size in pairs)
+
+    return recognise
+
+
+def _copied_bytes(records: "Iterable[ActivityRecord]", direction: str) -> int:
+    return sum(copy.size_bytes or 0 for copy in records if copy.name == direction)
+
+
 @dataclass(frozen=True)
 class Mended(FunctionJudge):
     """A judge for a repaired program, by its results for hidden works on the virtual H200.
@@ -180,8 +256,8 @@ class Mended(FunctionJudge):
     right
         A right program.
     mistakes
-        Functions that recognise a mistake, each with its diagnosis, in the order in which they
-        are tried.
+        Functions that recognise a mistake by wrong results, each with its diagnosis, in the order
+        in which they are tried.
     show
         Returns a result as text, for a wrong result that no mistake explains.
     tolerance, floor
@@ -191,6 +267,12 @@ class Mended(FunctionJudge):
         Whether the first calls take extra time for context, libraries and kernels.
     errors
         Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
+    depends_on_course
+        Whether the right result depends on what the learner's program did. ``right`` then takes
+        its trial instead of the arguments.
+    hidden_mistakes
+        Functions that recognise a mistake which right results may hide, such as a data race or a
+        copy that is missing. They are tried before the results are looked at.
     around
         A context for each run, for example one that ends a program with an endless loop.
 
@@ -214,6 +296,8 @@ class Mended(FunctionJudge):
     floor: float = 0.0
     first_use: bool = False
     errors: KnownErrors = ()
+    depends_on_course: bool = False
+    hidden_mistakes: tuple[Rule[MendedTrial, Diagnosis], ...] = ()
     around: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
@@ -232,8 +316,9 @@ class Mended(FunctionJudge):
         mended = MendedTrial(self, tuple(trials))
         if all(map(is_open, mended.values)):
             return UNANSWERED
-        if mended.n_right == len(self.works):
-            return self.why
+        hidden = first_fitting(self.hidden_mistakes, mended)
+        if hidden is not None or mended.is_right:
+            return hidden or self.why
         # Units after the mistakes, so that an exercise can have its own words for milliseconds.
         rules = (*self.mistakes, *wrong_units(MendedTrial.is_in_unit))
         return first_fitting(rules, mended) or self._unexplained(mended)
@@ -249,24 +334,24 @@ class Mended(FunctionJudge):
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> Trial:
         """Run a program on a new virtual GPU."""
         with fresh_h200(first_use=self.first_use), self.around():
-            # Made here, because a work may leave the GPU busy.
             # One work is enough for races: the detector goes by order and not by time.
-            trial = tried(program, *work.make(), races=work is self.works[0])
-            return replace(trial, value=_on_host(trial.value))
+            return tried(program, make=work.make, races=work is self.works[0])
 
     def agree(self, value: object, expected: object) -> bool:
         """Return whether a result agrees with the expected one."""
         import torch
 
         if isinstance(expected, tuple | list):
+            parts = _as_tuple(value)
             return (
-                isinstance(value, tuple | list)
-                and len(value) == len(expected)
-                and all(map(self.agree, value, expected))
+                isinstance(parts, tuple)
+                and len(parts) == len(expected)
+                and all(map(self.agree, parts, expected))
             )
         if isinstance(expected, torch.Tensor):
             # Exactly, because the numbers in a tensor show which data a program has read.
-            return isinstance(value, torch.Tensor) and torch.equal(value, expected)
+            tensor = called(lambda: torch.as_tensor(value, dtype=expected.dtype)).value
+            return isinstance(tensor, torch.Tensor) and torch.equal(tensor, expected)
         number, wanted = read_number(value), read_number(expected)
         # read_number accepts "3 ms", but a program must return a number.
         if number is None or wanted is None or isinstance(value, str) or not isfinite(number):
@@ -302,6 +387,36 @@ def _known_values(mended: Mended, program: MendedProgram) -> tuple[object, ...]:
     return mended.right_values(program)
 
 
+def _in_form(value: object, wanted: object) -> object:
+    """Return a value as a tuple if a tuple is wanted, and a dict of two parts as a pair."""
+    if not isinstance(wanted, tuple):
+        return value
+    pair = pair_in(value) if len(wanted) == 2 else None  # noqa: PLR2004  # a pair
+    return _as_tuple(value) if pair is None else pair
+
+
+def _as_tuple(value: object) -> object:
+    """Return a list, a NumPy array or a tensor of several parts as a tuple."""
+    if isinstance(value, list) or getattr(value, "ndim", 0) > 0:
+        return tuple(value) if isinstance(value, Iterable) else value
+    return value
+
+
+def _asks_once_and_never_waits(trial: Trial) -> bool:
+    # A program that asks again after an error needs no other wait.
+    asked = trial.asked
+    return asked["Event.elapsed_time"] == 1 and not (trial.waits or asked["Event.query"])
+
+
+def _waits_first(trial: Trial) -> bool:
+    """Return whether the host waited or asked before it launched the last work."""
+    if trial.records is None or trial.asked["Event.query"] or trial.asked["Stream.query"]:
+        return True
+    launches_ns = [call.start_ns for call in trial.records.calls if call.kind == "launch"]
+    waits_ns = [call.end_ns for call in trial.waits or ()]
+    return bool(launches_ns and waits_ns) and min(waits_ns) <= max(launches_ns)
+
+
 def _scaled(value: object, factor: float) -> object:
     """Return a result with its time divided by a factor; in a tuple the first part is the time."""
     number = None if isinstance(value, tuple) else read_number(value)
@@ -309,15 +424,4 @@ def _scaled(value: object, factor: float) -> object:
         return number / factor
     if isinstance(value, tuple) and value:
         return (_scaled(value[0], factor), *value[1:])
-    return value
-
-
-def _on_host(value: object) -> object:
-    """Return a result with its tensors on the host, because the virtual GPU ends after a run."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu()
-    if isinstance(value, tuple | list):
-        return type(value)(map(_on_host, value))
     return value

@@ -23,6 +23,9 @@ from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, tried
 _WORK_CYCLES = 4_000_000
 # Five times the work, so that no reading with the backlog in it is taken for the work alone.
 _BACKLOG_CYCLES = 20_000_000
+# 20 s on a virtual GPU: a function that sleeps in place of a wait does not sleep as long. One that
+# asks an event again and again would take minutes.
+_LONG_BACKLOG_CYCLES = 40_000_000_000
 # A reading may contain the launch and the wake-up of the host: microseconds, and the work takes
 # milliseconds.
 _TOLERANCE = 0.25
@@ -122,15 +125,22 @@ class TimerFunction(FunctionJudge):
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
-        with device.active():
+        with device.active() as in_use:
             spin(1)  # so that the first timed call does not pay for loading the kernel
             idle = _read(function)
-            rules = without_reading("work()", _has_number, self.errors)
-            diagnosis = first_fitting(rules, idle.trial) or first_fitting(_WRONG_SCALE, idle)
+            no_reading = without_reading("work()", _has_number, self.errors)
+            diagnosis = first_fitting(no_reading, idle.trial) or first_fitting(_WRONG_SCALE, idle)
             if diagnosis is not None:
                 return diagnosis
+            rules = (*self.mistakes, _UNEXPLAINED)
             busy = _read(function, backlog_cycles=_BACKLOG_CYCLES)
-        return first_fitting((*self.mistakes, _UNEXPLAINED), (idle, busy)) or self.why
+            mistake = first_fitting(rules, (idle, busy))
+            asked = busy.trial.asked
+            n_polls = asked["Event.query"] + asked["Stream.query"]
+            if mistake is None and in_use.virtual is not None and not n_polls:
+                busy = _read(function, backlog_cycles=_LONG_BACKLOG_CYCLES)
+                mistake = first_fitting(rules, (idle, busy))
+        return mistake or self.why
 
 
 def _has_number(trial: Trial) -> bool:

@@ -121,7 +121,7 @@ EXERCISES = (
                 (like(as_posted), _ONLY_THE_LAUNCH),
                 (like(wait_before_only), _ONLY_THE_LAUNCH),
                 (
-                    like(wait_after_only),
+                    lambda trial: trial.may_start_busy and trial.is_like(wait_after_only),
                     Diagnosis(
                         "backlog",
                         "The number is too small now. When your clock starts, the random numbers "

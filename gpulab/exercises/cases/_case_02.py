@@ -150,8 +150,8 @@ EXERCISES = (
         Mended(
             signature="mended(old, new)",
             returns="the speed-up: the old time divided by the new one",
-            why="Both start with an empty cache now. For the same work your speed-up is 1, and "
-            "for the two other pairs it is what the bytes say.",
+            why="For the same work your speed-up is 1, and for the two other pairs it is that of "
+            "two cold calls.",
             works=tuple(HiddenWork(name, make) for name, make in _WORKS),
             right=_right,
             mistakes=(

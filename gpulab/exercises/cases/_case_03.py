@@ -121,8 +121,8 @@ EXERCISES = (
         Mended(
             signature="mended(work)",
             returns="seconds of one call at the clock of a long run",
-            why="You let the clock settle before you measure, so your number is the one that a "
-            "long run has.",
+            why="For two matmuls that you had not seen, your number is the one that a long run "
+            "has.",
             works=tuple(
                 HiddenWork(f"a matmul of {n:,} x {n:,}", lambda n=n: (heavy_matmul(n),))  # type: ignore[misc]  # n is bound here
                 for n in (8192, 9216)

@@ -9,7 +9,7 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, HiddenWork, Letters, Mended, MendedTrial
+from gpulab.exercises.answers import ANY_RACE, Diagnosis, HiddenWork, Letters, Mended, MendedTrial
 
 # A batch has 8 MiB, so that its copy takes time; the step reads only its head, so that the time of
 # the step is that of the spinning kernel.
@@ -112,7 +112,7 @@ def wait_for_all(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
 
 
 def _both(trial: MendedTrial) -> bool:
-    return {_READ_BEFORE, _OVERWRITTEN} <= trial.hazards
+    return trial.has_race(_READ_BEFORE) and trial.has_race(_OVERWRITTEN)
 
 
 def _is_slow(trial: MendedTrial) -> bool:
@@ -171,8 +171,8 @@ EXERCISES = (
         Mended(
             signature="mended(batches, step)",
             returns="a pair: the seconds for all batches, and the results as one tensor",
-            why="Every step read its own batch, and the copies still overlap with the steps. "
-            "This is the number to publish.",
+            why="Every step read its own batch, gpulab.hazards() finds no race, and the copies "
+            "still overlap with the steps. This is the number to publish.",
             works=tuple(
                 HiddenWork(name, make)
                 for name, make in (
@@ -194,30 +194,34 @@ EXERCISES = (
                         "whole GPU.",
                     ),
                 ),
+            ),
+            hidden_mistakes=(
                 (
                     _both,
                     Diagnosis(
                         "both-races",
-                        "Both orders are missing: steps read buffers before their batch has "
-                        "arrived, and copies overwrite buffers that a step still reads.",
+                        "Both orders are missing, and a pause is none: steps may read buffers "
+                        "before their batch has arrived, and copies may overwrite buffers that a "
+                        "step still reads.",
                     ),
                 ),
                 (
-                    lambda trial: _READ_BEFORE in trial.hazards,
+                    lambda trial: trial.has_race(_READ_BEFORE),
                     Diagnosis(
                         "not-arrived",
-                        "A step reads its buffer before the copy is done. Let the current stream "
-                        "wait for the stream of the copies.",
+                        "A step may read its buffer before the copy is done. Let the current "
+                        "stream wait for the stream of the copies.",
                     ),
                 ),
                 (
-                    lambda trial: _OVERWRITTEN in trial.hazards,
+                    lambda trial: trial.has_race(_OVERWRITTEN),
                     Diagnosis(
                         "overwritten",
-                        "A copy overwrites a buffer that a step still reads. Record an event "
+                        "A copy may overwrite a buffer that a step still reads. Record an event "
                         "after each step, and let the copy into the same buffer wait for it.",
                     ),
                 ),
+                ANY_RACE,
             ),
             show=lambda value: f"{format_time(value[0])} and the results {value[1].tolist()}",
             # The host's clock also reads launches. Without overlap the time is 1.5 times as long.

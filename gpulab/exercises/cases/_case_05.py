@@ -7,7 +7,7 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
 
 _FLOOR_S = 15e-6  # on an idle stream, the time between two events also contains a launch
 
@@ -85,6 +85,11 @@ def end_only(op: OwnStreamKernel) -> float:
     return _between(op, None, op.stream)
 
 
+def _is_charged_for_other_work(trial: MendedTrial) -> bool:
+    """Return whether a program without events times the work that was there before."""
+    return not trial.uses_events and trial.is_like(end_only)
+
+
 EXERCISES = (
     Exercise(
         "case-05.flaw",
@@ -127,7 +132,8 @@ EXERCISES = (
         Mended(
             signature="mended(op)",
             returns="seconds of the kernel that op.launch() launches",
-            why="Your events are in the stream of the kernel, so they see it, and only it.",
+            why="For a short kernel, a long one and one after other work, you return the time of "
+            "the kernel alone.",
             works=(
                 HiddenWork("a short kernel", lambda: (library_kernel(0.06),)),
                 HiddenWork("a long kernel", lambda: (library_kernel(1.0),)),
@@ -148,11 +154,29 @@ EXERCISES = (
                     ),
                 ),
                 (
+                    _is_charged_for_other_work,
+                    Diagnosis(
+                        "backlog",
+                        "Your clock starts while other work is still in the library's stream. "
+                        "Wait for that work first, or record both events in this stream.",
+                    ),
+                ),
+                (
                     like(end_only),
                     Diagnosis(
                         "start-in-other-stream",
                         "The end is in the right stream, the start is not: it does not wait for "
                         "other work that is still in the library's stream. Record both there.",
+                    ),
+                ),
+            ),
+            hidden_mistakes=(
+                (
+                    lambda trial: trial.never_waits,
+                    Diagnosis(
+                        "pause",
+                        "The events were completed by luck: nothing waits for them, and a pause "
+                        "may be too short. Let the host wait: end.synchronize().",
                     ),
                 ),
             ),

@@ -134,8 +134,8 @@ EXERCISES = (
         Mended(
             signature="mended(a, b)",
             returns="how many times as long b takes as a",
-            why="Both ran at the same clock, so your ratio is that of the works: 1 for the pair "
-            "that is equal.",
+            why="Your ratio is 1 for the pair that is equal, and that of the works for the other "
+            "one.",
             works=tuple(HiddenWork(name, make) for name, make in _PAIRS),
             right=_right,
             mistakes=(
@@ -189,5 +189,7 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > 1.02,  # noqa: PLR2004  # more than noise
         because="this GPU may have power to spare and keep its clock",
+        differs="A GPU that has power to spare keeps its clock, and then the order is of no "
+        "matter. The virtual GPU lowers its clock for these matmuls.",
     ),
 )

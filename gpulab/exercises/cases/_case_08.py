@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, copies_less, like
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -149,8 +149,8 @@ EXERCISES = (
         Mended(
             signature="mended(step, data, n_steps)",
             returns="seconds for each step, with all copies that the whole run needs",
-            why="One copy in, all steps on the GPU, one copy out, and the clock around all of it. "
-            "This is what a user of the simulation waits for.",
+            why="Your time is that of the steps, one copy in and one copy out. This is what a "
+            "user of the simulation waits for.",
             works=(
                 HiddenWork("20 steps on 4 MiB", lambda: (smooth, host_data(), 20)),
                 HiddenWork(
@@ -195,6 +195,16 @@ EXERCISES = (
                 (
                     like(not_divided),
                     Diagnosis("not-divided", "That is the time of all steps. Divide by n_steps."),
+                ),
+            ),
+            hidden_mistakes=(
+                (
+                    copies_less("copy out", 2**22, 2**21),
+                    Diagnosis(
+                        "no-result",
+                        "The result never comes to the host, where it is wanted. Copy it out "
+                        "after the last step, within the time.",
+                    ),
                 ),
             ),
             show=lambda value: f"{format_time(value)} for each step",

@@ -7,7 +7,16 @@ from typing import Any
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
+from gpulab.exercises.answers import (
+    ANY_RACE,
+    Choice,
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    MendedTrial,
+    like,
+)
+from gpulab.tracing.trials import Trial
 
 _N_LAYERS = 10
 _LEAST_GAIN = 2  # a loop without a graph takes several times as long as replays
@@ -155,6 +164,14 @@ def _one_behind(trial: MendedTrial) -> bool:
     return all(got[1:] == wanted[:-1] for got, wanted in pairs)
 
 
+def _replays(trial: Trial) -> bool:
+    """Return whether a program replayed a graph at least once for each request."""
+    calls = trial.records.calls if trial.records else ()
+    n_replays = sum(call.name == "cudaGraphLaunch" for call in calls)
+    outputs = trial.value[1] if isinstance(trial.value, tuple | list) else ()
+    return n_replays >= len(outputs)
+
+
 EXERCISES = (
     Exercise(
         "case-09.flaw",
@@ -197,8 +214,8 @@ EXERCISES = (
         Mended(
             signature="mended(model, requests)",
             returns="a pair: seconds for each request, and the list of answers",
-            why="Every request has its own answer, and your time contains the two copies that "
-            "this takes. It is still far below the time without a graph.",
+            why="Every request has its own answer, by a replay, and it takes far less than "
+            "without a graph.",
             works=(
                 HiddenWork("3 requests", lambda: (small_model(), requests(3))),
                 HiddenWork(
@@ -238,12 +255,23 @@ EXERCISES = (
                 (
                     lambda trial: trial.part_is_right(1) and trial.is_slower_in(0, _LEAST_GAIN),
                     Diagnosis(
-                        "no-graph",
-                        "The answers are right, but it takes as long as without a graph. Capture "
-                        "once, before the clock starts, and replay in the loop. And wait once at "
-                        "the end, not for each request.",
+                        "slow",
+                        "The answers are right, but the time is too long. Capture once, before "
+                        "the clock starts, and replay in the loop. And wait once at the end, not "
+                        "for each request.",
                     ),
                 ),
+            ),
+            hidden_mistakes=(
+                (
+                    lambda trial: trial.part_is_right(1) and not all(map(_replays, trial.trials)),
+                    Diagnosis(
+                        "no-graph",
+                        "The answers are right, but there is not one replay for each request. "
+                        "Capture once, before the clock starts, and replay in the loop.",
+                    ),
+                ),
+                ANY_RACE,
             ),
             show=lambda value: f"{format_time(value[0])} for each of {len(value[1])} requests",
             # The answers decide here. The time must only show that there is a graph: a loop

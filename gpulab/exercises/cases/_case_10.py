@@ -112,8 +112,7 @@ EXERCISES = (
         Mended(
             signature="mended(work)",
             returns="seconds that one call takes on the GPU",
-            why="Your number is the kernel's, for the short one too, and it does not depend on "
-            "how many calls are waiting.",
+            why="Your number is the kernel's, for the short one too.",
             works=(
                 # So short that a launch and a wake-up in each sample show.
                 HiddenWork("a kernel of 25 µs", lambda: (kernel(25.0),)),

@@ -8,8 +8,10 @@ from functools import lru_cache
 from gpulab.core.errors import DamagedDataError, SchemaVersionError
 from gpulab.core.serialization import Saved, parse_json
 
-# The three degrees of confidence, and how often predictions with each of them should be right.
+# The three degrees of confidence, and how often predictions with each of them should be right. A
+# guess between two choices is right once in two: see Guess.promise.
 CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}
+_YES_OR_NO = 2  # choices, of which a mere guess finds the right one once in two
 _N_LINES_KEPT = 4_000
 
 
@@ -53,6 +55,8 @@ class Guess(Saved):
         The drawn curves.
     question
         Text of the question, for readers of the file who do not have the lesson.
+    n_choices
+        Number of choices; 0 if the guess is not a choice, or if an older gpulab saved it.
 
     Examples
     --------
@@ -71,6 +75,14 @@ class Guess(Saved):
     is_late: bool = False
     strokes: tuple[Stroke, ...] = ()
     question: str = ""
+    n_choices: int = 0
+
+    @property
+    def promise(self) -> float | None:
+        """How often such a guess should be right by its confidence; None without one."""
+        if self.confidence == "guess" and self.n_choices == _YES_OR_NO:
+            return 1 / _YES_OR_NO
+        return CONFIDENCE.get(self.confidence)
 
     @property
     def said(self) -> tuple[object, ...]:

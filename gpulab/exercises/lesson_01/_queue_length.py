@@ -41,9 +41,8 @@ class QueueLength(ReadingsJudge):
 
 
 _FITS = (
-    "This many launches were waiting when the next one found the queue full. From then on a "
-    "launch takes as long as the GPU needs to finish one, so a naive reading of a long loop is "
-    "right by accident."
+    "This many launches were waiting when the next one found the queue full and had to wait for "
+    "the GPU. If each kernel takes longer than its launch, every later launch waits, too."
 )
 
 

@@ -42,8 +42,8 @@ class EventFloor(ReadingsJudge):
         'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
         "your own frame with kernel_s and pair_s, pass it as readings=."
     )
-    # Most floors are within 20 % of their median; an empty pair and whole readings are not.
-    tolerance: float = 0.2
+    # The median and the mean of the floors are within 10 % of each other.
+    tolerance: float = 0.1
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a duration."""
@@ -52,7 +52,8 @@ class EventFloor(ReadingsJudge):
             return MALFORMED
         empty_s, pairs_s, floors_s = _split(readings)
         floor_s = median(floors_s)
-        if self._near(number_s, floor_s):
+        # Rounded to two digits, and not below the smallest floor, which the message names.
+        if self._near(number_s, floor_s) and number_s >= 0.98 * min(floors_s):
             return _SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s)))
         found = self._recognise(number_s, floor_s, empty_s, pairs_s)
         return found or (_SMALL if number_s < floor_s else _LARGE)
@@ -116,5 +117,9 @@ _RATIO = Diagnosis(
     "That looks like a ratio, or like a very long time. The ratio of the columns is different in "
     "every row. Try the difference.",
 )
-_SMALL = Diagnosis("too-small", "Too small: subtract kernel_s from pair_s, row by row.")
+_SMALL = Diagnosis(
+    "too-small",
+    "Too small: subtract kernel_s from pair_s, row by row, and take the median. If you measured "
+    "on your own GPU, pass your frame as readings=.",
+)
 _LARGE = Diagnosis("too-large", "Too large: subtract kernel_s from pair_s, row by row.")

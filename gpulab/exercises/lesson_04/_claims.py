@@ -51,15 +51,16 @@ CLAIMS = (
         "With cudnn.benchmark the first call of a new shape is slow",
         unit="times",
         holds=lambda ratio: ratio > _SLOW,
-        because="the virtual GPU has one algorithm, and cuDNN remembers the shapes it has seen",
+        because="cuDNN remembers the shapes that it has seen; restart the kernel",
+        differs="The virtual GPU has one algorithm for a convolution, so it does not search.",
     ),
     Claim(
         "04.compile-first",
         "The first call of a compiled function is far slower than the second",
         unit="times",
         holds=lambda ratio: ratio > _FAR_SLOWER,
-        because="nothing was compiled: the virtual GPU runs the function as it is written, and "
-        "some machines have no compiler",
+        because="nothing was compiled: some machines have no compiler",
+        differs="The virtual GPU runs the function as it is written and compiles nothing.",
     ),
     Claim(
         "04.intervals-need-independence",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from gpulab.core.errors import shown
 from gpulab.core.units import counted
 from gpulab.exercises.answers import Diagnosis, FunctionJudge, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
@@ -38,9 +39,9 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
         if number is None or not number.is_integer() or not 0 <= number <= len(trace.samples_s):
             return Diagnosis(
                 "not-an-index",
-                f"For {trace.name!r} your function returned {value!r}. Return the index of the "
-                f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}. It is "
-                "how many calls to leave out, not how long they take.",
+                f"For {trace.name!r} your function returned {shown(value)}. Return the index of "
+                f"the first steady iteration, a whole number from 0 to {len(trace.samples_s)}. It "
+                "is how many calls to leave out, not how long they take.",
             )
         indices.append(int(number))
     return indices
@@ -98,9 +99,9 @@ def _late(trace: WarmUpTrace, index: int) -> Diagnosis:
 
 
 _FOUND = (
-    "Take the level and the noise from the end of the loop. Start at the first samples in a row "
-    "that are at this level. gpulab.stats.steady_from does the same, and gpulab.measure uses it "
-    "before it keeps a sample."
+    "Your rule finds the start in all six loops, and none in the one that is still moving. "
+    "gpulab.stats.steady_from takes the level and the noise from the end of the loop and starts "
+    "at the first samples in a row at this level; gpulab.measure uses it before it keeps a sample."
 )
 _MOVING = Diagnosis(
     "still-moving",

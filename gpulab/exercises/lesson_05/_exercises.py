@@ -62,9 +62,9 @@ TWO_TRACES = Exercise(
     "down in each trace, and what do you do about it?",
     Table(
         right={"a": ("power cap", "name the regime"), "b": ("noise", "more samples")},
-        why="In a the times follow the clock, and the driver says why it is low. In b the clock "
-        "is constant, so the times scatter for another reason: work in another stream. More "
-        "samples help against scatter only.",
+        why="In a the calls become slower while the clock falls, and the driver says why it is "
+        "low. In b the clock is constant, so the times scatter for another reason: work in "
+        "another stream. More samples help against scatter only.",
         allowed=(("power cap", "heat", "noise"), ("more samples", "name the regime")),
         wrong={
             ("a", "noise"): Diagnosis(

@@ -38,22 +38,24 @@ class GraphReplays:
     made
         The call of the learner's function.
     replayed
-        The replays for the two later inputs.
+        The replays for the two later inputs. The first of them may capture the graph.
     """
 
     made: Trial
-    replayed: Trial
+    replayed: tuple[Trial, ...]
 
     @property
-    def is_captured(self) -> bool:
-        """Whether the function was captured while the graph was made."""
-        return any(call.is_captured for call in self.made.calls)
+    def captured(self) -> tuple[int, ...]:
+        """The first numbers of the inputs that were captured, in order."""
+        trials = zip(_STARTS, (self.made, *self.replayed), strict=True)
+        return tuple(
+            start for start, trial in trials if any(call.is_captured for call in trial.calls)
+        )
 
     @property
     def results(self) -> tuple[object, ...]:
         """The returned values, on the host."""
-        values = self.replayed.value
-        return values if isinstance(values, tuple) else ()
+        return tuple(trial.value for trial in self.replayed)
 
     def are(self, *starts: int) -> bool:
         """Return whether the results belong to the inputs that begin with these numbers."""
@@ -102,13 +104,16 @@ class GraphReplay(FunctionJudge):
             fault = first_fitting(_WITHOUT_REPLAY, made)
             if fault is not None:
                 return fault
-            replays = GraphReplays(made, tried(_replay, made.value, others))
-        fault = first_fitting((_FAILING,), replays.replayed)
+            replays = GraphReplays(
+                made, tuple(tried(_replay, made.value, each) for each in others)
+            )
+        faults = (first_fitting((_FAILING,), trial) for trial in replays.replayed)
+        fault = next(filter(None, faults), None)
         return fault or first_fitting(_MISTAKES, replays) or self.why
 
 
-def _replay(replay: Callable[..., object], inputs: list[torch.Tensor]) -> tuple[object, ...]:
-    return tuple(_on_host(replay(new)) for new in inputs)
+def _replay(replay: Callable[..., object], new: torch.Tensor) -> object:
+    return _on_host(replay(new))
 
 
 def _input(start: int) -> torch.Tensor:
@@ -179,13 +184,23 @@ _OTHER_VALUES = Diagnosis(
 )
 
 _MISTAKES: tuple[Rule[GraphReplays, Diagnosis], ...] = (
-    (lambda replays: any(call.is_captured for call in replays.replayed.calls), _CAPTURES_AGAIN),
-    (lambda replays: bool(replays.replayed.calls) or not replays.is_captured, _NO_GRAPH),
+    # A graph that the first replay captures is as good, if the second one only replays it.
+    (
+        lambda replays: any(call.is_captured for call in replays.replayed[-1].calls),
+        _CAPTURES_AGAIN,
+    ),
+    (
+        lambda replays: bool(replays.replayed[-1].calls) or not replays.captured,
+        _NO_GRAPH,
+    ),
     (
         lambda replays: not all(isinstance(each, torch.Tensor) for each in replays.results),
         _no_tensor,
     ),
-    (lambda replays: replays.are(_STARTS[0], _STARTS[0]), _NOT_COPIED),
+    (
+        lambda replays: replays.are(replays.captured[0], replays.captured[0]),
+        _NOT_COPIED,
+    ),
     (lambda replays: replays.are(_STARTS[0], _STARTS[1]), _COPIED_TOO_LATE),
     (lambda replays: replays.never_changes, _NOT_REPLAYED),
     (lambda replays: not replays.are(*_STARTS[1:]), _OTHER_VALUES),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 LEAST_OVERLAP = 0.5
+_FEW_WAITS = 2  # before and after the loop
 _N_TRIES = 3  # the best counts: if other programs delay the host's launches, the overlap is small
 
 _HOST_RACE = "host write into a buffer in flight"
@@ -70,17 +71,9 @@ def _unordered(kinds: set[str], run: "PipelineRun") -> Diagnosis | None:
 
 
 def _why(run: "PipelineRun") -> str:
-    overlap = f"the overlap is {100 * run.overlap:.0f} % of what is possible"
-    safe = "Every step computed on its own data, and gpulab.hazards() finds nothing"
-    if run.n_device_waits or run.n_queue_waits:
-        return (
-            f"{safe}; {overlap}. You wait for whole queues, which is safe, and more than needed: "
-            "one step's copy then waits for the other step's work too. Wait for the events of the "
-            "slot, slot.copied and slot.computed, and compare the overlap."
-        )
     return (
-        f"{safe}; {overlap}. Each writer waits for the last reader of its buffer, and for "
-        "nothing else."
+        "Every step computed on its own data, gpulab.hazards() finds nothing, and the overlap is "
+        f"{100 * run.overlap:.0f} % of what is possible."
     )
 
 
@@ -108,28 +101,42 @@ _WRONG_DATA: tuple[Rule["PipelineRun", Diagnosis], ...] = (
 )
 
 
-def _no_overlap(run: "PipelineRun") -> Diagnosis:
-    cause = (
-        "torch.cuda.synchronize() waits for all streams, also for what could go on."
-        if run.n_device_waits
-        else "Something waits for more than it must: keep the copies in the stream copying."
-    )
-    return Diagnosis(
-        "no-overlap",
-        f"Values and order are right, but the overlap is {100 * run.overlap:.0f} % of what is "
-        f"possible; you need {100 * LEAST_OVERLAP:.0f} %. {cause} Let each wait name one event.",
-    )
+def _is_in_one_stream(run: "PipelineRun") -> bool:
+    """Return whether all copies ran in a stream in which kernels ran, too."""
+    records = run.trial.records.records if run.trial.records else ()
+    streams = {
+        kind: {r.stream for r in records if r.kind == kind} for kind in ("memcpy", "kernel")
+    }
+    return bool(records) and streams["memcpy"] <= streams["kernel"]
 
 
-# A pipeline that waits for whole streams is accepted, because that is what the messages of
-# `gpulab.hazards` propose.
-_SLOW: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+# Why the overlap is small, by what the program did.
+_CAUSES: tuple[Rule["PipelineRun", str], ...] = (
     (
-        lambda run: (
-            run.overlap < LEAST_OVERLAP and (run.n_device_waits > 0 or not run.n_queue_waits)
-        ),
-        _no_overlap,
+        lambda run: run.n_device_waits > _FEW_WAITS,
+        "torch.cuda.synchronize() waits for all streams, also for what could go on.",
     ),
+    (
+        lambda run: run.n_queue_waits > _FEW_WAITS,
+        "It waits for whole streams, also for what was launched after the work that matters.",
+    ),
+    (_is_in_one_stream, "The copies run in the stream of the computing, one after the other."),
+)
+
+
+def _too_slow(run: "PipelineRun") -> Diagnosis:
+    cause = first_fitting(_CAUSES, run)
+    return Diagnosis(
+        "speed",
+        f"The order is right, the speed not yet: the overlap is {100 * run.overlap:.0f} % of what "
+        f"is possible, and you need {100 * LEAST_OVERLAP:.0f} %. "
+        + (f"{cause} " if cause else "")
+        + "Let each wait name one event of the slot, slot.copied or slot.computed.",
+    )
+
+
+_SLOW: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+    (lambda run: run.overlap < LEAST_OVERLAP, _too_slow),
 )
 
 # By the kinds of data races.

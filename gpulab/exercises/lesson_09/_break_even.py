@@ -49,6 +49,7 @@ CASES = (
     Case(2.0e-3, 0.1e-3, 0.5e-3),
 )
 NEVER = Case(8e-6, 12e-6, 30e-6)
+EQUAL = Case(9e-6, 9e-6, 30e-6)
 # A tie: with two operations both sides take 1/64 s. Powers of two, so that floats are exact.
 TIE = Case(2**-7, 2**-8, 2**-7)
 
@@ -101,6 +102,14 @@ _SPECIAL = (
             "never-has-no-number",
             "For an operation that takes 8 µs on the CPU and 12 µs on the GPU your function "
             "{did}. Each operation loses time there, so no number is enough: return None.",
+        ),
+    ),
+    (
+        EQUAL,
+        Diagnosis(
+            "equal-has-no-number",
+            "For an operation that takes 9 µs on both sides your function {did}. Nothing is saved "
+            "there, so no number pays for the transfers: return None.",
         ),
     ),
     (

@@ -28,7 +28,7 @@ _OTHER_LINK = Diagnosis(
 _UNEXPLAINED = Diagnosis(
     "unexplained",
     "the explorer shows another n. Choose matmul, float32, both recorded machines, transfers "
-    "“both” and this link; the crossing with transfers stands below the picture.",
+    "“both” and this link; the line beside the picture names the crossing with transfers.",
 )
 
 

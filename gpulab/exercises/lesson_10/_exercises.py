@@ -59,13 +59,13 @@ FARTHEST = Exercise(
         otherwise=(
             Diagnosis(
                 "read-the-line",
-                "The line below the picture that begins with “Farthest” names it.",
+                "The line that begins with “Farthest” names it.",
             ),
             Diagnosis("wrong-why", "Compare the predicted time with a microsecond."),
         ),
     ),
     hints=(
-        "Below the picture a line begins with “Farthest”.",
+        "A line beside the picture begins with “Farthest”.",
         'By code: explorer.choose(model="plain", span=64 << 20), then print(explorer).',
     ),
 )

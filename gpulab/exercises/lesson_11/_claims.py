@@ -5,9 +5,9 @@ from gpulab.exercises._claims import Claim
 CLAIMS = (
     Claim(
         "11.profiler-costs",
-        "A training step takes longer while it is profiled",
-        unit="times",
-        holds=lambda ratio: ratio > 1,
+        "A training step takes longer while it is profiled; by how much",
+        unit="%",
+        holds=lambda percent: percent > 0,
         because="the step may be bound by the GPU here, and then slower launches do not show",
     ),
     Claim(
@@ -19,9 +19,9 @@ CLAIMS = (
     ),
     Claim(
         "11.step-partly-idle",
-        "The GPU is idle for at least a quarter of the profiled step",
+        "The GPU is busy for at most three quarters of the profiled step",
         unit="%",
-        holds=lambda percent: percent >= 25,  # noqa: PLR2004  # as the sentence says
+        holds=lambda percent: percent <= 75,  # noqa: PLR2004  # as the sentence says
         because="this GPU may need longer for the kernels than Python for their launches",
     ),
     Claim(

@@ -11,12 +11,14 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > _MORE,
         because="the power is no limit here, or the virtual GPU does not look at the data",
+        differs="The power of a real GPU depends on the data. The virtual GPU does not look at "
+        "them.",
     ),
     Claim(
         "12.order-alone",
-        "A function that is timed second is slower than itself timed first",
-        unit="times",
-        holds=lambda ratio: ratio > _MORE,
+        "A function that is timed second is slower than itself timed first; by how much",
+        unit="%",
+        holds=lambda percent: percent > 2,  # noqa: PLR2004  # a larger one is no noise
         because="the clock of this GPU may not fall under such a load, or falls more slowly",
     ),
     Claim(
@@ -60,6 +62,8 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio > _MORE,
         because="the virtual GPU counts the bytes of a gather, and no sectors",
+        differs="A real GPU reads whole sectors, also if it needs one number of each. The "
+        "virtual GPU counts only the bytes of a gather.",
     ),
     Claim(
         "12.batching",
@@ -130,12 +134,14 @@ CLAIMS = (
         unit="times",
         holds=lambda ratio: ratio >= 1.2,  # noqa: PLR2004  # as the sentence says
         because="the virtual GPU's host is always equally fast, and an idle host nearly so",
+        differs="Other programs disturb a real host. The virtual host is always equally fast.",
     ),
     Claim(
         "12.shifted-view",
-        "An addition of a view that is not aligned takes longer",
+        "A large addition of a view that is not aligned takes about as long: the memory is the "
+        "limit",
         unit="times",
-        holds=lambda ratio: ratio > _MORE,
-        because="the memory may be the limit either way, and the virtual GPU knows no alignment",
+        holds=lambda ratio: ratio < 1.05,  # noqa: PLR2004  # about
+        because="the arithmetic of this GPU may be slow beside its memory",
     ),
 )

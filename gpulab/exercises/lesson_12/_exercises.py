@@ -196,7 +196,8 @@ VERDICTS = Exercise(
     "    c   a weight matrix is faster in channels_last\n"
     "    d   any operation on the default stream serialises all streams\n"
     "        of PyTorch\n"
-    "    e   without a synchronize before the work, a stopwatch is wrong\n"
+    "    e   on an idle GPU, a stopwatch is wrong without a synchronize\n"
+    "        before the work\n"
     "    f   with non_blocking=True a copy from ordinary memory\n"
     "        does not block the host\n"
     "    g   creating the context takes 100 to 500 ms",
@@ -211,7 +212,7 @@ VERDICTS = Exercise(
             "g": "holds",
         },
         why="Three listings raise. d is true of the blocking streams of CUDA, and PyTorch's are "
-        "not blocking. e is true while other work is queued, and not on an idle GPU. f needs "
+        "not blocking. e is true while other work is queued, as in lesson 13. f needs "
         "pinned memory. g holds on the machines that were tried; yours may be faster.",
         allowed=(_VERDICTS,),
         wrong={

@@ -51,6 +51,8 @@ CASES = (
     StridedRead(32, 8, 4),
     StridedRead(64, 5, 2),
     StridedRead(64, 100, 2),
+    StridedRead(3, 7, 4),
+    StridedRead(9, 30, 8),
 )
 
 
@@ -85,6 +87,14 @@ SECTORS_JUDGE = CaseFunction(
                 "the-whole-span",
                 "You count all sectors between the first element and the last. With a large "
                 "stride many of them contain no element, and are not fetched.",
+            ),
+        ),
+        (
+            lambda n, stride, size_bytes: min(n, math.ceil(n * stride * size_bytes / _SECTOR)),
+            Diagnosis(
+                "beyond-the-last",
+                "You count up to the place where one more element would begin. The last element "
+                "may end in an earlier sector.",
             ),
         ),
         (

@@ -6,24 +6,47 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import CutOffError
 from gpulab.core.torch_private import spin
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, MendedTrial
+from gpulab.exercises.answers import (
+    ANY_RACE,
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    MendedTrial,
+    copies_less,
+)
 from gpulab.exercises.lesson_13._cut_off import few_polls
 from gpulab.exercises.lesson_13._works import batches, filler, kernel, numbers, slow_double
+from gpulab.tracing.trials import Trial, WatchedWork, WorkCall
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Double = Callable[["Tensor"], "Tensor"]
 _BUSY_CYCLES = 4_000_000
+_LONG_NS = 1_000_000  # longer than a filler, shorter than first()
+
+_NOT_ARRIVED, _REFILLED = "host read before the copy is done", "host write into a buffer in flight"
+_NOT_WRITTEN = "read before the write is done"
+_FREED = ("read after free", "write after free")
+_NUMBER_BYTES = 4  # the programs compute in float32
+_BATCH_BYTES = 1000 * _NUMBER_BYTES
 
 
-# For programs in which a wrong value has only one likely cause.
-def _any_value(_trial: MendedTrial) -> bool:
-    return True
+def _is_input_early(trial: MendedTrial) -> bool:
+    """Return whether a side stream reads what the default stream writes without a wait."""
+    return any(
+        race.kind == _NOT_WRITTEN and race.first.stream == "the default stream"
+        for race in trial.races
+    )
 
 
-def _is_number(trial: MendedTrial) -> bool:
-    return all(isinstance(value, float | int) for value in trial.values)
+def _doubles_in_default_stream(trial: MendedTrial) -> bool:
+    # slow_double launches a kernel that sleeps; see _works.
+    return any(
+        record.name == "sleep" and not record.stream
+        for records in trial.records
+        for record in records
+    )
 
 
 def _sum_of_double(x: "Tensor", double: Double) -> float:
@@ -43,19 +66,31 @@ READ_TOO_EARLY = Exercise(
     Mended(
         signature="mended(x)",
         returns="the sum of the host's copy of x, as a number",
-        why="The host waits for the copy before it reads the memory.",
+        why="The sum is right, and gpulab.hazards() finds no race: the host reads its memory when "
+        "the copy is done.",
         works=(
             HiddenWork("1,000 numbers", lambda: _busy_numbers(1000)),
             HiddenWork("500 numbers", lambda: _busy_numbers(500)),
         ),
         right=lambda x: float(x.cpu().sum()),
-        mistakes=(
+        mistakes=(),
+        hidden_mistakes=(
             (
-                _is_number,
+                lambda trial: trial.has_race(_NOT_ARRIVED),
                 Diagnosis(
                     "not-arrived",
-                    "The host reads its memory while the copy is still in the queue: "
-                    "non_blocking=True does not wait. Wait for the GPU before you read.",
+                    "Nothing makes the host wait for the copy before it reads the memory: "
+                    "non_blocking=True does not wait, and a pause is no wait. Wait for the GPU "
+                    "before you read.",
+                ),
+            ),
+            ANY_RACE,
+            (
+                copies_less("copy out", 1000 * _NUMBER_BYTES, 500 * _NUMBER_BYTES),
+                Diagnosis(
+                    "not-on-host",
+                    "The numbers themselves were not copied to the host. Copy x, and compute the "
+                    "sum of the host's copy.",
                 ),
             ),
         ),
@@ -65,15 +100,38 @@ READ_TOO_EARLY = Exercise(
     hints=("When does a copy with non_blocking=True return?", "synchronize() before the sum."),
 )
 
+_ONE_STREAM = (
+    _doubles_in_default_stream,
+    Diagnosis(
+        "one-stream",
+        "double(...) ran in the default stream. Let it run in a stream of its own.",
+    ),
+)
+_INPUT_EARLY = (
+    _is_input_early,
+    Diagnosis(
+        "input-not-ordered",
+        "The other stream reads numbers that the current stream writes, and nothing makes it wait "
+        "for them. Let it wait before the work there is launched: side.wait_stream(...).",
+    ),
+)
 _NO_ORDER = (
+    _ONE_STREAM,
+    _INPUT_EARLY,
     (
-        _is_number,
+        lambda trial: trial.has_race(_NOT_WRITTEN),
         Diagnosis(
             "no-order",
-            "The sum still runs before the other stream has written the numbers. Let the current "
-            "stream wait for the other one, after the work there was launched.",
+            "Nothing makes the sum wait until the other stream has written the numbers; a pause "
+            "is no wait. Let the current stream wait for the other one, after the work there was "
+            "launched.",
         ),
     ),
+    ANY_RACE,
+)
+_ORDERED = (
+    "The sum is right, and gpulab.hazards() finds no race: whoever reads the numbers waits until "
+    "they are written."
 )
 _DOUBLE_WORKS = (
     HiddenWork("1,000 numbers", lambda: (numbers(), slow_double)),
@@ -86,10 +144,11 @@ TWO_STREAMS = Exercise(
     Mended(
         signature="mended(x, double)",
         returns="the sum of double(x), which runs in a stream of its own, as a number",
-        why="The current stream waits for the other one, so the sum reads what was written.",
+        why=_ORDERED,
         works=_DOUBLE_WORKS,
         right=_sum_of_double,
-        mistakes=_NO_ORDER,
+        mistakes=(),
+        hidden_mistakes=_NO_ORDER,
         show=repr,
         tolerance=1e-6,
     ),
@@ -105,10 +164,11 @@ WAIT_BEFORE_RECORD = Exercise(
     Mended(
         signature="mended(x, double)",
         returns="the sum of double(x), which runs in a stream of its own, as a number",
-        why="The event is recorded first, so the wait has something to wait for.",
+        why=_ORDERED,
         works=_DOUBLE_WORKS,
         right=_sum_of_double,
-        mistakes=_NO_ORDER,
+        mistakes=(),
+        hidden_mistakes=_NO_ORDER,
         show=repr,
         tolerance=1e-6,
     ),
@@ -132,19 +192,32 @@ FREED = Exercise(
     Mended(
         signature="mended(x, double)",
         returns="double(x + 1), computed in a stream of its own, as a tensor",
-        why="The memory stays in use until the other stream has read it.",
+        why="The numbers are right, and gpulab.hazards() finds no race: nobody gets the memory "
+        "before the other stream has read it.",
         works=_freed_works(),
         right=lambda x, double: double(x + 1),
-        mistakes=(
+        mistakes=(),
+        hidden_mistakes=(
+            _ONE_STREAM,
             (
-                _any_value,
+                lambda trial: trial.has_race(*_FREED),
                 Diagnosis(
                     "memory-reused",
-                    "The other stream still reads the numbers of somebody else: the memory of "
-                    "temporary went to the next tensor. Say that the stream uses it, with "
+                    "The memory of temporary can go to the next tensor while the other stream "
+                    "still reads it; a pause is no wait. Say that the stream uses it, with "
                     "temporary.record_stream(side), or keep it until the streams have met.",
                 ),
             ),
+            _INPUT_EARLY,
+            (
+                lambda trial: trial.has_race(_NOT_WRITTEN),
+                Diagnosis(
+                    "no-order",
+                    "Nothing makes the current stream wait for the result, which the other stream "
+                    "writes. Let it wait before the result is used or returned.",
+                ),
+            ),
+            ANY_RACE,
         ),
         show=lambda value: f"a tensor that begins with {value[:3].tolist()}",
     ),
@@ -173,19 +246,29 @@ REFILLED = Exercise(
     Mended(
         signature="mended(batches)",
         returns="all batches on the GPU, stacked into one tensor",
-        why="The host writes into the pinned buffer when its last copy is done.",
+        why="All batches arrived, and gpulab.hazards() finds no race: the host writes to no "
+        "memory from which a copy still reads.",
         works=(
             HiddenWork("5 batches", lambda: _busy_batches(5)),
             HiddenWork("3 batches", lambda: _busy_batches(3)),
         ),
         right=_uploaded,
-        mistakes=(
+        mistakes=(),
+        hidden_mistakes=(
             (
-                _any_value,
+                lambda trial: trial.has_race(_REFILLED),
                 Diagnosis(
                     "refilled",
-                    "The host still writes the next batch into the pinned buffer while the copy "
-                    "of the last one waits in the queue. Wait for that copy first.",
+                    "Nothing makes the host wait for the last copy before it writes the next "
+                    "batch into the pinned buffer; a pause is no wait. Wait for that copy first.",
+                ),
+            ),
+            ANY_RACE,
+            (
+                copies_less("copy in", 5 * _BATCH_BYTES, 3 * _BATCH_BYTES),
+                Diagnosis(
+                    "on-host",
+                    "Not all batches were copied to the GPU. Return a tensor that is there.",
                 ),
             ),
         ),
@@ -198,17 +281,35 @@ REFILLED = Exercise(
 )
 
 
-def _fillers(first: Callable[[], object], fill: Callable[[], object]) -> int:
-    import torch
+def _watched_works(length_ms: float) -> tuple[WatchedWork, WatchedWork]:
+    return WatchedWork(kernel(length_ms)), WatchedWork(filler)
 
-    n_fillers = 0
-    first()
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch's gap
-    done.record()
-    while not done.query():  # type: ignore[no-untyped-call]  # torch's gap
-        fill()
-        n_fillers += 1
-    return n_fillers
+
+def _first_end_ns(trial: Trial) -> int:
+    """Return when the kernel of first() ended; 0 if it never ran. It is longer than all others."""
+    records = trial.records.records if trial.records else ()
+    return max((each.end_ns for each in records if each.duration_ns > _LONG_NS), default=0)
+
+
+def _fillings(trial: Trial) -> list[WorkCall]:
+    """Return the calls of fill(), which follow that of first()."""
+    return [call for call in trial.calls if call.work is not trial.calls[0].work]
+
+
+def _n_in_time(trial: Trial) -> int:
+    """Return how many times fill() was launched while first() was not done."""
+    end_ns = _first_end_ns(trial)
+    return sum(call.start_ns < end_ns for call in _fillings(trial))
+
+
+def _never_fills(mended: MendedTrial) -> bool:
+    return not any(map(_fillings, mended.trials))
+
+
+def _fills_too_long(mended: MendedTrial) -> bool:
+    return all(
+        trial.number == len(_fillings(trial)) > _n_in_time(trial) for trial in mended.trials
+    )
 
 
 ENDLESS = Exercise(
@@ -217,24 +318,49 @@ ENDLESS = Exercise(
     Mended(
         signature="mended(first, fill)",
         returns="how many times fill() was launched while first() was not done",
-        why="The event marks the end of first(), and nothing moves it.",
+        why="It stopped when first() was done, and its count is right.",
         works=(
-            HiddenWork("a first kernel of 2 ms", lambda: (kernel(2.0), filler)),
-            HiddenWork("a first kernel of 4 ms", lambda: (kernel(4.0), filler)),
+            HiddenWork("a first kernel of 2 ms", lambda: _watched_works(2.0)),
+            HiddenWork("a first kernel of 4 ms", lambda: _watched_works(4.0)),
         ),
-        right=_fillers,
+        right=_n_in_time,
+        depends_on_course=True,  # how often fill() is launched depends on how fast it asks
         mistakes=(
             (
-                lambda trial: all(value == 0 for value in trial.values),
+                _fills_too_long,
+                Diagnosis(
+                    "too-long",
+                    "It still launched fill() when first() was done. Ask for the end of first() "
+                    "alone, not for that of the fillers as well.",
+                ),
+            ),
+        ),
+        hidden_mistakes=(
+            (
+                lambda mended: not all(map(_first_end_ns, mended.trials)),
+                Diagnosis("no-first", "It never launched first()."),
+            ),
+            (
+                lambda mended: _never_fills(mended) and any(t.waits for t in mended.trials),
+                Diagnosis(
+                    "waits",
+                    "It waits until first() is done, and launches no fill() meanwhile. Ask with "
+                    "query(), which does not wait.",
+                ),
+            ),
+            (
+                lambda mended: (
+                    _never_fills(mended) and any(t.asked["Event.query"] for t in mended.trials)
+                ),
                 Diagnosis(
                     "never-recorded",
                     "It never launched fill(): query() of an event that was not recorded is True.",
                 ),
             ),
+            (_never_fills, Diagnosis("never-fills", "It never launched fill().")),
         ),
         show=repr,
-        # How often it is launched depends on how fast the host asks.
-        tolerance=0.3,
+        tolerance=0.1,
         errors=(
             (
                 CutOffError,

@@ -8,11 +8,19 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, reads
+from gpulab.exercises.answers import (
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    copies_less,
+    reads,
+)
 from gpulab.exercises.lesson_13._works import kernel, layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gpulab.happens_before.activity import ActivityRecord
 
 _WAKE_UP_S = 30e-6  # a stopwatch reads the launch and the wake-up as well
 # About 5 ms, longer than the works: with the backlog in it, a time is more than doubled.
@@ -42,6 +50,16 @@ def _kernel_work(length_ms: float) -> tuple[Work]:
     return (kernel(length_ms),)
 
 
+_PAUSE = (
+    lambda mended: mended.is_right and mended.may_start_busy,
+    Diagnosis(
+        "pause",
+        "The time is right by luck: nothing waits for the GPU before the clock starts, and a "
+        "pause may be too short. Let the host wait: torch.cuda.synchronize().",
+    ),
+)
+
+
 _KERNELS = tuple(
     HiddenWork(f"a kernel of {length:g} ms", partial(_kernel_work, length))
     for length in (1.5, 6.0)
@@ -53,7 +71,7 @@ UNWAITED = Exercise(
     Mended(
         signature="mended(work)",
         returns="seconds that work() takes",
-        why="The clock is read when the GPU is done.",
+        why="For two kernels that you had not seen, it returns the time of the kernel.",
         works=_KERNELS,
         right=_waited_s,
         mistakes=((reads(0, 0.5), _SHORT),),
@@ -75,7 +93,7 @@ BACKLOG = Exercise(
     Mended(
         signature="mended(work)",
         returns="seconds that work() takes, also when the GPU is still busy with other work",
-        why="The queue is empty when the clock starts, so the time is that of work alone.",
+        why="The time is that of work() alone, although the GPU was busy before.",
         works=tuple(
             HiddenWork(f"a kernel of {length:g} ms on a busy GPU", partial(_busy_kernel, length))
             for length in (1.5, 4.0)
@@ -92,6 +110,7 @@ BACKLOG = Exercise(
                 ),
             ),
         ),
+        hidden_mistakes=(_PAUSE,),
         show=format_time,
         floor=_WAKE_UP_S,
     ),
@@ -105,10 +124,28 @@ EVENTS = Exercise(
     Mended(
         signature="mended(work)",
         returns="seconds that work() takes, by two events",
-        why="Both events are completed when you ask for the time between them.",
+        why="You ask for the time between the events when both are completed.",
         works=_KERNELS,
         right=_waited_s,
         mistakes=((reads(0, 0.5), _SHORT),),
+        hidden_mistakes=(
+            (
+                lambda mended: mended.is_right and not mended.uses_events,
+                Diagnosis(
+                    "no-events",
+                    "The time is right, but it isn't the time between two events. Repair the "
+                    "program with its events.",
+                ),
+            ),
+            (
+                lambda mended: mended.never_waits,
+                Diagnosis(
+                    "pause",
+                    "The events were completed by luck: nothing waits for them, and a pause may "
+                    "be too short. Let the host wait: end.synchronize().",
+                ),
+            ),
+        ),
         show=format_time,
         floor=_WAKE_UP_S,
         errors=(
@@ -137,32 +174,47 @@ def _new_matmul(n: int) -> tuple[Work]:
     return (lambda: a @ a,)
 
 
+def _between_events_s(work: Work) -> float:
+    """Time a warm call by two events; the host is ahead, because the call before still runs."""
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
+    for _ in range(3):
+        work()
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3
+
+
 WARM_UP = Exercise(
     "13.first-call",
     "Mend the program that times a first call.",
     Mended(
         signature="mended(work)",
         returns="seconds of a usual call of work()",
-        why="The first call has paid for the library before the clock starts.",
+        why="For two matmuls that you had not seen, it is the time of a usual call.",
         works=tuple(
             HiddenWork(f"a matmul of {n:,} x {n:,}", partial(_new_matmul, n)) for n in (1024, 2048)
         ),
-        right=_waited_s,
+        right=_between_events_s,
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
-                reads(5, 1e6),
-                Diagnosis(
-                    "first-use",
-                    "It still times a first call, which loads a library. Call work() once, and "
-                    "wait, before you start the clock.",
-                ),
-            ),
-            (
-                reads(1.5, 5),
+                reads(1.8, 2.3),
                 Diagnosis("two-calls", "It times two calls: wait after the first one."),
             ),
+            (
+                reads(1.3, 1e6),
+                Diagnosis(
+                    "first-use",
+                    "A first call, which loads a library, is still in the time. Call work() once, "
+                    "and wait, before you start the clock.",
+                ),
+            ),
         ),
+        hidden_mistakes=(_PAUSE,),
         show=format_time,
         floor=_WAKE_UP_S,
         first_use=True,
@@ -185,7 +237,7 @@ LAYERS = Exercise(
     Mended(
         signature="mended(layers)",
         returns="seconds of one pass through all layers",
-        why="One wait at the end is enough. The host launches the next layer while the GPU works.",
+        why="The GPU goes from layer to layer without a pause for the host.",
         works=(
             HiddenWork("20 short layers", lambda: (layers(),)),
             HiddenWork("50 shorter layers", lambda: (layers(50, 0.02),)),
@@ -224,13 +276,26 @@ def _overlapped_s(n_bytes: int, work: Work) -> float:
     return time.perf_counter() - start
 
 
+def _overlap(records: "Sequence[ActivityRecord]") -> bool:
+    """Return whether a kernel ran during a copy, for at least half of the kernel."""
+    copies = [each for each in records if each.kind == "memcpy"]
+    return any(
+        2 * (min(kernel.end_ns, copy.end_ns) - max(kernel.start_ns, copy.start_ns))
+        > kernel.duration_ns
+        for kernel in records
+        if kernel.kind == "kernel"
+        for copy in copies
+    )
+
+
 PAGEABLE = Exercise(
     "13.pageable",
     "Mend the copy that does not overlap.",
     Mended(
         signature="mended(n_bytes, work)",
         returns="seconds for a copy of n_bytes to the GPU and work(), at the same time",
-        why="From pinned memory the copy engine works alone, and the kernel runs beside it.",
+        why="All bytes were copied, and together copy and kernel take no longer than the copy "
+        "alone.",
         works=(
             HiddenWork("16 MiB and a kernel of 0.4 ms", lambda: (2**24, kernel(0.4))),
             HiddenWork("24 MiB and a kernel of 0.6 ms", lambda: (3 * 2**23, kernel(0.6))),
@@ -239,12 +304,27 @@ PAGEABLE = Exercise(
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
+                lambda mended: reads(1.2, 10)(mended) and all(map(_overlap, mended.records)),
+                Diagnosis(
+                    "pageable",
+                    "The kernel runs beside the copy, but the copy itself takes too long: from "
+                    "ordinary memory it is slower than from pinned memory.",
+                ),
+            ),
+            (
                 reads(1.2, 10),
                 Diagnosis(
                     "no-overlap",
-                    "The copy and the kernel still run one after the other. It needs all three: "
-                    "pinned memory, non_blocking=True and a stream of its own.",
+                    "The copy and the kernel still run one after the other. Use pinned memory, "
+                    "non_blocking=True and a stream of its own.",
                 ),
+            ),
+        ),
+        hidden_mistakes=(
+            (copies_less("copy in", 1, 1), Diagnosis("no-copy", "Nothing is copied to the GPU.")),
+            (
+                copies_less("copy in", 2**24, 3 * 2**23),
+                Diagnosis("part-copied", "It copies fewer bytes to the GPU than it was asked to."),
             ),
         ),
         show=format_time,

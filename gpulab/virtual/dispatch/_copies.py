@@ -368,7 +368,7 @@ def _copy_task(
         duration_ns = peer_copy_ns(size_bytes, gpu.spec)
     else:
         duration_ns = copy_ns(size_bytes, gpu.spec, pinned=pinned)
-    demand = HostCopy(duration_ns, 0, is_pinned=pinned)
+    demand = HostCopy(duration_ns, 0, is_pinned=pinned, size_bytes=size_bytes)
     return StreamTask(kind, gpu.stream, name=kind.value, demand=demand, payload=payload)
 
 

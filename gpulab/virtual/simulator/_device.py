@@ -14,6 +14,7 @@ from gpulab.virtual.simulator._scheduler import Multiprocessors
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
+    HostCopy,
     Kind,
     ModelledKernel,
     SimulatedStream,
@@ -29,7 +30,7 @@ _N_TASKS_KEPT = 100
 
 
 class TaskRecord(NamedTuple):
-    """A finished task: its kind, its stream and its times in nanoseconds.
+    """A finished task: its kind, its stream, its times in nanoseconds, and a copy's bytes.
 
     Examples
     --------
@@ -48,6 +49,7 @@ class TaskRecord(NamedTuple):
     visible_ns: int
     start_ns: int
     end_ns: int
+    size_bytes: int | None = None
 
 
 class SimulatedDevice:
@@ -269,6 +271,7 @@ class SimulatedDevice:
             task.visible_ns,
             task.start_ns,
             task.end_ns,
+            task.demand.size_bytes if isinstance(task.demand, HostCopy) else None,
         )
         for keeper in self._keepers:
             keeper.append(record)

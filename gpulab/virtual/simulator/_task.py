@@ -152,6 +152,8 @@ class HostCopy(FixedDuration):
     ----------
     is_pinned
         Whether the host's memory is pinned.
+    size_bytes
+        How many bytes it copies.
 
     Examples
     --------
@@ -160,6 +162,7 @@ class HostCopy(FixedDuration):
     """
 
     is_pinned: bool = False
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

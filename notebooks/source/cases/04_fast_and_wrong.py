@@ -47,7 +47,7 @@ def run(batches, step):
 
 # %%
 wrong = exercises.predict(
-    "Wrong steps of 10?", ..., unit="times", counts="count", name="case-04.wrong"
+    "Wrong steps of 10?", ..., unit="steps", counts="count", name="case-04.wrong"
 )
 wrong
 

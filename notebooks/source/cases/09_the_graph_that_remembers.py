@@ -46,7 +46,7 @@ def serve(model, requests):
 
 # %%
 wrong = exercises.predict(
-    "Wrong answers of 6?", ..., unit="times", counts="count", name="case-09.wrong"
+    "Wrong answers of 6?", ..., unit="answers", counts="count", name="case-09.wrong"
 )
 wrong
 

@@ -190,7 +190,8 @@ def test_a_missing_wait_is_found(world: World) -> None:
     assert hazard.tensor == "float32 tensor of shape (64,)"
     assert (hazard.first.stream, hazard.second.stream) == ("the default stream", "stream 1")
     assert hazard.second.place.startswith(f"{HERE}:")
-    assert "s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1" in hazard.cure
+    assert f"add after {hazard.first.place}: done = torch.cuda.default_stream()." in hazard.cure
+    assert "s1.wait_event(done), where s1 is stream 1" in hazard.cure
 
 
 @pytest.mark.parametrize(
@@ -320,7 +321,7 @@ def test_host_reads_a_copy_in_flight(world: World) -> None:
         event.synchronize()
         result.tolist()
     assert kinds(found) == ["host read before the copy is done"]
-    assert "torch.cuda.default_stream().synchronize()" in next(iter(found)).cure
+    assert next(iter(found)).cure.endswith("done.synchronize()")
 
 
 @pytest.mark.parametrize("read", ["numpy", "tolist"])
@@ -490,7 +491,7 @@ def test_the_allocator_knows_its_own_stream() -> None:
         with world.use(world.cuda.Stream()):
             torch.frombuffer(arena, dtype=torch.float32).fill_(1)
     assert kinds(found) == ["write after free"]
-    assert "wait_stream" in next(iter(found)).cure
+    assert "wait_event" in next(iter(found)).cure
 
 
 def test_a_pinned_buffer_that_is_gone_is_forgotten() -> None:
@@ -682,7 +683,7 @@ def found() -> Hazards:
 
 
 def test_report_as_text(found: Hazards) -> None:
-    """The text of a hazard has three lines: what, where, and the missing line of code."""
+    """The text of a hazard says what, where, the missing lines, and that a loop repeats it."""
     first, *rest = str(found).splitlines()
     assert first == "1 hazard in 4 operations on 2 streams"
     assert rest[0] == "1. read before the write is done: float32 tensor of shape (2, 3), 2 times"
@@ -692,10 +693,11 @@ def test_report_as_text(found: Hazards) -> None:
         f"  {made.name} on the default stream writes it, {made.place}; "
         f"{read.name} on stream 1 reads it, {read.place}"
     )
-    assert rest[2] == (
-        f"  add before {read.place}: s1.wait_stream(torch.cuda.default_stream()), "
-        "where s1 is stream 1"
-    )
+    assert rest[2:] == [
+        f"  add after {made.place}: done = torch.cuda.default_stream().record_event()",
+        f"  and before {read.place}: s1.wait_event(done), where s1 is stream 1",
+        "  if this is a loop over several buffers, with an event for each",
+    ]
 
 
 def test_report_in_a_notebook(found: Hazards) -> None:

@@ -1,0 +1,196 @@
+"""For each exercise of lessons 01 to 06 whether an answer is right, found without its judge.
+
+The works are kernels of known length, others than those of the judges.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, cycle, repeat
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.judges.references import (
+    Function,
+    is_number_near,
+    kernel,
+    no_pauses,
+    noting_times,
+    times_a_kernel,
+)
+from gpulab.device.clocks import Reading
+from gpulab.exercises.lesson_04.traces import traces
+from gpulab.tracing.profiling import capture
+
+_WAKE_UP_S = 35e-6
+_LAUNCH_S = 3.05e-6  # the launch of a kernel that spins, on the virtual host
+_PAIR_S = 3.5e-6  # more than a pair of events adds, and less than with a launch between them
+_MOST_CALLS = 60_000
+_SAME_CLOCK = 0.03
+
+
+def times_calls(function: Function, n_rungs: int) -> bool:
+    """Return whether a benchmark passes the first rungs: one for each lesson from 01 on."""
+    rungs = (_divides, _waits, _uses_events, _warms_up, _reads_clock, _flushes)
+    is_pair = n_rungs >= len(rungs) - 1  # the clock is asked for in the last two
+    return all(rung(function, is_pair=is_pair) for rung in rungs[:n_rungs])
+
+
+class Counted:
+    """A work that spins for given times, and counts its calls."""
+
+    def __init__(self, durations_s: Iterator[float]) -> None:
+        self.n_calls = 0
+        self._durations_s = durations_s
+
+    def __call__(self) -> None:
+        """Spin for the next time."""
+        self.n_calls += 1
+        if self.n_calls > _MOST_CALLS:
+            message = "it calls the work for ever"
+            raise RecursionError(message)
+        kernel(next(self._durations_s))()
+
+
+def _read(function: Function, durations_s: Iterator[float], *, is_pair: bool) -> tuple[float, int]:
+    work = Counted(durations_s)
+    value = function(work)
+    return _first(value) if is_pair else float(value), work.n_calls
+
+
+def _first(value: Any) -> float:  # noqa: ANN401  # an answer
+    return float(value["seconds"] if isinstance(value, dict) else value[0])
+
+
+def _divides(function: Function, *, is_pair: bool) -> bool:
+    for duration_s in (0.9e-3, 3e-3):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            seconds, n_calls = _read(function, repeat(duration_s), is_pair=is_pair)
+        if n_calls < 2 or not 0.85 * _LAUNCH_S <= seconds <= 1.15 * duration_s + _WAKE_UP_S:  # noqa: PLR2004
+            return False
+    return True
+
+
+def _waits(function: Function, *, is_pair: bool) -> bool:
+    for backlog_s in (0.0, 30e-3):
+        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
+            if backlog_s:
+                kernel(backlog_s)()
+            seconds, _ = _read(function, repeat(1.3e-3), is_pair=is_pair)
+        if not is_number_near(seconds, 1.3e-3, more=_WAKE_UP_S):
+            return False
+    with gpulab.virtual_gpu("H200", first_use=False):
+        sometimes = cycle((1.3e-3, 1.3e-3, 1.3e-3, 1.3e-3, 40e-3))
+        seconds, _ = _read(function, sometimes, is_pair=is_pair)
+    return is_number_near(seconds, 1.3e-3, more=_WAKE_UP_S)
+
+
+def _uses_events(function: Function, *, is_pair: bool) -> bool:
+    asked: list[object] = []
+    with gpulab.virtual_gpu("H200", first_use=False), noting_times(torch.cuda.Event, asked):
+        seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
+    return bool(asked) and is_number_near(seconds, 25e-6, more=_PAIR_S, share=0.02)
+
+
+def _warms_up(function: Function, *, is_pair: bool) -> bool:
+    slow_s = (20e-6 * (1 + (30, 12, 22, 7)[n % 4] * (1 - n / 50)) for n in range(50))
+    with gpulab.virtual_gpu("H200", first_use=False):
+        seconds, _ = _read(function, chain(slow_s, repeat(20e-6)), is_pair=is_pair)
+    if not is_number_near(seconds, 20e-6, more=6e-6):
+        return False
+    with gpulab.virtual_gpu("H200", first_use=False):
+        _read(function, cycle((30e-6, 70e-6, 110e-6, 70e-6)), is_pair=is_pair)
+    return True
+
+
+def _reads_clock(function: Function, *, is_pair: bool) -> bool:  # noqa: ARG001  # as the others
+    with gpulab.virtual_gpu("H200", first_use=False):
+        a = torch.randn(6144, 6144, device="cuda", dtype=torch.half)
+        settled_mhz = _settled(a)
+        at_launch_mhz = []
+
+        def heavy() -> None:
+            at_launch_mhz.append(torch.cuda.clock_rate())
+            a @ a
+
+        heavy_mhz = _clock(function(heavy))
+        # Benchmarks with pauses let the clock rise before their last call.
+        high_mhz = (1 + _SAME_CLOCK) * max(settled_mhz, at_launch_mhz[-1])
+        if not (1 - _SAME_CLOCK) * settled_mhz <= heavy_mhz <= high_mhz:
+            return False
+        _settled(a)
+        light_mhz = _clock(function(kernel(5e-3)))
+        return abs(light_mhz / torch.cuda.clock_rate() - 1) <= _SAME_CLOCK
+
+
+def _clock(value: Any) -> float:  # noqa: ANN401  # an answer
+    return float(value["clock_mhz"] if isinstance(value, dict) else value[1])
+
+
+def _settled(a: torch.Tensor) -> float:
+    for _ in range(700):
+        a @ a
+    torch.cuda.synchronize()
+    return float(torch.cuda.clock_rate())
+
+
+def _flushes(function: Function, *, is_pair: bool) -> bool:
+    with gpulab.virtual_gpu("H200", first_use=False):
+        rows = torch.randn(700, 4096, device="cuda")
+        large = torch.zeros(64 << 20, device="cuda")
+        work = partial(torch.logsumexp, rows, 1)
+        work()
+        times_s = []
+        for before in (large.sum, large.zero_):
+            before()
+            torch.cuda.synchronize()
+            seen = capture(work)
+            times_s.append(sum(record.duration_ns for record in seen.records) / 1e9)
+        work()
+        torch.cuda.synchronize()
+        hot_s = sum(record.duration_ns for record in capture(work).records) / 1e9
+        clean_s, dirty_s = times_s
+        seconds = _seconds_of(function, work, is_pair=is_pair) - 2.6e-6
+    return (hot_s + clean_s) / 2 < seconds < (clean_s + dirty_s) / 2
+
+
+def _seconds_of(function: Function, work: Callable[[], object], *, is_pair: bool) -> float:
+    value = function(work)
+    return _first(value) if is_pair else float(value)
+
+
+def finds_steady_starts(function: Function) -> bool:
+    """Return whether a function finds where each of the six loops becomes steady."""
+    starts = [(trace, float(function(list(trace.samples_s)))) for trace in traces()]
+    return all(
+        start.is_integer() and trace.first <= start <= trace.last for trace, start in starts
+    )
+
+
+def keeps_usual_clocks(function: Function) -> bool:
+    """Return whether a function keeps the samples at the most common clock, and no others."""
+    cases = (
+        ((1980, 1965, 1500, 1500, 1515, 1500, 1500, 1200, 1500), {2, 3, 4, 5, 6, 8}),
+        ((1500, None, 1500, 1500), {0, 1, 2, 3}),
+    )
+    for clocks_mhz, kept in cases:
+        samples_s = [1e-3 + 1e-5 * number for number in range(len(clocks_mhz))]
+        samples_s[3] = 2e-3  # slow at the usual clock
+        readings = [
+            None if clock is None else Reading(0.1 * number, clock, max_sm_mhz=1980)
+            for number, clock in enumerate(clocks_mhz)
+        ]
+        values = [float(value) for value in function(list(samples_s), readings)]
+        if sorted(values) != sorted(samples_s[number] for number in kept):
+            return False
+    return True
+
+
+TIMING_REFERENCES: dict[str, Callable[[Function], bool]] = {
+    **{f"0{n}.benchmark": partial(times_calls, n_rungs=n) for n in range(1, 7)},
+    "02.time-it-right": partial(times_a_kernel, backlog_s=30e-3),
+    "03.event-time": partial(times_a_kernel, backlog_s=30e-3, by_events=True),
+    "04.steady-state": finds_steady_starts,
+    "05.which-to-discard": keeps_usual_clocks,
+}

@@ -1,0 +1,935 @@
+"""Answers to the cases: other right programs, and the mistakes that each case must refuse."""
+
+# ruff: noqa: D103, ANN401  # each answer is named for what it does
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import gpulab
+from tests.support.answers import Answer, Answers, assert_verdict
+
+Work = Callable[[], object]
+Model = Callable[[Tensor], Tensor]
+
+ANSWERS = Answers()
+right, wrong = ANSWERS.right, ANSWERS.wrong
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=str)
+def test_verdict(answer: Answer) -> None:
+    """Each answer gets the verdict that it deserves."""
+    assert_verdict(answer)
+
+
+def events(n: int = 2) -> list[torch.cuda.Event]:
+    """Return events that can be read."""
+    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
+
+
+def in_a_row(work: Work, n_calls: int) -> float:
+    """Return seconds for each of some calls, by two events."""
+    start, end = events()
+    start.record()
+    for _ in range(n_calls):
+        work()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3 / n_calls
+
+
+def waited(work: Work) -> float:
+    """Return the time from an idle GPU to an idle GPU."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+# case-01.mend
+
+
+def matrices(n: int) -> Tensor:
+    """Return two square matrices."""
+    return torch.randn(2, n, n, device="cuda", dtype=torch.float16)
+
+
+@right("case-01.mend")
+def by_events(n: int) -> float:
+    a, b = matrices(n)
+    torch.mm(a, b)
+    return 2 * n**3 / in_a_row(lambda: a @ b, 10) / 1e12
+
+
+@right("case-01.mend")
+def median_of_waited(n: int) -> float:
+    a, b = matrices(n)
+    samples_s = [waited(lambda: torch.mm(a, b)) for _ in range(9)]
+    return 2 * n**3 / median(samples_s) / 1e12
+
+
+@right("case-01.mend")
+def into_one_result(n: int) -> float:
+    a = torch.zeros(n, n, device="cuda", dtype=torch.half)
+    result = torch.empty_like(a)
+    torch.mm(a, a, out=result)
+    seconds = waited(lambda: [torch.mm(a, a, out=result) for _ in range(20)]) / 20
+    return n * n * (2 * n - 1) / seconds / 1e12
+
+
+@right("case-01.mend")
+def by_measure(n: int) -> float:
+    a, b = matrices(n)
+    return 2e-12 * n**3 / gpulab.measure(lambda: a @ b, cache="hot").median_s
+
+
+@right("case-01.mend")
+def by_a_graph(n: int) -> float:
+    a, b = matrices(n)
+    a @ b
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(5):
+            a @ b
+    graph.replay()
+    return 5 * 2 * n**3 / waited(graph.replay) / 1e12
+
+
+@wrong("launch", "case-01.mend")
+def no_wait(n: int) -> float:
+    a, b = matrices(n)
+    a @ b
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    a @ b
+    return 2 * n**3 / (time.perf_counter() - start) / 1e12
+
+
+@wrong("backlog", "case-01.mend")
+def no_wait_before(n: int) -> float:
+    a, b = matrices(n)
+    a @ b
+    start = time.perf_counter()
+    a @ b
+    torch.cuda.synchronize()
+    return 2 * n**3 / (time.perf_counter() - start) / 1e12
+
+
+@wrong("first-use", "case-01.mend")
+def no_warm_up(n: int) -> float:
+    a, b = matrices(n)
+    return 2 * n**3 / waited(lambda: a @ b) / 1e12
+
+
+@wrong("unexplained", "case-01.mend")
+def half_of_the_flops(n: int) -> float:
+    return float(by_events(n)) / 2
+
+
+# case-02.mend
+
+
+def flush() -> None:
+    """Write more than the L2 cache contains."""
+    torch.empty(2**27, dtype=torch.int8, device="cuda").zero_()
+
+
+def cold_times(work: Work, n: int = 11) -> list[float]:
+    """Return times in milliseconds, each after a flush."""
+    pairs = [events() for _ in range(n)]
+    for start, end in pairs:
+        flush()
+        start.record()
+        work()
+        end.record()
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) for start, end in pairs]
+
+
+@right("case-02.mend")
+def one_after_the_other(old: Work, new: Work) -> float:
+    return median(cold_times(old)) / median(cold_times(new))
+
+
+@right("case-02.mend")
+def flush_by_reading(old: Work, new: Work) -> float:
+    data = torch.zeros(2**26, device="cuda")
+    times_ms: dict[Work, list[float]] = {old: [], new: []}
+    for _ in range(8):
+        for work, samples_ms in times_ms.items():
+            data.sum()
+            start, end = events()
+            start.record()
+            work()
+            end.record()
+            end.synchronize()
+            samples_ms.append(start.elapsed_time(end))
+    return median(times_ms[old]) / median(times_ms[new])
+
+
+@right("case-02.mend")
+def two_measurements(old: Work, new: Work) -> float:
+    return gpulab.measure(old).median_s / gpulab.measure(new).median_s
+
+
+@right("case-02.mend")
+def ratio_of_means(old: Work, new: Work) -> float:
+    old(), new()
+    return fmean(cold_times(old)) / fmean(cold_times(new))
+
+
+@right("case-02.mend")
+def other_order(old: Work, new: Work) -> float:
+    new_ms = cold_times(new, 15)
+    return sum(cold_times(old, 15)) / sum(new_ms)
+
+
+@wrong("warm-new", "case-02.mend")
+def one_flush_for_both(old: Work, new: Work) -> float:
+    ratios = []
+    for _ in range(10):
+        flush()
+        first, second, third = events(3)
+        first.record()
+        old()
+        second.record()
+        new()
+        third.record()
+        third.synchronize()
+        ratios.append(first.elapsed_time(second) / second.elapsed_time(third))
+    return median(ratios)
+
+
+@wrong("unexplained", "case-02.mend")
+def no_flush(old: Work, new: Work) -> float:
+    old(), new()
+    return in_a_row(old, 20) / in_a_row(new, 20)
+
+
+@wrong("upside-down", "case-02.mend")
+def the_other_way_round(old: Work, new: Work) -> float:
+    return float(one_after_the_other(new, old))
+
+
+# case-03.mend
+
+
+@right("case-03.mend")
+def last_of_many(work: Work) -> float:
+    marks = events(401)
+    for mark in marks:
+        mark.record()
+        work()
+    torch.cuda.synchronize()
+    return median(one.elapsed_time(two) for one, two in list(pairwise(marks))[-150:]) / 1e3
+
+
+@right("case-03.mend")
+def warm_up_for_seconds(work: Work) -> float:
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.5:
+        work()
+        torch.cuda.synchronize()
+    return in_a_row(work, 20)
+
+
+@right("case-03.mend")
+def until_batches_agree(work: Work) -> float:
+    last_s = [in_a_row(work, 100)]
+    while len(last_s) < 4 or max(last_s[-4:]) > 1.005 * min(last_s[-4:]):
+        last_s.append(in_a_row(work, 100))
+    return last_s[-1]
+
+
+@right("case-03.mend")
+def waited_at_the_end(work: Work) -> float:
+    for _ in range(300):
+        work()
+    return waited(lambda: [work() for _ in range(50)]) / 50
+
+
+@right("case-03.mend")
+def mean_after_a_mean(work: Work) -> float:
+    in_a_row(work, 200)
+    return in_a_row(work, 150)
+
+
+@wrong("burst", "case-03.mend")
+def ten_calls(work: Work) -> float:
+    work()
+    return in_a_row(work, 10)
+
+
+@wrong("mixed", "case-03.mend")
+def mean_of_both_clocks(work: Work) -> float:
+    work()
+    return in_a_row(work, 50)
+
+
+# case-04.mend
+
+Step = Callable[[Tensor], Tensor]
+
+
+@right("case-04.mend")
+def events_both_ways(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    copied, free = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
+    copying, current = torch.cuda.Stream(), torch.cuda.current_stream()
+    results = []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        slot = number % 2
+        with torch.cuda.stream(copying):
+            copying.wait_event(free[slot])
+            buffers[slot].copy_(batch, non_blocking=True)
+            copied[slot].record()
+        current.wait_event(copied[slot])
+        results.append(step(buffers[slot]))
+        free[slot].record()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@right("case-04.mend")
+def a_buffer_for_each_batch(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batch, device="cuda") for batch in batches]
+    copying, results = torch.cuda.Stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for buffer, batch in zip(buffers, batches, strict=True):
+        with torch.cuda.stream(copying):
+            buffer.copy_(batch, non_blocking=True)
+        torch.cuda.current_stream().wait_stream(copying)
+        results.append(step(buffer))
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@right("case-04.mend")
+def fresh_copies(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    copying, current, results = torch.cuda.Stream(), torch.cuda.current_stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for batch in batches:
+        with torch.cuda.stream(copying):
+            on_gpu = batch.to("cuda", non_blocking=True)
+        current.wait_stream(copying)
+        on_gpu.record_stream(current)
+        results.append(step(on_gpu))
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@right("case-04.mend")
+def three_buffers(batches: Sequence[Tensor], step: Step) -> list[object]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(3)]
+    done: list[torch.cuda.Event | None] = [None] * 3
+    copying, results = torch.cuda.Stream(), []
+    start, end = events()
+    torch.cuda.synchronize()
+    start.record()
+    copying.wait_event(start)
+    for number, batch in enumerate(batches):
+        slot = number % 3
+        if (event := done[slot]) is not None:
+            copying.wait_event(event)
+        with torch.cuda.stream(copying):
+            buffers[slot].copy_(batch, non_blocking=True)
+        torch.cuda.current_stream().wait_event(copying.record_event())
+        results.append(step(buffers[slot]))
+        done[slot] = torch.cuda.current_stream().record_event()
+    end.record()
+    end.synchronize()
+    return [start.elapsed_time(end) / 1e3, torch.stack(results)]
+
+
+@right("case-04.mend")
+def steps_in_the_side_stream(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    done: list[torch.cuda.Event] = []
+    computing, results = torch.cuda.Stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        if number >= 2:
+            torch.cuda.current_stream().wait_event(done[number - 2])
+        buffers[number % 2].copy_(batch, non_blocking=True)
+        computing.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(computing):
+            results.append(step(buffers[number % 2]))
+            done.append(computing.record_event())
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@wrong("no-overlap", "case-04.mend")
+def wait_in_each_step(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    results = []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for batch in batches:
+        results.append(step(batch.to("cuda", non_blocking=True)))
+        torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@wrong("overwritten", "case-04.mend")
+def only_the_step_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    copying, results = torch.cuda.Stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        with torch.cuda.stream(copying):
+            buffers[number % 2].copy_(batch, non_blocking=True)
+        torch.cuda.current_stream().wait_stream(copying)
+        results.append(step(buffers[number % 2]))
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@wrong("not-arrived", "case-04.mend")
+def only_the_copy_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    copying, results = torch.cuda.Stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        copying.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(copying):
+            buffers[number % 2].copy_(batch, non_blocking=True)
+        results.append(step(buffers[number % 2]))
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+@wrong("both-races", "case-04.mend")
+def sleeps_in_place_of_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    copying, results = torch.cuda.Stream(), []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        with torch.cuda.stream(copying):
+            buffers[number % 2].copy_(batch, non_blocking=True)
+        time.sleep(0.01)
+        results.append(step(buffers[number % 2]))
+        time.sleep(0.01)
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+# case-05.mend
+
+
+@right("case-05.mend")
+def in_its_stream(op: Any) -> float:
+    with torch.cuda.stream(op.stream):
+        start, end = events()
+        start.record()
+        op.launch()
+        end.record()
+    op.stream.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+@right("case-05.mend")
+def joined_streams(op: Any) -> float:
+    current = torch.cuda.current_stream()
+    current.wait_stream(op.stream)
+    start, end = events()
+    start.record()
+    op.stream.wait_stream(current)
+    op.launch()
+    current.wait_stream(op.stream)
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+@right("case-05.mend")
+def returned_events(op: Any) -> float:
+    start = op.stream.record_event(torch.cuda.Event(enable_timing=True))
+    op.launch()
+    end = op.stream.record_event(torch.cuda.Event(enable_timing=True))
+    while not end.query():
+        pass
+    return start.elapsed_time(end) / 1e3
+
+
+@right("case-05.mend")
+def many_launches(op: Any) -> float:
+    op.launch()
+    start, end = events()
+    start.record(op.stream)
+    for _ in range(10):
+        op.launch()
+    end.record(op.stream)
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e4
+
+
+@right("case-05.mend")
+def median_after_a_wait(op: Any) -> float:
+    op.stream.synchronize()
+    samples_ms = []
+    for _ in range(5):
+        start, end = events()
+        start.record(op.stream)
+        op.launch()
+        end.record(op.stream)
+        end.synchronize()
+        samples_ms.append(start.elapsed_time(end))
+    return median(samples_ms) / 1e3
+
+
+@right("case-05.mend")
+def stopwatch_with_two_waits(op: Any) -> float:
+    return waited(op.launch)
+
+
+@wrong("other-stream", "case-05.mend")
+def events_in_the_current_stream(op: Any) -> float:
+    return in_a_row(op.launch, 1)
+
+
+@wrong("backlog", "case-05.mend")
+def stopwatch_without_a_wait_before(op: Any) -> float:
+    start = time.perf_counter()
+    op.launch()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+@wrong("pause", "case-05.mend")
+def pause_before_the_events_are_read(op: Any) -> float:
+    start, end = events()
+    start.record(op.stream)
+    op.launch()
+    end.record(op.stream)
+    time.sleep(0.1)
+    return start.elapsed_time(end) / 1e3
+
+
+# case-06.mend
+
+
+def step_times(step: Work, n: int = 120) -> list[float]:
+    """Return the seconds of some steps."""
+    pairs = [events() for _ in range(n)]
+    for start, end in pairs:
+        start.record()
+        step()
+        end.record()
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) / 1e3 for start, end in pairs]
+
+
+def two_groups(samples_s: list[float], limit_s: float) -> tuple[float, float, float]:
+    """Return the medians of both sides of a limit, and the share of the upper side."""
+    fast = [sample_s for sample_s in samples_s if sample_s < limit_s]
+    slow = [sample_s for sample_s in samples_s if sample_s >= limit_s]
+    return median(fast), median(slow), len(slow) / len(samples_s)
+
+
+@right("case-06.mend")
+def nearest_centre(step: Work) -> tuple[float, float, float]:
+    samples_s = sorted(step_times(step))[:-1]
+    fast_s, slow_s = samples_s[0], samples_s[-1]
+    for _ in range(20):
+        fast_s, slow_s, share = two_groups(samples_s, (fast_s + slow_s) / 2)
+    return fast_s, slow_s, share
+
+
+@right("case-06.mend")
+def twice_the_median(step: Work) -> tuple[float, float, float]:
+    samples_s = sorted(step_times(step, 240))[:-1]
+    return two_groups(samples_s, 1.5 * samples_s[0])
+
+
+@right("case-06.mend")
+def waited_steps(step: Work) -> list[float]:
+    samples_s = sorted(waited(step) for _ in range(160))[:-1]
+    return list(two_groups(samples_s, 1.5 * samples_s[len(samples_s) // 4]))
+
+
+@right("case-06.mend")
+def by_the_widest_gap(step: Work) -> tuple[float, float, float]:
+    samples = torch.tensor(step_times(step)).sort().values[:-1]
+    cut = int((samples[1:] / samples[:-1]).argmax()) + 1
+    fast, slow = samples[:cut], samples[cut:]
+    return fast.median().item(), slow.median().item(), len(slow) / len(samples)
+
+
+@right("case-06.mend")
+def by_a_histogram(step: Work) -> Tensor:
+    step()
+    samples_s = [s for s in step_times(step, 200) if s > 0]
+    ordered = sorted(samples_s)[:-1]
+    fast_s, slow_s, share = two_groups(ordered, (ordered[0] * ordered[-1]) ** 0.5)
+    return torch.tensor([fast_s, slow_s, share], dtype=torch.float64)
+
+
+@wrong("mean", "case-06.mend")
+def one_mean(step: Work) -> float:
+    return fmean(step_times(step))
+
+
+@wrong("outlier-as-mode", "case-06.mend")
+def shortest_and_longest(step: Work) -> tuple[float, float, float]:
+    samples_s = step_times(step)
+    return min(samples_s), max(samples_s), 1 / len(samples_s)
+
+
+# case-07.mend
+
+
+@right("case-07.mend")
+def there_and_back(a: Work, b: Work) -> float:
+    a(), b()
+    times_ms: dict[Work, float] = {a: 0.0, b: 0.0}
+    for number in range(40):
+        for work in (a, b) if number % 2 else (b, a):
+            times_ms[work] += in_a_row(work, 1)
+    return times_ms[b] / times_ms[a]
+
+
+@right("case-07.mend")
+def by_compare(a: Work, b: Work) -> float:
+    return gpulab.compare(a, b).ratio
+
+
+@right("case-07.mend")
+def settled_first(a: Work, b: Work) -> float:
+    for _ in range(150):
+        a(), b()
+    first_s = in_a_row(a, 40)
+    return in_a_row(b, 40) / first_s
+
+
+@right("case-07.mend")
+def random_order(a: Work, b: Work) -> float:
+    a(), b()
+    order = [a, b] * 60
+    random.Random(1).shuffle(order)
+    samples_ms: dict[Work, list[float]] = {a: [], b: []}
+    for _ in range(150):
+        a(), b()
+    for work in order:
+        samples_ms[work].append(in_a_row(work, 1))
+    return median(samples_ms[b]) / median(samples_ms[a])
+
+
+@right("case-07.mend")
+def median_of_ratios(a: Work, b: Work) -> float:
+    a(), b()
+    ratios = []
+    for _ in range(30):
+        first_s = in_a_row(a, 2)
+        ratios.append(in_a_row(b, 2) / first_s)
+    return median(ratios)
+
+
+@wrong("a-first", "case-07.mend")
+def a_then_b(a: Work, b: Work) -> float:
+    a(), b()
+    first_s = in_a_row(a, 40)
+    return in_a_row(b, 40) / first_s
+
+
+@wrong("b-first", "case-07.mend")
+def b_then_a(a: Work, b: Work) -> float:
+    a(), b()
+    second_s = in_a_row(b, 40)
+    return second_s / in_a_row(a, 40)
+
+
+@wrong("upside-down", "case-07.mend")
+def a_over_b(a: Work, b: Work) -> float:
+    return float(there_and_back(b, a))
+
+
+# case-08.mend
+
+
+@right("case-08.mend")
+def waits_and_copies(step: Model, data: Tensor, n_steps: int) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    x = data.cuda()
+    for _ in range(n_steps):
+        x = step(x)
+    x.to("cpu")
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / n_steps
+
+
+@right("case-08.mend")
+def events_around_the_run(step: Model, data: Tensor, n_steps: int) -> float:
+    start, end = events()
+    start.record()
+    x = data.to("cuda", non_blocking=True)
+    for _ in range(n_steps):
+        x = step(x)
+    x.cpu()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3 / n_steps
+
+
+@right("case-08.mend")
+def into_a_tensor_on_the_host(step: Model, data: Tensor, n_steps: int) -> float:
+    result = torch.empty_like(data)
+    step(data.to("cuda"))  # warm-up
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    x = torch.empty_like(data, device="cuda")
+    x.copy_(data)
+    for _ in range(n_steps):
+        x = step(x)
+    result.copy_(x)
+    return (time.perf_counter() - start) / n_steps
+
+
+@right("case-08.mend")
+def with_functools(step: Model, data: Tensor, n_steps: int) -> float:
+    from functools import reduce
+
+    start = time.monotonic()
+    reduce(lambda x, _: step(x), range(n_steps), data.to("cuda")).cpu()
+    return (time.monotonic() - start) / n_steps
+
+
+@right("case-08.mend")
+def numpy_at_the_end(step: Model, data: Tensor, n_steps: int) -> float:
+    start = time.perf_counter_ns()
+    x = data.to("cuda")
+    for _ in range(n_steps):
+        x = step(x)
+    x.numpy(force=True)
+    return (time.perf_counter_ns() - start) / n_steps / 1e9
+
+
+@wrong("no-result", "case-08.mend")
+def no_copies_in_the_time(step: Model, data: Tensor, n_steps: int) -> float:
+    x = data.to("cuda")
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(n_steps):
+        x = step(x)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / n_steps
+
+
+@wrong("no-result", "case-08.mend")
+def no_copy_back(step: Model, data: Tensor, n_steps: int) -> float:
+    start = time.perf_counter()
+    x = data.to("cuda")
+    for _ in range(n_steps):
+        x = step(x)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / n_steps
+
+
+# case-09.mend
+
+
+@right("case-09.mend")
+def captured_after_a_warm_up(
+    model: Model, requests: Sequence[Tensor]
+) -> tuple[float, list[Tensor]]:
+    static = torch.empty_like(requests[0])
+    static.copy_(requests[0])
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            model(static)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = model(static)
+    torch.cuda.synchronize()
+    outputs = []
+    start = time.perf_counter()
+    for request in requests:
+        static[:] = request
+        graph.replay()
+        outputs.append(y + 0)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@right("case-09.mend")
+def answers_in_the_host(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    static = requests[0].clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = model(static)
+    torch.cuda.synchronize()
+    outputs = []
+    start = time.perf_counter()
+    for request in requests:
+        static.copy_(request)
+        graph.replay()
+        outputs.append(y.cpu())
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@right("case-09.mend")
+def answers_in_one_tensor(model: Model, requests: Sequence[Tensor]) -> tuple[float, Tensor]:
+    static = requests[0].clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = model(static)
+    answers = torch.empty(len(requests), *y.shape, device="cuda")
+    start, end = events()
+    start.record()
+    for number, request in enumerate(requests):
+        static.copy_(request)
+        graph.replay()
+        answers[number].copy_(y)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3 / len(requests), answers
+
+
+@right("case-09.mend")
+def a_graph_for_each_request(
+    model: Model, requests: Sequence[Tensor]
+) -> tuple[float, list[Tensor]]:
+    graphs, outputs = [], []
+    for request in requests:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs.append(model(request))
+        graphs.append(graph)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for graph in graphs:
+        graph.replay()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@right("case-09.mend")
+def graphed_callable(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    replay = torch.cuda.make_graphed_callables(model, (requests[0].clone(),))
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    outputs = [replay(request).clone() for request in requests]
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@wrong("stale-input", "case-09.mend")
+def the_first_input(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = model(requests[0])
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    outputs = []
+    for _ in requests:
+        graph.replay()
+        outputs.append(y.clone())
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@wrong("aliased-output", "case-09.mend")
+def the_last_output(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    static = requests[0].clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = model(static)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    outputs = []
+    for request in requests:
+        static.copy_(request)
+        graph.replay()
+        outputs.append(y)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+@wrong("no-graph", "case-09.mend")
+def no_graph(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    outputs = [model(request) for request in requests]
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(requests), outputs
+
+
+# case-10.mend
+
+
+@right("case-10.mend")
+def events_around_many(work: Work) -> float:
+    work()
+    return in_a_row(work, 100)
+
+
+@right("case-10.mend")
+def events_after_a_sleep(work: Work) -> float:
+    work()
+    torch.cuda._sleep(20_000_000)
+    samples_ms = []
+    for _ in range(20):
+        start, end = events()
+        start.record()
+        work()
+        end.record()
+        samples_ms.append((start, end))
+    torch.cuda.synchronize()
+    return median(start.elapsed_time(end) for start, end in samples_ms) / 1e3
+
+
+@right("case-10.mend")
+def measured(work: Work) -> float:
+    return gpulab.measure(work, cache="hot").median_s
+
+
+@right("case-10.mend")
+def waited_batches(work: Work) -> float:
+    return min(waited(lambda: [work() for _ in range(200)]) for _ in range(5)) / 200
+
+
+@right("case-10.mend")
+def difference_of_two_batches(work: Work) -> float:
+    work()
+
+    def calls(n_calls: int) -> float:
+        return waited(lambda: [work() for _ in range(n_calls)])
+
+    return (calls(600) - calls(100)) / 500
+
+
+@wrong("launch", "case-10.mend")
+def median_of_launches(work: Work) -> float:
+    samples_s = []
+    for _ in range(200):
+        start = time.perf_counter()
+        work()
+        samples_s.append(time.perf_counter() - start)
+    return median(samples_s)
+
+
+@wrong("launch", "case-10.mend")
+def no_wait_after_the_loop(work: Work) -> float:
+    start = time.perf_counter()
+    for _ in range(500):
+        work()
+    return (time.perf_counter() - start) / 500

@@ -1,0 +1,989 @@
+"""Answers to the exercises of lessons 01 to 06 that are functions, with the verdict they deserve.
+
+The right ones differ from the model solution; each wrong one makes the mistake of its lesson.
+"""
+
+import operator
+import statistics
+import time
+import timeit
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import compress, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.cuda import Event
+
+import gpulab
+from gpulab import clocks, exercises, stats
+from gpulab.exercises.lesson_04.traces import SAMPLES_S
+from tests.support.answers import Answer, Answers, assert_verdict
+from tests.support.benchmarks import BENCHMARKS
+
+Work = Callable[[], object]
+ANSWERS = Answers()
+right, wrong = ANSWERS.right, ANSWERS.wrong
+
+
+# Stopwatches: 01.benchmark asks for no wait, and a wait is right, too.
+
+
+@right("01.benchmark")
+def by_nanoseconds(fn: Work) -> float:
+    """Count in whole nanoseconds."""
+    start_ns = time.perf_counter_ns()
+    for _ in range(7):
+        fn()
+    return (time.perf_counter_ns() - start_ns) / 7 / 1e9
+
+
+@right("01.benchmark")
+def sum_of_readings(fn: Work) -> float:
+    """Read the clock around each call, and take the mean."""
+    total_s = 0.0
+    for _ in range(30):
+        start_s = timeit.default_timer()
+        fn()
+        total_s += timeit.default_timer() - start_s
+    return total_s / 30
+
+
+@right("01.benchmark", "02.benchmark")
+def with_both_waits(fn: Work) -> np.floating[Any]:
+    """Return a NumPy number."""
+    samples_s = np.empty(9)
+    for index in range(9):
+        torch.cuda.synchronize()
+        samples_s[index] = -time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        samples_s[index] += time.perf_counter()
+    return np.median(samples_s)
+
+
+@right("01.benchmark", "02.benchmark")
+def by_another_clock(fn: Work) -> torch.Tensor:
+    """Use time.monotonic, and return a tensor of one number."""
+    samples_s = []
+    for _ in range(5):
+        torch.cuda.current_stream().synchronize()
+        start_s = time.monotonic()
+        fn()
+        torch.cuda.current_stream().synchronize()
+        samples_s.append(time.monotonic() - start_s)
+    return torch.tensor(samples_s).median()
+
+
+@right("01.benchmark")
+def while_loop(fn: Work) -> float:
+    """Stop by time and not by a number of calls."""
+    n_calls, start_s = 0, time.time()
+    while time.time() - start_s < 1e-3:
+        fn()
+        n_calls += 1
+    return (time.time() - start_s) / n_calls
+
+
+@right("02.benchmark")
+def polling(fn: Work) -> float:
+    """Ask an event until it is completed; the middle of the sorted list is the median."""
+
+    def wait() -> None:
+        event = Event()
+        event.record()
+        while not event.query():
+            pass
+
+    samples_s = []
+    for _ in range(11):
+        wait()
+        start_s = time.perf_counter()
+        fn()
+        wait()
+        samples_s.append(time.perf_counter() - start_s)
+    return sorted(samples_s)[5]
+
+
+@right("02.benchmark")
+def hidden_waits(fn: Work) -> float:
+    """Wait by reading a value."""
+    flag = torch.zeros(1, device="cuda")
+    samples_s = []
+    for _ in range(20):
+        flag.item()
+        start_s = time.perf_counter()
+        fn()
+        flag.item()
+        samples_s.append(time.perf_counter() - start_s)
+    return statistics.median_low(samples_s)
+
+
+@right("02.benchmark")
+def end_is_the_next_start(fn: Work) -> float:
+    """Let the wait after a call be the wait before the next one."""
+    torch.cuda.synchronize()
+    times_s = [time.perf_counter()]
+    for _ in range(15):
+        fn()
+        torch.cuda.synchronize()
+        times_s.append(time.perf_counter())
+    return float(np.median(np.diff(times_s)))
+
+
+@wrong("one-call", "01.benchmark", "02.benchmark")
+def a_single_call(fn: Work) -> float:
+    """Call the work once."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+@wrong("not-divided", "01.benchmark")
+def all_calls(fn: Work) -> float:
+    """Return the time of all calls."""
+    start_s = time.perf_counter()
+    for _ in range(7):
+        fn()
+    return time.perf_counter() - start_s
+
+
+@wrong("unexplained", "01.benchmark")
+def a_constant(fn: Work) -> float:
+    """Return a made-up time."""
+    for _ in range(3):
+        fn()
+    return 7e-7
+
+
+wrong("no-wait", "02.benchmark")(by_nanoseconds)
+
+
+@wrong("no-wait", "02.benchmark")
+def waits_first(fn: Work) -> float:
+    """Wait only before the work."""
+    samples_s = []
+    for _ in range(11):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        fn()
+        samples_s.append(time.perf_counter() - start_s)
+    return statistics.median(samples_s)
+
+
+@wrong("no-wait", "02.benchmark")
+def waits_after_the_reading(fn: Work) -> float:
+    """Wait, but after the second reading."""
+    samples_s = []
+    for _ in range(11):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        fn()
+        samples_s.append(time.perf_counter() - start_s)
+        torch.cuda.synchronize()
+    return statistics.median(samples_s)
+
+
+@wrong("backlog", "02.benchmark")
+def sleeps_in_place_of_a_wait(fn: Work) -> float:
+    """Sleep for a second, and hope that the GPU is idle."""
+    time.sleep(1)
+    samples_s = []
+    for _ in range(1):
+        start_s = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        samples_s.append(time.perf_counter() - start_s)
+    fn()
+    return statistics.median(samples_s)
+
+
+@wrong("mean", "02.benchmark")
+def mean_of_a_loop(fn: Work) -> float:
+    """Time all calls together."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    for _ in range(50):
+        fn()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start_s) / 50
+
+
+# One work: 02.time-it-right on the host, 03.event-time on the GPU.
+
+
+@right("02.time-it-right")
+def timed_by_stream(work: Work) -> float:
+    """Wait for the stream, and keep nanoseconds."""
+    torch.cuda.current_stream().synchronize()
+    start_ns = time.perf_counter_ns()
+    work()
+    torch.cuda.current_stream().synchronize()
+    return (time.perf_counter_ns() - start_ns) * 1e-9
+
+
+@right("02.time-it-right")
+def timed_by_events(work: Work) -> float:
+    """Wait for an event, before and after."""
+    before, after = Event(), Event(blocking=True)
+    before.record()
+    before.synchronize()
+    start_s = time.time()
+    work()
+    after.record()
+    after.synchronize()
+    return time.time() - start_s
+
+
+@right("02.time-it-right")
+def timed_by_values(work: Work) -> np.ndarray[Any, Any]:
+    """Read values in place of waits, and return an array of one number."""
+    torch.ones(1, device="cuda").tolist()
+    start_s = time.perf_counter()
+    work()
+    torch.ones(1, device="cuda").cpu()
+    return np.array(time.perf_counter() - start_s)
+
+
+@right("02.time-it-right")
+def timed_warm(work: Work) -> float:
+    """Warm up outside of the interval."""
+    work()
+    torch.cuda.synchronize()
+    start_s = time.monotonic()
+    work()
+    torch.cuda.synchronize()
+    return time.monotonic() - start_s
+
+
+@right("02.time-it-right")
+def timed_several(work: Work) -> float:
+    """Take the median of three."""
+    samples_s = []
+    for _ in range(3):
+        torch.cuda.synchronize("cuda:0")
+        start_s = time.perf_counter()
+        work()
+        torch.cuda.synchronize("cuda:0")
+        samples_s.append(time.perf_counter() - start_s)
+    return statistics.median(samples_s)
+
+
+@wrong("launch-only", "02.time-it-right")
+def timed_launch(work: Work) -> float:
+    """Wait only before the work, on an idle GPU."""
+    start_s = time.perf_counter()
+    work()
+    return time.perf_counter() - start_s
+
+
+@wrong("backlog-charged", "02.time-it-right")
+def timed_after_a_sleep(work: Work) -> float:
+    """Sleep in place of the first wait."""
+    time.sleep(0.5)
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+@wrong("waited-before-work", "02.time-it-right")
+def timed_the_backlog(work: Work) -> float:
+    """Wait between the first reading and the work."""
+    start_s = time.perf_counter()
+    torch.cuda.synchronize()
+    work()
+    return time.perf_counter() - start_s
+
+
+@right("03.event-time")
+def event_wait_for_all(work: Work) -> float:
+    """Wait for the whole device."""
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    start.record()
+    work()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e-3
+
+
+@right("03.event-time")
+def event_poll(work: Work) -> float:
+    """Ask until the second event is completed."""
+    start, end = Event(True), Event(True)  # noqa: FBT003  # PyTorch's own order
+    start.record()
+    work()
+    end.record()
+    while not end.query():
+        time.sleep(1e-4)
+    return start.elapsed_time(end) / 1000
+
+
+@right("03.event-time")
+def event_on_a_stream(work: Work) -> float:
+    """Run the work, and both events, in a stream of its own."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        start = side.record_event(Event(enable_timing=True))
+        work()
+        end = side.record_event(Event(enable_timing=True))
+    side.synchronize()
+    return float(start.elapsed_time(end)) / 1e3
+
+
+@right("03.event-time")
+def event_median(work: Work) -> float:
+    """Take the median of five pairs."""
+    pairs = []
+    for _ in range(5):
+        pairs.append((Event(enable_timing=True), Event(enable_timing=True)))
+        pairs[-1][0].record()
+        work()
+        pairs[-1][1].record()
+    pairs[-1][1].synchronize()
+    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
+
+
+@right("03.event-time")
+def event_of_any_device(work: Work) -> float:
+    """Use the events that PyTorch has for any kind of device."""
+    start, end = torch.Event(enable_timing=True), torch.Event(enable_timing=True)
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+@right("03.event-time")
+def event_tensor(work: Work) -> torch.Tensor:
+    """Return a tensor on the GPU."""
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return torch.tensor(start.elapsed_time(end) / 1e3, device="cuda", dtype=torch.float64)
+
+
+wrong("host-clock", "03.event-time")(timed_by_stream)
+
+
+@wrong("no-synchronize", "03.event-time")
+def event_too_early(work: Work) -> float:
+    """Ask without a wait."""
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    start.record()
+    work()
+    end.record()
+    return start.elapsed_time(end) / 1e3
+
+
+@wrong("no-timing", "03.event-time")
+def event_without_timing(work: Work) -> float:
+    """Make events that keep no time."""
+    start, end = Event(), Event()
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+@wrong("nothing-between", "03.event-time")
+def event_elsewhere(work: Work) -> float:
+    """Record both events in another stream than the work's."""
+    side = torch.cuda.Stream()
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    start.record(side)
+    work()
+    end.record(side)
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+@wrong("milliseconds", "03.event-time")
+def event_milliseconds(work: Work) -> float:
+    """Forget the unit."""
+    return 1e3 * event_wait_for_all(work)
+
+
+# Many pairs. The last ones of each lesson are right in the lessons before, too.
+
+
+def pairs_ms(fn: Work, n_pairs: int, before: Work = lambda: None) -> list[float]:
+    """Return what pairs of events read, with one wait at the end."""
+    pairs = [(Event(enable_timing=True), Event(enable_timing=True)) for _ in range(n_pairs)]
+    for start, end in pairs:
+        before()
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) for start, end in pairs]
+
+
+@right("03.benchmark")
+def one_chain_of_events(fn: Work) -> float:
+    """Let the end of a call be the start of the next one."""
+    events = [Event(enable_timing=True) for _ in range(31)]
+    events[0].record()
+    for event in events[1:]:
+        fn()
+        event.record()
+    events[-1].synchronize()
+    return statistics.median(a.elapsed_time(b) for a, b in pairwise(events)) / 1e3
+
+
+@right("03.benchmark")
+def with_a_head_start(fn: Work) -> float:
+    """Let the GPU sleep first."""
+    torch.cuda._sleep(2_000_000)
+    return float(np.median(pairs_ms(fn, 25))) / 1e3
+
+
+@right("03.benchmark")
+def waits_behind_a_head_start(fn: Work) -> float:
+    """Wait in each round, but give each round a head start."""
+    samples_ms = []
+    for _ in range(9):
+        samples_ms += pairs_ms(fn, 1, lambda: torch.cuda._sleep(200_000))
+    return statistics.median(samples_ms) / 1e3
+
+
+@right("03.benchmark")
+def in_a_stream_of_its_own(fn: Work) -> float:
+    """Use another stream for all of it."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        return statistics.median(pairs_ms(fn, 15)) / 1e3
+
+
+@right("03.benchmark")
+def queried(fn: Work) -> np.floating[Any]:
+    """Keep the pairs in a deque, and poll the last event."""
+    pairs: deque[tuple[Event, Event]] = deque()
+    for _ in range(7):
+        start, end = Event(enable_timing=True), Event(enable_timing=True)
+        start.record()
+        fn()
+        end.record()
+        pairs.append((start, end))
+    while not pairs[-1][1].query():
+        pass
+    return np.median([start.elapsed_time(end) for start, end in pairs]) / 1e3
+
+
+wrong("no-events", "03.benchmark")(with_both_waits)
+
+
+@wrong("wait-in-rounds", "03.benchmark")
+def waits_in_each_round(fn: Work) -> float:
+    """Wait for the device in each round."""
+    return statistics.median(pairs_ms(fn, 1)[0] for _ in range(40)) / 1e3
+
+
+@wrong("wait-in-rounds", "03.benchmark")
+def waits_for_each_event(fn: Work) -> float:
+    """Wait for the second event in each round, and use one pair again and again."""
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    samples_ms = []
+    for _ in range(11):
+        start.record()
+        fn()
+        end.record()
+        end.synchronize()
+        samples_ms.append(start.elapsed_time(end))
+    return statistics.median(samples_ms) / 1e3
+
+
+@wrong("mean", "03.benchmark")
+def one_pair_around_all(fn: Work) -> float:
+    """Put one pair around all calls, and divide."""
+    for _ in range(1):
+        torch.cuda.synchronize()
+    return sum(pairs_ms(lambda: [fn() for _ in range(20)], 1)) / 20 / 1e3
+
+
+@wrong("mean", "03.benchmark")
+def mean_of_pairs(fn: Work) -> float:
+    """Take the mean of the pairs."""
+    torch.cuda.synchronize()
+    return statistics.fmean(pairs_ms(fn, 30)) / 1e3
+
+
+def warmed_for(fn: Work, duration_s: float) -> None:
+    """Call a work for some time."""
+    end_s = time.perf_counter() + duration_s
+    while time.perf_counter() < end_s:
+        fn()
+        torch.cuda.synchronize()
+
+
+@right("04.benchmark")
+def warm_by_time(fn: Work) -> float:
+    """Warm up for 25 ms, as Triton does."""
+    warmed_for(fn, 25e-3)
+    return statistics.median(pairs_ms(fn, 15)) / 1e3
+
+
+@right("04.benchmark")
+def warm_by_groups(fn: Work) -> float:
+    """Compare the medians of groups of pairs until two are alike."""
+    last_ms = np.inf
+    for _ in range(50):
+        now_ms = float(np.median(pairs_ms(fn, 15)))
+        if abs(now_ms - last_ms) < 0.02 * last_ms:
+            break
+        last_ms = now_ms
+    return now_ms / 1e3
+
+
+@right("04.benchmark")
+def warm_by_deque(fn: Work) -> float:
+    """Look at the last five calls, with a limit of 500."""
+    last_s: deque[float] = deque(maxlen=5)
+    for _ in range(500):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        last_s.append(time.perf_counter() - start_s)
+        if len(last_s) == 5 and max(last_s) / min(last_s) < 1.1:
+            break
+    return float(np.median(pairs_ms(fn, 9))) / 1e3
+
+
+@right("04.benchmark")
+def warm_with_much(fn: Work) -> float:
+    """Call it two hundred times first."""
+    for _ in range(200):
+        fn()
+    return statistics.median(pairs_ms(fn, 50)) / 1e3
+
+
+@right("04.benchmark")
+def steady_part_of_many(fn: Work) -> float:
+    """Time three hundred calls, and keep the last third."""
+    torch.cuda.synchronize()
+    return statistics.median(pairs_ms(fn, 300)[200:]) / 1e3
+
+
+wrong("no-warm-up", "04.benchmark")(with_a_head_start)
+
+
+@wrong("no-warm-up", "04.benchmark")
+def warm_three_times(fn: Work) -> float:
+    """Warm up three times, whatever the work is."""
+    for _ in range(3):
+        fn()
+    return statistics.median(pairs_ms(fn, 11)) / 1e3
+
+
+@wrong("no-limit", "04.benchmark")
+def warm_for_ever(fn: Work) -> float:
+    """Warm up without a limit."""
+    last_s: deque[float] = deque(maxlen=3)
+    while len(last_s) < 3 or max(last_s) > 1.05 * min(last_s):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        last_s.append(time.perf_counter() - start_s)
+    return statistics.median(pairs_ms(fn, 11)) / 1e3
+
+
+class Reading(NamedTuple):
+    """Seconds and MHz, as a named tuple."""
+
+    seconds: float
+    clock_mhz: float
+
+
+@right("05.benchmark")
+def clock_in_a_list(fn: Work) -> list[float]:
+    """Return a list."""
+    return [warm_by_deque(fn), torch.cuda.clock_rate()]
+
+
+@right("05.benchmark")
+def clock_in_an_array(fn: Work) -> np.ndarray[Any, Any]:
+    """Return an array."""
+    return np.array([warm_by_groups(fn), torch.cuda.clock_rate()])
+
+
+@right("05.benchmark")
+def clock_in_a_dict(fn: Work) -> dict[str, float]:
+    """Return a dict with names, the clock first."""
+    seconds = warm_by_deque(fn)
+    return {"clock_mhz": torch.cuda.clock_rate(), "seconds": seconds}
+
+
+@right("05.benchmark")
+def clock_in_a_named_tuple(fn: Work) -> Reading:
+    """Return a named tuple, with the clock that gpulab reads."""
+    seconds = warm_with_much(fn)
+    reading = clocks.read()
+    assert reading.sm_mhz is not None
+    return Reading(seconds, reading.sm_mhz)
+
+
+@right("05.benchmark")
+def clock_in_a_tensor(fn: Work) -> torch.Tensor:
+    """Return a tensor of two numbers."""
+    return torch.tensor([steady_part_of_many(fn), torch.cuda.clock_rate()])
+
+
+wrong("no-clock", "05.benchmark")(warm_by_deque)
+
+
+@wrong("constant-clock", "05.benchmark")
+def clock_of_the_data_sheet(fn: Work) -> tuple[float, float]:
+    """Return the boost clock, whatever it was."""
+    return warm_by_deque(fn), 1980
+
+
+@wrong("early-clock", "05.benchmark")
+def clock_before_all_calls(fn: Work) -> tuple[float, float]:
+    """Read the clock before all calls."""
+    clock_mhz = torch.cuda.clock_rate()
+    return warm_by_deque(fn), clock_mhz
+
+
+@wrong("wrong-clock", "05.benchmark")
+def clock_before_the_wait(fn: Work) -> tuple[float, float]:
+    """Read the clock when the calls are launched and not yet done."""
+    for _ in range(60):
+        fn()
+    torch.cuda.synchronize()
+    pairs = [(Event(enable_timing=True), Event(enable_timing=True)) for _ in range(60)]
+    for start, end in pairs:
+        start.record()
+        fn()
+        end.record()
+    clock_mhz = torch.cuda.clock_rate()
+    torch.cuda.synchronize()
+    samples_ms = [start.elapsed_time(end) for start, end in pairs]
+    return statistics.median(samples_ms) / 1e3, 0.9 * clock_mhz
+
+
+@wrong("late-clock", "05.benchmark")
+def clock_after_a_rest(fn: Work) -> tuple[float, float]:
+    """Read the clock after a rest."""
+    seconds = warm_by_deque(fn)
+    time.sleep(0.1)
+    return seconds, torch.cuda.clock_rate()
+
+
+@wrong("hertz", "05.benchmark")
+def clock_in_hertz(fn: Work) -> tuple[float, float]:
+    """Return the clock in Hz."""
+    return warm_by_deque(fn), 1e6 * torch.cuda.clock_rate()
+
+
+@wrong("no-number", "05.benchmark", "06.benchmark")
+def three_values(fn: Work) -> tuple[float, float, str]:
+    """Return one value more than a pair."""
+    return warm_by_deque(fn), torch.cuda.clock_rate(), "NVIDIA H200"
+
+
+def flushed(fn: Work, flush: Work) -> tuple[float, float]:
+    """Time a work with a flush before each sample."""
+    warm_by_deque(fn)
+    return statistics.median(pairs_ms(fn, 15, flush)) / 1e3, torch.cuda.clock_rate()
+
+
+def buffer_of(mib: int) -> torch.Tensor:
+    """Return a buffer."""
+    return torch.zeros(mib << 18, device="cuda")
+
+
+@right("06.benchmark")
+def flush_by_sum(fn: Work) -> tuple[float, float]:
+    """Read twice the L2 with a sum."""
+    return flushed(fn, buffer_of(120).sum)
+
+
+@right("06.benchmark")
+def flush_by_rows(fn: Work) -> list[float]:
+    """Read rows into a result that exists, with a larger buffer."""
+    rows = buffer_of(256).view(-1, 4096)
+    sums = torch.empty(len(rows), device="cuda")
+    return list(flushed(fn, lambda: torch.sum(rows, dim=1, out=sums)))
+
+
+@right("06.benchmark")
+def flush_by_maximum(fn: Work) -> tuple[float, float]:
+    """Read by a maximum of half-precision numbers."""
+    return flushed(fn, torch.zeros(90 << 20, device="cuda", dtype=torch.half).amax)
+
+
+@right("06.benchmark")
+def flush_write_then_read(fn: Work) -> tuple[float, float]:
+    """Write, and then read another buffer, which cleans the cache."""
+    written, read = buffer_of(128), buffer_of(128)
+
+    def flush() -> None:
+        written.zero_()
+        read.sum()
+
+    return flushed(fn, flush)
+
+
+@right("06.benchmark")
+def flush_with_a_wait(fn: Work) -> tuple[float, float]:
+    """Flush, wait, and give the sample a head start."""
+    buffer = buffer_of(128)
+
+    def flush() -> None:
+        buffer.sum()
+        torch.cuda.synchronize()
+        torch.cuda._sleep(100_000)
+
+    return flushed(fn, flush)
+
+
+wrong("hot-cache", "06.benchmark")(clock_in_a_list)
+
+
+@wrong("dirty", "06.benchmark")
+def flush_by_zeros(fn: Work) -> tuple[float, float]:
+    """Write zeros, as many tools do."""
+    return flushed(fn, buffer_of(256).zero_)
+
+
+@wrong("dirty", "06.benchmark")
+def flush_by_copy(fn: Work) -> tuple[float, float]:
+    """Copy one buffer into another."""
+    source, target = buffer_of(128), buffer_of(128)
+    return flushed(fn, lambda: target.copy_(source))
+
+
+@wrong("hot-cache", "06.benchmark")
+def flush_too_little(fn: Work) -> tuple[float, float]:
+    """Read a quarter of the L2."""
+    return flushed(fn, buffer_of(8).sum)
+
+
+@wrong("hot-cache", "06.benchmark")
+def flush_the_allocator(fn: Work) -> tuple[float, float]:
+    """Empty PyTorch's memory pool, which is no cache of the GPU."""
+    return flushed(fn, torch.cuda.empty_cache)
+
+
+@wrong("not-between", "06.benchmark")
+def flush_in_the_sample(fn: Work) -> tuple[float, float]:
+    """Flush after the first event."""
+    buffer = buffer_of(128)
+    return flushed(lambda: (buffer.sum(), fn()), lambda: None)
+
+
+# Rules on samples.
+
+
+def runs_of_three(samples_s: list[float], level_s: float) -> int:
+    """Return where three samples in a row are within 5 % of a level."""
+    near = np.abs(np.array(samples_s) / level_s - 1) < 0.05
+    starts = (i for i in range(len(near) - 2) if near[i : i + 3].all())
+    return next(starts, len(samples_s))
+
+
+@right("04.steady-state")
+def steady_by_level(samples_s: list[float]) -> int:
+    """Compare with the median of the last third, if its two halves agree."""
+    third = samples_s[-20:]
+    first_s, last_s = np.median(third[:10]), np.median(third[10:])
+    if abs(last_s / first_s - 1) > 0.02:
+        return len(samples_s)
+    return runs_of_three(samples_s, float(last_s))
+
+
+@right("04.steady-state")
+def steady_by_windows(samples_s: list[float]) -> np.int64:
+    """Take the first window of four whose largest sample is at the level of the end."""
+    windows = np.lib.stride_tricks.sliding_window_view(np.array(samples_s), 4).max(axis=1)
+    if np.median(windows[-5:]) / np.median(windows[-25:-20]) > 1.05:
+        return np.int64(len(samples_s))
+    return np.argmax(windows < 1.05 * np.median(samples_s[40:]))
+
+
+@right("04.steady-state")
+def steady_from_the_end(samples_s: list[float]) -> float:
+    """Go back from the end as long as two of the three samples before are at the level."""
+    level_s = statistics.median(samples_s[-15:])
+    if abs(statistics.median(samples_s[-30:-15]) / level_s - 1) > 0.03:
+        return float(len(samples_s))
+    near = [abs(sample_s / level_s - 1) < 0.05 for sample_s in samples_s]
+    start = len(samples_s) - 1
+    while start >= 1 and (near[start - 1] or sum(near[max(0, start - 3) : start]) == 2):
+        start -= 1
+    return float(start)
+
+
+@right("04.steady-state")
+def steady_by_sorting(samples_s: list[float]) -> torch.Tensor:
+    """Sort a part of the list that it was given, which must do no harm."""
+    end = samples_s[30:]
+    end.sort()
+    slope = np.polyfit(range(30), np.array(samples_s[30:]) / end[15], 1)[0]
+    is_rising = slope > 0.002
+    return torch.tensor(len(samples_s) if is_rising else runs_of_three(samples_s, end[15]))
+
+
+@right("04.steady-state")
+def steady_by_gpulab(samples_s: list[float]) -> int:
+    """Use what gpulab.measure uses."""
+    start = stats.steady_from(samples_s)
+    return len(samples_s) if start is None else start
+
+
+@wrong("guessed-count", "04.steady-state")
+def steady_after_three(samples_s: list[float]) -> int:
+    """Leave out three calls of any loop."""
+    return min(3, len(samples_s))
+
+
+@wrong("mean-as-level", "04.steady-state")
+def steady_below_the_mean(samples_s: list[float]) -> int:
+    """Start at the first sample below the mean."""
+    if samples_s[-1] > 1.2 * samples_s[0]:
+        return len(samples_s)
+    return next(
+        i for i, sample_s in enumerate(samples_s) if sample_s < statistics.fmean(samples_s)
+    )
+
+
+Samples = list[float]
+Readings = list[clocks.Reading | None]
+
+
+@right("05.which-to-discard")
+def keep_near_the_median(samples_s: Samples, readings: Readings) -> list[float]:
+    """Compare each clock with the median clock."""
+    known = [reading.sm_mhz for reading in readings if reading and reading.sm_mhz]
+    usual_mhz = statistics.median(known)
+    pairs = zip(samples_s, readings, strict=True)
+    return [s for s, r in pairs if not (r and r.sm_mhz) or abs(r.sm_mhz / usual_mhz - 1) <= 0.03]
+
+
+@right("05.which-to-discard")
+def keep_as_array(samples_s: Samples, readings: Readings) -> np.ndarray[Any, Any]:
+    """Use a mask on an array."""
+    return np.array(samples_s)[~np.array(clocks.flag(readings))]
+
+
+@right("05.which-to-discard")
+def keep_by_generator(samples_s: Samples, readings: Readings) -> Iterator[float]:
+    """Yield the samples."""
+    yield from compress(samples_s, map(operator.not_, clocks.flag(readings)))
+
+
+@right("05.which-to-discard")
+def keep_by_removing(samples_s: Samples, readings: Readings) -> tuple[float, ...]:
+    """Remove samples from the list that it was given."""
+    for index in reversed(np.flatnonzero(clocks.flag(readings)).tolist()):
+        del samples_s[index]
+    return tuple(samples_s)
+
+
+@right("05.which-to-discard")
+def keep_as_series(samples_s: Samples, readings: Readings) -> "pd.Series[float]":
+    """Use pandas."""
+    return pd.Series(samples_s)[[not flag for flag in clocks.flag(readings)]]
+
+
+@wrong("kept-all", "05.which-to-discard")
+def keep_all(samples_s: Samples, _readings: Readings) -> Samples:
+    """Keep every sample."""
+    return samples_s
+
+
+@wrong("by-duration", "05.which-to-discard")
+def keep_the_fast(samples_s: Samples, readings: Readings) -> Samples:
+    """Discard slow samples, too."""
+    middle_s = statistics.median(samples_s)
+    return [s for s in keep_near_the_median(samples_s, readings) if s < 1.1 * middle_s]
+
+
+# Flushes before a layer, each with its reason.
+
+
+def flush_with(make: Callable[[], Work]) -> dict[str, object]:
+    """Return an answer whose buffer is made at the first call, on the GPU in use."""
+    flushes: list[Work] = []
+
+    def flush() -> None:
+        if not flushes:
+            flushes.append(make())
+        flushes[0]()
+
+    return {"flush": flush, "because": "c"}
+
+
+def rotated() -> Work:
+    """Return a flush that reads eight buffers in turn."""
+    buffers = [buffer_of(20) for _ in range(8)]
+    return lambda: [buffer.amax() for buffer in buffers]
+
+
+DATA = [
+    *(
+        ("06.choose-a-flush", flush_with(make), code)
+        for make, code in (
+            (lambda: buffer_of(120).sum, ""),
+            (lambda: buffer_of(300).max, ""),
+            (lambda: partial(torch.sum, buffer_of(128).view(-1, 64), dim=1), ""),
+            (lambda: torch.zeros(70 << 20, device="cuda", dtype=torch.half).amin, ""),
+            (rotated, ""),
+            (lambda: buffer_of(256).zero_, "dirty"),
+            (lambda: buffer_of(8).sum, "still-hot"),
+            (lambda: lambda: buffer_of(120).sum().item(), "waits"),
+        )
+    ),
+    *(
+        ("03.floor", value, "")
+        for value in (3.08e-6, "3.1 µs", np.float32(3.07e-6), "3100 ns", 3e-6)
+    ),
+    ("03.floor", 2.59e-6, "too-small"),
+    ("03.floor", 1.28e-6, "empty-pair"),
+    *(
+        ("04.one-number", value, "")
+        for value in (41.2e-6, "41.2 µs", np.median(SAMPLES_S), torch.tensor(41.2e-6), "0.0412 ms")
+    ),
+    ("04.one-number", statistics.fmean(SAMPLES_S), "mean"),
+    *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), 1000, 1024)),
+    ("01.queue-length", 1300, "too-many"),
+]
+
+
+@pytest.mark.parametrize(("exercise_id", "answer", "code"), DATA)
+def test_each_value_gets_its_verdict(exercise_id: str, answer: object, code: str) -> None:
+    """A value is right in any form, and the mistake of its lesson gets its diagnosis."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (not code, code), str(verdict)
+
+
+# The model solution of each rung is right in its own lesson, and short of the next one.
+for exercise_id, rung in (
+    ("01.benchmark", "stopwatch"),
+    ("02.benchmark", "wait"),
+    ("03.benchmark", "events"),
+    ("04.benchmark", "warm-up"),
+    ("05.benchmark", "clock"),
+    ("06.benchmark", "flush"),
+):
+    right(exercise_id)(BENCHMARKS[rung])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ANSWERS, ids=str)
+def test_each_answer_gets_its_verdict(answer: Answer) -> None:
+    """A right answer is right, and a mistake gets its diagnosis."""
+    assert_verdict(answer)
