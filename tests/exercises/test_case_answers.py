@@ -511,6 +511,16 @@ def stopwatch_without_a_wait_before(op: Any) -> float:
     return time.perf_counter() - start
 
 
+@wrong("pause", "case-05.mend")
+def pause_before_the_events_are_read(op: Any) -> float:
+    start, end = events()
+    start.record(op.stream)
+    op.launch()
+    end.record(op.stream)
+    time.sleep(0.1)
+    return start.elapsed_time(end) / 1e3
+
+
 # case-06.mend
 
 

@@ -91,7 +91,7 @@ def lazy(slots: Any, _copying: object, fill: Any, _compute: object, n_steps: int
 
 
 PIPELINES: list[tuple[object, str, str]] = [
-    (buffered(), "", "Every step computed on its own data, and gpulab.hazards() finds nothing;"),
+    (buffered(), "", "Every step computed on its own data, gpulab.hazards() finds nothing, and "),
     (
         buffered(host=False, device=False),
         "both-races",
@@ -106,13 +106,13 @@ PIPELINES: list[tuple[object, str, str]] = [
     ),
     (
         buffered(device_sync=True),
-        "no-overlap",
-        "Values and order are right, but the overlap is ",
+        "speed",
+        "The order is right, the speed not yet: the overlap is ",
     ),
     (
         buffered(one_stream=True),
-        "no-overlap",
-        "Values and order are right, but the overlap is ",
+        "speed",
+        "The order is right, the speed not yet: the overlap is ",
     ),
     (
         buffered(device_sync=True, shift=1),
@@ -152,13 +152,12 @@ def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int)
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
-def test_the_proposed_waits_are_right() -> None:
-    """The proposed waits pass although nothing overlaps, and the message says so."""
+def test_waits_for_whole_streams_are_not_fast_enough() -> None:
+    """Waits for whole streams give the right order, and the verdict says why they are slow."""
     verdict = judge(as_proposed)
-    assert verdict.ok
-    assert "of what is possible. You wait for whole queues" in verdict.message
-    assert "nothing else" not in verdict.message
-    assert "for nothing else" in judge(buffered()).message
+    assert verdict.diagnosis_code == "speed"
+    assert "It waits for whole streams" in verdict.message
+    assert "waits" not in judge(buffered()).message
 
 
 @pytest.mark.usefixtures("_gpu")
@@ -191,7 +190,7 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
-@pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "no-overlap")])
+@pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "speed")])
 def test_a_host_that_was_busy_once_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
 ) -> None:
@@ -385,7 +384,7 @@ def test_the_title_of_wrong_programs_names_none() -> None:
     [
         (buffered(shift=1, device_sync=True), "wrong-data", 1),
         (buffered(), "", 1),
-        (buffered(device_sync=True), "no-overlap", 3),
+        (buffered(device_sync=True), "speed", 3),
     ],
 )
 def test_only_a_slow_pipeline_is_tried_again(

@@ -111,6 +111,11 @@ class MendedTrial:
         return all(trial.asked["Event.elapsed_time"] for trial in self.trials)
 
     @property
+    def never_waits(self) -> bool:
+        """Whether it read its events, for some work, without a wait or a question before."""
+        return any(map(_asks_once_and_never_waits, self.trials))
+
+    @property
     def races(self) -> "tuple[Hazard, ...]":
         """The data races that the program has on the first work."""
         return self.trials[0].hazards or ()
@@ -395,6 +400,12 @@ def _as_tuple(value: object) -> object:
     if isinstance(value, list) or getattr(value, "ndim", 0) > 0:
         return tuple(value) if isinstance(value, Iterable) else value
     return value
+
+
+def _asks_once_and_never_waits(trial: Trial) -> bool:
+    # A program that asks again after an error needs no other wait.
+    asked = trial.asked
+    return asked["Event.elapsed_time"] == 1 and not (trial.waits or asked["Event.query"])
 
 
 def _waits_first(trial: Trial) -> bool:

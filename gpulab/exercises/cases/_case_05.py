@@ -170,6 +170,16 @@ EXERCISES = (
                     ),
                 ),
             ),
+            hidden_mistakes=(
+                (
+                    lambda trial: trial.never_waits,
+                    Diagnosis(
+                        "pause",
+                        "The events were completed by luck: nothing waits for them, and a pause "
+                        "may be too short. Let the host wait: end.synchronize().",
+                    ),
+                ),
+            ),
             show=format_time,
             floor=_FLOOR_S,
         ),

@@ -16,7 +16,6 @@ from gpulab.exercises.answers import (
     reads,
 )
 from gpulab.exercises.lesson_13._works import kernel, layers
-from gpulab.tracing.trials import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,12 +118,6 @@ BACKLOG = Exercise(
 )
 
 
-def _asks_once_and_never_waits(trial: Trial) -> bool:
-    # A program that asks again after an error needs no other wait.
-    asked = trial.asked
-    return asked["Event.elapsed_time"] == 1 and not (trial.waits or asked["Event.query"])
-
-
 EVENTS = Exercise(
     "13.too-early",
     "Mend the program that reads its events too early.",
@@ -145,7 +138,7 @@ EVENTS = Exercise(
                 ),
             ),
             (
-                lambda mended: any(map(_asks_once_and_never_waits, mended.trials)),
+                lambda mended: mended.never_waits,
                 Diagnosis(
                     "pause",
                     "The events were completed by luck: nothing waits for them, and a pause may "
