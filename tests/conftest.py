@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -38,6 +39,7 @@ gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
+_OF_TIME = {name: value for name, value in vars(time).items() if callable(value)}
 WARM_PYTHON = pytest.StashKey[list[str]]()
 # pytest would import the stand-ins in search of examples, and they refuse that.
 collect_ignore = ["support/stand_ins"]
@@ -100,23 +102,41 @@ def _gpu_is_left_as_found() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _settings_of_torch_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _clocks_are_left_as_found() -> Iterator[None]:
+    """Fail a test that leaves a function of ``time`` replaced, as later tests would read it.
+
+    A test that changes a clock inside a virtual GPU must change it back before the GPU is left.
+    """
+    yield
+    replaced = [name for name, real in _OF_TIME.items() if getattr(time, name) is not real]
+    if replaced:
+        vars(time).update(_OF_TIME)
+        pytest.fail(f"the test left these functions of time replaced: {', '.join(replaced)}")
+
+
+# A monkeypatch of their own: with the test's, pytest would undo the test's changes after the
+# fixtures that the test itself asks for.
+@pytest.fixture(autouse=True)
+def _settings_of_torch_stay() -> Iterator[None]:
     """Let no test change settings of PyTorch for others; to import its operator database does."""
     backends = sys.modules.get("torch.backends")
-    if backends is not None:
-        monkeypatch.setattr(backends, "disable_global_flags", lambda: None)
-    yield
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if backends is not None:
+            monkeypatch.setattr(backends, "disable_global_flags", lambda: None)
+        yield
     distributions = sys.modules.get("torch.distributions")
     if distributions is not None:
         distributions.Distribution.set_default_validate_args(__debug__)
 
 
 @pytest.fixture(autouse=True)
-def _no_limit_of_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_limit_of_real_time() -> Iterator[None]:
     """Let measurements on a virtual GPU take as much real time as they need on this machine."""
     from gpulab.timing import _real_time
 
-    monkeypatch.setattr(_real_time, "_LEAST_S", math.inf)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(_real_time, "_LEAST_S", math.inf)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a run may do without
