@@ -1,12 +1,11 @@
 """Measure how smooth the pictures are: frame times in a real, headless Chromium.
 
-    python -m benchmarks.browser explorers [--sharpness 2]
+    python -m benchmarks.browser explorers
     python -m benchmarks.browser machine [--steps 40] [--widgets 10]
     python -m benchmarks.browser timeline [NUMBER_OF_SPANS ...]
     python -m benchmarks.browser pictures [NAME ...] [--out docs/images]
 
-explorers  prints how soon an explorer answers: from a key at its slider to the new picture on the
-           screen, in a real JupyterLab.
+explorers  prints how soon an explorer answers on its page: drag, keys, hover, zoom, first picture.
 machine    prints how soon the machine answers: a drag, its sliders, keys, and the view alone.
 timeline   prints how smoothly a timeline zooms and pans.
 pictures   takes the pictures of JupyterLab that README and docs show; look at them afterwards.
@@ -36,9 +35,6 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.browser", __doc__)
     commands = made.add_subparsers(required=True)
     explorers = commands.add_parser("explorers", help="time the explorers' answers")
-    explorers.add_argument(
-        "--sharpness", type=float, default=1.0, help="device pixels for each CSS pixel"
-    )
     explorers.set_defaults(command=_explorers)
     machine = commands.add_parser("machine", help="time the machine's answers")
     machine.add_argument("--steps", type=int, default=40, help="steps of each kind")
@@ -54,10 +50,10 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _explorers(options: argparse.Namespace) -> None:
+def _explorers(_: argparse.Namespace) -> None:
     from benchmarks.browser.explorer_frames import run
 
-    run(options.sharpness)
+    run()
 
 
 def _machine(options: argparse.Namespace) -> None:

@@ -75,8 +75,8 @@ SHOTS = {
     "timeline": Shot(
         ('import torch, gpulab\ngpulab.use("H200")', _TIMELINE), ".jp-Cell", 900, _COPY
     ),
-    "explorer-crossover": Shot(("import gpulab", _CROSSOVER), _SECOND, 1_100),
-    "explorer-roofline": Shot(("import gpulab", _ROOFLINE), _SECOND, 1_260),
+    "explorer-crossover": Shot(("import gpulab", _CROSSOVER), _SECOND, 920),
+    "explorer-roofline": Shot(("import gpulab", _ROOFLINE), _SECOND, 920),
     "machine": Shot(("import gpulab", _MACHINE), _SECOND),
 }
 

@@ -96,6 +96,17 @@ SERIES = (
     Colour("#64676c", "#6b6b70"),
 )
 
+# A second GPU beside the first, and the families of operations in the roofline explorer.
+SECOND_GPU = Colour("#8e130b", "#e2603a")
+FAMILIES = (
+    Colour("#3a22b5", "#8f7dff"),
+    Colour("#0a86d1", "#35cdf0"),
+    Colour("#e0217a", "#ff78b4"),
+    Colour("#b57a00", "#e6c31c"),
+    Colour("#733e13", "#d1503a"),
+    Colour("#2b2d30", "#eceef2"),
+)
+
 SOURCES = {
     "measured": SourceSign(is_filled=True, dashes="-", hatch=""),
     "recorded": SourceSign(is_filled=False, dashes="-", hatch=""),
@@ -106,7 +117,8 @@ LEAST_TEXT_PX = 12  # in a page of 1,280 pixels
 
 _COLOURS = (PAPER, INK, MUTED, FAINT, *(role.colour for role in ROLES.values()), *SERIES)
 ON_DARK = {colour.light: colour.dark for colour in _COLOURS}
-_NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT}
+_NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT, "second-gpu": SECOND_GPU}
+_NAMED |= {f"family-{number}": colour for number, colour in enumerate(FAMILIES)}
 
 
 def named() -> dict[str, Colour]:
@@ -142,8 +154,8 @@ def style_sheet() -> str:
 {pairs}
   color: var(--gpulab-ink); background: var(--gpulab-paper);
 }}
-[data-jp-theme-light="true"] .gpulab {{ color-scheme: light; }}
-[data-jp-theme-light="false"] .gpulab {{ color-scheme: dark; }}
+:is([data-jp-theme-light="true"], [data-theme="light"]) .gpulab {{ color-scheme: light; }}
+:is([data-jp-theme-light="false"], [data-theme="dark"]) .gpulab {{ color-scheme: dark; }}
 .gpulab :focus-visible {{ outline: 2px solid var(--gpulab-cold); outline-offset: 1px; }}
 .gpulab button, .gpulab select {{
   font: inherit; min-height: 28px; color: var(--gpulab-ink); background: var(--gpulab-paper);
@@ -158,4 +170,5 @@ def style_sheet() -> str:
 .gpulab.gpulab-presents.gpulab-on-light {{ color-scheme: light; }}
 .gpulab.gpulab-presents.gpulab-on-dark {{ color-scheme: dark; }}
 .gpulab-presents .gpulab-controls {{ display: none !important; }}
+.gpulab .gpulab-exit {{ position: fixed; top: 1vh; right: 1vw; z-index: 1; padding: 0 0.6em; }}
 """

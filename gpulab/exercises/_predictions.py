@@ -10,8 +10,10 @@ from gpulab.core.units import format_estimate, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import RULES, distance
 from gpulab.exercises._exercise import is_open
+from gpulab.exercises._guess_form import GuessForm, read_typed
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
+from gpulab.figures import widgets
 from gpulab.gpus.provenance import device_label
 
 if TYPE_CHECKING:
@@ -68,9 +70,12 @@ class GuessReview:
         return _html.box(self.tone, _html.paragraphs(self.message))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prediction:
     """A question, and the guess that was made before the outcome was known.
+
+    In a notebook with a browser it shows a form in which you type or choose the guess. Anywhere
+    else it is a text.
 
     Attributes
     ----------
@@ -121,6 +126,70 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         return _html.box(_html.ASKED, _html.paragraphs(f"{self.question}\n\n{self._state}"))
+
+    def _ipython_display_(self) -> None:
+        if not widgets.is_watched():
+            raise NotImplementedError  # IPython shows it as text and HTML then
+        GuessForm(self).display()
+
+    def give(self, guess: object, confidence: object = None) -> None:
+        """Set the guess or the confidence, as typed in the form, and save it at once.
+
+        What cannot be read changes nothing but ``problem``, which says why.
+
+        Parameters
+        ----------
+        guess
+            As for :func:`predict`, or a text such as ``"5 ms"``, ``"1/3"``, ``"1,000"`` or
+            ``"8x"``. ``...`` keeps the guess.
+        confidence
+            As for :func:`predict`; None keeps it.
+
+        Examples
+        --------
+        >>> from gpulab import exercises
+        >>> asked = exercises.predict("How long does the matmul take?", ..., unit="µs")
+        >>> asked.give("1,000")
+        >>> print(asked.compare(990e-6))
+        Close. You said 1,000 µs, it was 990 µs: the same within 5 %.
+        """
+        if not is_open(guess):
+            number = read_typed(guess, self.unit) if isinstance(guess, str) else guess
+            read = (
+                _read_choice(guess, self.choices)
+                if self.choices
+                else _read_guess(guess if number is None else number, self.unit)
+            )
+            self.problem = read[1]
+            if read[0] is None:
+                return
+            self.guess = read[0]
+        self.note = ""
+        if not is_open(confidence):
+            self.confidence, self.note = _read_confidence(confidence)
+        self.save()
+
+    def save(self) -> None:
+        """Save the guess in the learner's journal, if it has a name; :func:`predict` does so."""
+        if self.guess is None or not self.name:
+            return
+        number, choice = (None, self.guess) if isinstance(self.guess, str) else (self.guess, "")
+        said = Guess(
+            self.name, now(), number, choice, self.unit, self.confidence, question=self.question
+        )
+        self.note = " ".join(filter(None, (self.note, _saved_guesses.keep(said))))
+
+    @property
+    def typed(self) -> str:
+        """The guess as text for the form: a number in the unit, or empty."""
+        if self.guess is None or isinstance(self.guess, str):
+            return ""
+        return f"{self.guess / _TIMES.get(self.unit, 1.0):.10g}"
+
+    @property
+    def said(self) -> str:
+        """What the form says: the guess, why it cannot be read, or nothing yet."""
+        return self.problem or ("" if self.guess is None else self._state)
 
     @property
     def _state(self) -> str:
@@ -275,14 +344,16 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     else:
         read = _read_choice(guess, options) if options else _read_guess(guess, unit)
     step, note = _read_confidence(confidence)
-    if read[0] is not None and name:
-        number, choice = (None, read[0]) if isinstance(read[0], str) else (read[0], "")
-        said = Guess(name, now(), number, choice, unit, step, question=question)
-        note = " ".join(filter(None, (note, _saved_guesses.keep(said))))
     # The base is given in `unit`, and compared with guesses in seconds.
-    return Prediction(
+    asked = Prediction(
         question, read[0], unit, options, read[1], rule, base * scale, name, step, note
     )
+    if is_open(guess) and name and widgets.is_watched():
+        # The cell runs again, and the guess of its form stays.
+        asked.guess, asked.confidence = _saved_guesses.latest(name, unit, options)
+    else:
+        asked.save()
+    return asked
 
 
 def _read_confidence(confidence: object) -> tuple[str, str]:

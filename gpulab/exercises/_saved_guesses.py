@@ -30,6 +30,16 @@ def keep(guess: Guess) -> str:
     return "" if kept.guess.said == guess.said else _CHANGED
 
 
+def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str | None, str]:
+    """Return the last guess under this name with its confidence; None if it does not fit."""
+    kept = predictions_of(journal().records).get(name)
+    guess = None if kept is None else kept.latest
+    if guess is None or guess.unit != unit:
+        return None, ""
+    said = guess.choice if choices else guess.number
+    return (None, "") if choices and said not in choices else (said, guess.confidence)
+
+
 def reveal(outcome: Reveal) -> None:
     """Save an outcome when it is shown for the first time."""
     if not outcome.name:

@@ -39,13 +39,15 @@ gpulab.use("auto")
 #
 # ## 1 This machine
 #
-# Before each measurement you make a guess. Put it in place of the three dots and run the cell. If
-# you leave the dots, everything still runs; but a wrong guess teaches you more than no guess.
+# Before each measurement you make a guess. Run the cell and answer below it, or put the guess in
+# place of the three dots. Without one, everything still runs; but a wrong guess teaches you more
+# than no guess.
 #
-# If you like, say how sure you are: `confidence="guess"` (right once in three), `"likely"` (twice
-# in three) or `"sure"` (19 times in 20). Your guesses are kept in `gpulab-progress.jsonl` beside
-# the lessons. At the end of each lesson `exercises.progress()` shows how far your feeling can be
-# trusted, and what to look at again. What counts is the last guess before you see the outcome.
+# If you like, say how sure you are: "guess" (right once in three), "likely" (twice in three) or
+# "sure" (19 times in 20); in code it is `confidence="likely"`. Your guesses are kept in
+# `gpulab-progress.jsonl` beside the lessons. At the end of each lesson `exercises.progress()`
+# shows how far your feeling can be trusted, and what to look at again. What counts is the last
+# guess before you see the outcome.
 
 # %%
 source = exercises.predict(

@@ -58,8 +58,8 @@ near.compare(lab.curves_of(recorded), source=(recorded.cpu, recorded.gpu))
 # small matmul takes about as long as a launch and a wake-up, whatever n is. The CPU's curve starts
 # far below it, and rises. The GPU gets ahead where the two meet.
 #
-# Move the slider "Size n" to stand on the curves: the line below the picture says what both sides
-# take there. Now add the transfers. (Without widgets, choose by code, as in the next cell.)
+# Drag the black handle along the curves: the line below the title says what both sides take there.
+# Now add the copies of the transfers. (You can also choose by code, as in the next cell.)
 #
 # ### Exercise: read it off
 

@@ -51,12 +51,13 @@ explorer = roofline_explorer(model="plain")
 explorer
 
 # %%
+explorer.choose(operations=WORKLOADS)  # it opens with five of the 29
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
-# A point on the dashed line takes exactly as long as predicted. A point above it takes longer;
-# none should be far below. Point at a sign to see what it is. Now use the controls: choose the
-# model, the operations, and with the slider the size, by the bytes that move.
+# A point on the line takes exactly as long as predicted. A point above it takes longer; none
+# should be far below. Point at a sign to see what it is. Now use the controls: choose the model,
+# the operations, and with the slider the size, by the bytes that move.
 #
 # ### Exercise: the farthest
 
@@ -421,7 +422,7 @@ roofline_explorer(view="roofline", dtype="float16", operations=("matmul",))
 # near it. The small ones do not, and neither limit explains it: the third bound does.
 #
 # Now yours. "Measure here" measures your roofs and the operations that are shown, and draws them
-# instead if you choose the GPU "measured here". By code, for a few sizes:
+# instead if you choose "this GPU, measured". By code, for a few sizes:
 
 # %%
 mine = gpulab.sweep(
@@ -566,5 +567,5 @@ everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%
-rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", model="plain")
+rings = roofline_explorer(found=[roofs, *everything.points], gpu="here", operations=WORKLOADS)
 print(rings)

@@ -1,12 +1,17 @@
-"""The explorers in a real JupyterLab, used with sliders, buttons and keys."""
+"""The explorers in a real JupyterLab, used with mouse, keys, and a kernel that measures."""
 
+import string
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpulab.views.explorers import crossover_explorer, roofline_explorer
+from tests.browser.test_sketch import NO_KERNEL, SHUT_DOWN
 from tests.support.jupyterlab import (
     Lab,
+    first_cell,
     go_dark,
     needs_browser,
     put_notebook,
@@ -28,25 +33,17 @@ from gpulab.workloads import workload
 gpulab.use("H200")
 # So many sizes that Stop comes long before the last one.
 object.__setattr__(workload("matmul"), "sizes", (64, 128, *range(256, 384), 8192))""",
-    """crossover_explorer("matmul", gpu="computed:H200", cpu="here", n_threads=1)""",
     """\
-roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
-                  operations=("add", "exp", "softmax"))""",
+crossed = crossover_explorer("matmul", transfers="both", link="PCIe 3")
+crossed""",
+    """roofline_explorer()""",
 ]
-
-# Six steps measure both sides at the sizes up to 256, which the first test uses.
+N_CELLS = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell').length"
+# Six steps measure both sides at the smallest sizes.
 STOP_AFTER_SIX = """root => {
-    if (!(parseInt(root.querySelector('.progress').textContent) > 6)) return false;
-    [...root.querySelectorAll('button')].find(one => one.innerText.includes('Stop')).click();
+    if (!(parseInt(root.querySelector('[role=status]').textContent) > 6)) return false;
+    [...root.querySelectorAll('button')].find(one => one.innerText === 'Stop').click();
     return true;
-}"""
-# A timer of the page that is set later and is longer than the one before an announcement.
-LATER = "() => new Promise(done => setTimeout(done, 800))"
-IS_DARK = """image => {
-    const canvas = document.createElement('canvas');
-    const pen = canvas.getContext('2d');
-    pen.drawImage(image, 0, 0, 1, 1, 0, 0, 1, 1);
-    return pen.getImageData(0, 0, 1, 1).data[0] < 50;
 }"""
 
 
@@ -56,7 +53,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     put_notebook(lab.address, "explorers", CELLS)
     with lab.notebook("explorers") as notebook:
         run_all(lab.page)
-        notebook.locator(".gpulab-picture").nth(1).wait_for()
+        notebook.locator(".explorer .curve, .explorer .roof").nth(1).wait_for()
         yield notebook
 
 
@@ -66,122 +63,168 @@ def page(lab: Lab) -> "Page":
     return lab.page
 
 
-def explorer(shown: "Locator", number: int) -> "Locator":
-    """Return the output area of one of the explorers."""
-    return shown.locator(".jp-OutputArea-output", has=shown.page.locator(".gpulab-picture")).nth(
-        number
-    )
-
-
-def press(output: "Locator", slider: str, key: str) -> None:
-    """Focus a slider and press a key."""
-    handle = output.locator(".widget-hslider", has_text=slider).locator(".noUi-handle")
-    handle.scroll_into_view_if_needed()
-    handle.press(key)
-
-
-def words(output: "Locator") -> "Locator":
-    """Return the first sentence below the picture."""
-    return output.locator(".words p").first
-
-
-def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """An empty explorer asks for a measurement, measures, stops, and follows its sliders."""
-    output = explorer(shown, 0)
-    assert (
-        output.locator(".empty")
-        .inner_text()
-        .startswith("No times of matmul float32 on this machine's CPU yet. Press “Measure here”")
-    )
-    output.get_by_role("button", name="Measure here").click()
-    output.locator("img").wait_for()  # as soon as both sides have a point
-    page.wait_for_function(STOP_AFTER_SIX, arg=output.element_handle(), polling=100)
-    output.get_by_text("press again for the rest.").wait_for()
-    legend = output.locator(".legend").inner_text()
-    assert "GPU here: virtual NVIDIA H200" in legend
-    press(output, "Size n", "Home")
-    output.get_by_text("At n = 64: CPU ").first.wait_for()
-    line = output.locator(".marks .line")
-    before = line.evaluate("mark => mark.style.left")
-    press(output, "Size n", "ArrowRight")
-    output.get_by_text("At n = 76: CPU ").first.wait_for()
-    assert line.evaluate("mark => mark.style.left") != before
-    assert "At n = 76: CPU " in (output.locator("img").get_attribute("alt") or "")
-    first = output.locator("img").get_attribute("src")
-    output.locator(".widget-dropdown", has_text="Transfers").locator("select").select_option(
-        "both"
-    )
-    output.get_by_text("GPU with transfers both").first.wait_for()
-    assert output.locator("img").get_attribute("src") != first
-    press(output, "Link", "ArrowRight")
-    output.get_by_text("computed for PCIe 3 (15.8 GB/s)").first.wait_for()
+def test_a_link_moves_the_crossing(shown: "Locator", page: "Page") -> None:
+    """The title has the crossing, and a sentence says how another link moves it."""
+    crossover = shown.locator(".explorer.crossover")
+    title = "matmul in float32: from n = 678 the H200 beats the CPU, copies in and out included."
+    assert crossover.locator("h2").inner_text().replace("\xa0", " ") == title
+    crossover.locator("input[name=link][value='PCIe 5']").check(force=True)
+    crossover.get_by_text(
+        "With PCIe 5 in place of PCIe 3 the crossing falls from n = 678 to 256."
+    ).wait_for()
+    crossover.scroll_into_view_if_needed()
     take_picture(page, "explorer_crossover")
 
 
-def test_the_last_of_many_choices_is_drawn(shown: "Locator", page: "Page") -> None:
-    """After a slider moved faster than pictures are drawn, the picture shows its last place."""
-    output = explorer(shown, 0)
-    press(output, "Size n", "Home")
-    for _ in range(25):
-        page.keyboard.down("ArrowRight")
-    for _ in range(17):
-        page.keyboard.down("ArrowLeft")
-    page.keyboard.up("ArrowLeft")
-    output.get_by_text("At n = 256: CPU ").first.wait_for()
-
-
-def test_keys_select_points_of_the_picture(shown: "Locator", page: "Page") -> None:
-    """Arrow keys select points one by one, and a screen reader reads out each of them."""
-    output = explorer(shown, 0)
-    press(output, "Size n", "Home")
-    output.get_by_text("At n = 64: CPU ").first.wait_for()
-    output.locator(".stage").focus()
-    page.keyboard.press("ArrowRight")
-    page.evaluate(LATER)
-    assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
-    assert output.locator(".told").text_content() == output.locator(".tip").text_content()
-    assert output.locator(".told").get_attribute("aria-live") == "polite"
-    page.keyboard.press("Escape")
-    assert output.locator(".tip").is_hidden()
-
-
-def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """A data sheet gives predictions only; a measurement adds roofs, hints and a table."""
-    output = explorer(shown, 1)
-    assert words(output).inner_text() == (
-        "Ringed, about 1.00 MiB moved: 3 points of 3 operations; predictions only."
-    )
-    press(output, "Bytes moved", "ArrowRight")
-    output.get_by_text("Ringed, about 4.00 MiB moved: ").first.wait_for()
-    output.get_by_label("GPU", exact=True).select_option("measured here")
-    output.locator(".empty", has_text="Nothing of float32").wait_for()
-    output.get_by_role("button", name="Measure here").click()
-    output.get_by_text("3 points measured.").wait_for()
-    output.locator(".legend", has_text="prediction").wait_for()
-    roofs = output.locator(".words p", has_text="Roofs: ")
-    for evidence in ("data sheet", "live clocks", "measured"):
-        roofs.filter(has_text=evidence).wait_for()
-    ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
-    while not tip.count():  # the last picture may still arrive and move the rings
-        ring.hover(force=True)  # rings ignore the pointer, which meets the picture below
-        page.wait_for_timeout(100)
-    assert "predicted, refined: " in tip.inner_text()
-    take_picture(page, "explorer_roofline")
-    output.locator("summary", has_text="Data as a table").click()
-    output.locator(".table td", has_text="softmax").first.wait_for()
-    with page.expect_download() as download:
-        output.get_by_role("button", name="Download data").click()
-    assert download.value.suggested_filename == "roofline.csv"
+def test_the_handle_moves_by_mouse_and_keys(shown: "Locator", page: "Page") -> None:
+    """Dragging the handle and pressing its keys change the size and the times at it."""
+    crossover = shown.locator(".explorer.crossover")
+    handle = crossover.get_by_role("slider", name="Size n")
+    handle.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("PageDown")
+    assert handle.get_attribute("aria-valuenow") == "5120"
+    chip = crossover.locator(".chip")
+    box = chip.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 200, box["y"] + 10, steps=4)
+    page.mouse.up()
+    size = int(handle.get_attribute("aria-valuenow") or 0)
+    assert size < 2048
     assert (
-        download.value.path().read_text("utf-8").startswith("workload,size,dtype,cache,measured_s")
+        crossover.locator(".detail").inner_text().startswith(f"At n = {size:,}: CPU, 16 threads ")
     )
+
+
+def test_python_and_page_have_one_state(shown: "Locator", page: "Page") -> None:
+    """The kernel knows what was chosen on the page, and the page follows what code chooses."""
+    crossover = shown.locator(".explorer.crossover")
+    crossover.locator("select[name=workload]").select_option("softmax")
+    crossover.get_by_text("softmax in float32").wait_for()
+    run_code(shown, page, "print(crossed.state.workload, 'in Python')")
+    shown.get_by_text("softmax in Python").wait_for()
+    run_code(shown, page, "crossed.choose(workload='matmul', gpu='computed:T4')")
+    crossover.locator("h2", has_text="the CPU beats the T4").wait_for()
+    crossover.locator("select[name=gpu]").select_option("computed:L4")
+    crossover.locator("h2", has_text="the L4").wait_for()
+
+
+def run_code(shown: "Locator", page: "Page", code: str) -> None:
+    """Run code in the first cell."""
+    cell = shown.locator(".jp-CodeCell").first
+    cell.get_by_role("textbox").first.focus()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.insert_text(code)
+    page.keyboard.press("ControlOrMeta+Enter")
+
+
+def test_measure_here_adds_points(shown: "Locator", page: "Page") -> None:
+    """Measuring shows progress, Stop ends it, and the points can be chosen as curves."""
+    crossover = shown.locator(".explorer.crossover")
+    crossover.get_by_role("button", name="Measure here").click()
+    page.wait_for_function(STOP_AFTER_SIX, arg=crossover.element_handle(), polling=100)
+    crossover.get_by_text("press again for the rest.").wait_for()
+    assert crossover.locator(".own").count() >= 4
+    crossover.locator("select[name=gpu]").select_option("here")
+    crossover.locator("select[name=cpu]").select_option("here")
+    crossover.locator(".note", has_text="CPU measured, H200 virtual").wait_for()
+    take_picture(page, "explorer_measured")
+
+
+def test_keys_reach_every_point_and_never_the_notebook(shown: "Locator", page: "Page") -> None:
+    """Arrow keys say each point, and no printable key changes the notebook's cells."""
+    roofline = shown.locator(".explorer.roofline")
+    n_points, n_cells = roofline.locator(".measured").count(), page.evaluate(N_CELLS)
+    said = set()
+    roofline.locator(".plane").focus()
+    for key in ["ArrowRight", "ArrowDown"] * (2 * n_points):
+        page.keyboard.press(key)
+        said.add(roofline.get_by_role("status").inner_text())
+    assert all("measured" in sentence for sentence in said)
+    parts = [roofline.locator(".plane"), roofline.get_by_role("button", name="SVG")]
+    parts += [shown.get_by_role("slider", name="Size n"), roofline.locator("input[name=span]")]
+    for part in parts:
+        part.focus()
+        for key in (*set(string.printable.strip()) - {"p", "P"}, "Delete", "Escape"):
+            page.keyboard.press(key)
+    assert page.evaluate(N_CELLS) == n_cells
+
+
+def test_the_legend_filters(shown: "Locator", page: "Page") -> None:
+    """Pressing a family's name shows all of its operations, and the model's switch says so."""
+    roofline = shown.locator(".explorer.roofline")
+    roofline.get_by_role("button", name="rows", exact=True).click()
+    roofline.get_by_text("5 operations shown").wait_for()
+    roofline.locator("input[name=model][value=refined]").check(force=True)
+    roofline.get_by_text("From the plain to the refined model").wait_for()
+    roofline.scroll_into_view_if_needed()
+    take_picture(page, "explorer_roofline")
+
+
+def test_files_and_code(shown: "Locator", page: "Page") -> None:
+    """The picture and the numbers can be saved, and Share shows a line of Python."""
+    roofline = shown.locator(".explorer.roofline")
+    for name, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("CSV", b"operation,")):
+        with page.expect_download() as download:
+            roofline.get_by_role("button", name=name).click()
+        assert download.value.path().read_bytes().startswith(start)
+    roofline.get_by_role("button", name="Share").click()
+    line = roofline.get_by_label("This view as code").input_value()
+    assert line.startswith("gpulab.explorers.roofline_explorer(model='refined', operations=(")
+    roofline.locator("summary").click()
+    roofline.locator("td", has_text="softmax").first.wait_for()
+    roofline.locator("summary").click()
+
+
+@pytest.mark.parametrize("size", [(1366, 768), (600, 900)], ids=["laptop", "narrow"])
+def test_controls_and_picture_fit(size: tuple[int, int], page: "Page", tmp_path: Path) -> None:
+    """From a file, without a kernel, everything is in view, and nothing is wider than the page."""
+    explorers = (crossover_explorer("matmul"), roofline_explorer())
+    html = "".join(explorer._shown()["text/html"] for explorer in explorers)
+    file = tmp_path / "page.html"
+    file.write_text(f'<!doctype html><meta charset="utf-8">{html}', "utf-8")
+    other = page.context.browser.new_page()
+    errors: list[str] = []
+    other.on("pageerror", lambda error: errors.append(str(error)))
+    other.set_viewport_size({"width": size[0], "height": size[1]})
+    other.goto(file.as_uri())
+    assert other.locator(".explorer .plane").count() == 2
+    clips = other.locator("clipPath").evaluate_all("all => all.map(one => one.id)")
+    assert len(set(clips)) == 2  # with one id, the second picture would be cut like the first
+    assert other.get_by_role("button", name="Measure here").first.is_disabled()
+    assert other.evaluate("document.documentElement.scrollWidth") <= size[0]
+    if size[0] > 1000:
+        for parts in other.locator(".parts").all():
+            assert (parts.bounding_box() or {})["height"] <= 650
+            for form in parts.locator("form").all():
+                assert form.evaluate("form => form.scrollHeight <= form.clientHeight + 1")
+    other.locator("select[name=workload]").select_option("add")
+    other.get_by_text("add in float32: ").first.wait_for()
+    take_picture(other, f"explorers_{size[0]}")
+    other.close()
+    assert errors == []
 
 
 def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
-    """In JupyterLab's dark theme the text is light and the picture's background dark."""
+    """In JupyterLab's dark theme the text is light."""
     go_dark(page)
-    output = explorer(shown, 0)
-    output.scroll_into_view_if_needed()
+    crossover = shown.locator(".explorer.crossover")
+    crossover.scroll_into_view_if_needed()
+    wait_for_light_ink(crossover.locator("h2"))
     take_picture(page, "explorer_dark")
-    wait_for_light_ink(words(output))
-    page.wait_for_function(IS_DARK, arg=output.locator("img").element_handle(), polling=100)
+
+
+@pytest.mark.usefixtures("shown")
+def test_a_saved_explorer_is_alive_without_a_kernel(page: "Page") -> None:
+    """Opened again without a kernel, it draws, follows its choices, and says what needs one."""
+    page.evaluate(SHUT_DOWN)
+    page.evaluate(NO_KERNEL, "explorers.ipynb")
+    crossover = first_cell(page).locator(".explorer.crossover")
+    # The bytes of other operations are not here, so no link can be reckoned for them.
+    assert crossover.locator("option[value=add]").is_disabled()
+    crossover.locator("input[name=transfers][value=none]").check(force=True)
+    crossover.locator("select[name=workload]").select_option("add")
+    crossover.locator("h2", has_text="add in float32").wait_for()
+    assert crossover.get_by_role("button", name="Measure here").is_disabled()

@@ -30,8 +30,8 @@ CELLS = [
 ]
 # The element of each widget that receives its keys; a film has no keys of its own.
 WIDGETS = {
-    ".gpulab-picture >> nth=0": ".stage",
-    ".gpulab-picture >> nth=1": ".stage",
+    ".explorer >> nth=0": ".plane",
+    ".explorer >> nth=1": ".plane",
     ".gpulab-timeline": "canvas.chart",
     ".gpulab-machine": "svg.chart",
 }
@@ -43,7 +43,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     put_notebook(lab.address, "presented", CELLS)
     with lab.notebook("presented") as notebook:
         run_all(lab.page)
-        notebook.locator(".gpulab-picture img[src]").nth(1).wait_for()
+        notebook.locator(".explorer .plane").nth(1).wait_for()
         yield notebook
 
 
@@ -63,10 +63,15 @@ def test_one_key_presents_a_widget(widget: str, shown: "Locator", lab: Lab) -> N
     assert size_of(root) > 1.3 * before
     assert not [each for each in root.locator(".gpulab-controls").all() if each.is_visible()]
     take_picture(page, f"presented_{list(WIDGETS).index(widget)}")
+    assert root.locator(".gpulab-exit").is_visible()
     assert paper_of(root) == palette.PAPER.light
     page.keyboard.press("d")
     assert paper_of(root) == palette.PAPER.dark
     page.keyboard.press("d")
+    page.evaluate(
+        "document.activeElement.blur()"
+    )  # wherever the focus is, keys are not the page's
+    page.keyboard.press("x")
     page.keyboard.press("Escape")
     page.wait_for_function("!document.querySelector('.gpulab-presents')", polling=100)
     assert stage.evaluate("stage => stage === document.activeElement")

@@ -52,7 +52,8 @@ def test_roles_of_one_picture_can_be_told_apart(side: int, sight: str) -> None:
     """Readers who see no red, no green or no blue can tell the roles of a picture apart, too."""
     shades = {name: role.colour[side] for name, role in palette.ROLES.items()}
     groups = [[shades[name] for name in names] for names in TOGETHER]
-    groups.append([colour[side] for colour in palette.SERIES])
+    groups += [[colour[side] for colour in each] for each in (palette.SERIES, palette.FAMILIES)]
+    groups.append([shades["CPU"], shades["GPU"], palette.SECOND_GPU[side]])
     pairs = [pair for group in groups for pair in itertools.combinations(group, 2)]
     near = [pair for pair in pairs if distance(*pair, sight) < LEAST_DISTANCE]
     assert not near
@@ -63,6 +64,7 @@ def test_everything_can_be_seen_on_its_paper(side: int) -> None:
     """The contrast to the paper is at least 3 for symbols and 4.5 for text."""
     paper = palette.PAPER[side]
     signs = [role.colour for role in palette.ROLES.values()] + list(palette.SERIES)
+    signs += [*palette.FAMILIES, palette.SECOND_GPU]
     assert not [each for each in signs if contrast(each[side], paper) < LEAST_CONTRAST]
     texts = (palette.INK, palette.MUTED)
     assert not [each for each in texts if contrast(each[side], paper) < 1.5 * LEAST_CONTRAST]

@@ -20,6 +20,7 @@ from gpulab.exercises.lesson_10._claims import CLAIMS
 from gpulab.exercises.lesson_10._slow_programs import SlowProgram
 from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
+from gpulab.workloads import WORKLOADS
 from tests.support.judging import check_function, judged, right_of
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "recordings"
@@ -33,7 +34,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
     """The explorer names the key's farthest operations and predicts the diagnoses' times."""
     from gpulab.views.explorers import roofline_explorer
 
-    explorer = roofline_explorer(model="plain")
+    explorer = roofline_explorer(operations=WORKLOADS)
     assert "Farthest: argmax n = 1,024, predicted 0.855 ns" in str(explorer)
     explorer.choose(span=64 << 20)
     assert "Farthest: topk n = 4,096, predicted 14.1 µs" in str(explorer)

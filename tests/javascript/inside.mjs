@@ -9,7 +9,8 @@ const STUBS = "const LOOK = '', COLOURS = {};";
 
 // Returns an object with these functions and classes of a script.
 export function inside(path, ...names) {
-  const source = [SHARED, path].map(each => readFileSync(new URL(each, ROOT), "utf-8")).join("\n");
+  const [shared, own] = [SHARED, path].map(each => readFileSync(new URL(each, ROOT), "utf-8"));
+  const source = `${shared.replace(/^export /gm, "")}\n${own}`;
   const opened = `${STUBS}\n${source}\nexport { ${names.join(", ")} };`;
   return import(`data:text/javascript;base64,${Buffer.from(opened).toString("base64")}`);
 }

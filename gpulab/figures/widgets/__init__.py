@@ -1,20 +1,21 @@
 """Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
-from gpulab.figures.widgets._chips import chips_class
+from gpulab.figures.widgets._explorer import explorer_class, explorer_page
 from gpulab.figures.widgets._front_end import is_watched, jupyter_kernel, widget_data
+from gpulab.figures.widgets._guess import guess_class
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
-from gpulab.figures.widgets._picture import picture_class
 from gpulab.figures.widgets._script import script
 from gpulab.figures.widgets._sketch import sketch_class
 
 __all__ = [
     "JupyterLoop",
-    "chips_class",
+    "explorer_class",
+    "explorer_page",
+    "guess_class",
     "is_watched",
     "jupyter_kernel",
     "machine_class",
-    "picture_class",
     "script",
     "sketch_class",
     "widget_data",

@@ -1,12 +1,15 @@
-"""Build the JavaScript module of a widget from its own script and the shared one."""
+"""Build the JavaScript of a widget from its own files and the shared ones."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 from gpulab.core.palette import named, style_sheet
 
 _SHARED = Path(__file__).with_name("shared.js")
+_IMPORT = re.compile(r'^import ([^;]+?) from "([^"]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
 
 @cache
@@ -14,10 +17,10 @@ def script(path: Path) -> str:
     """Return the module of a widget as text.
 
     anywidget sends a widget's script to the browser as one module, which cannot import files
-    beside it. So the shared code is put before it: ``tag``, ``drawn``, ``themeOf``,
-    ``time``, ``Presentation``, the style sheet as the constant ``LOOK``, and its colours as
-    ``COLOURS``. Put ``LOOK`` into the widget's own element, where it applies from the first frame;
-    a style sheet that anywidget adds comes later.
+    beside it. So the files that it imports are put before it, and before them the style sheet as
+    the constant ``LOOK``, and its colours as ``COLOURS``. A script without imports gets what
+    ``shared.js`` exports. Put ``LOOK`` into the widget's own element, where it applies from the
+    first frame; a style sheet that anywidget adds comes later.
 
     Parameters
     ----------
@@ -26,9 +29,60 @@ def script(path: Path) -> str:
 
     Examples
     --------
-    >>> script(_SHARED.with_name("chips.js")).startswith("const LOOK")
+    >>> script(_SHARED.with_name("sketch.js")).startswith("const LOOK")
     True
     """
-    parts = (path.read_text("utf-8") for path in (_SHARED, path))
-    look, colours = json.dumps(style_sheet()), json.dumps(named())
-    return "\n".join([f"const LOOK = {look};", f"const COLOURS = {colours};", *parts])
+    constants = (("LOOK", style_sheet()), ("COLOURS", named()))
+    parts = [f"const {name} = {json.dumps(value)};" for name, value in constants]
+    text = path.read_text("utf-8")
+    if _IMPORT.search(text):
+        parts += _bundled(path.resolve())
+    else:
+        parts += [_EXPORT.sub("", _SHARED.read_text("utf-8")), text]
+    return "\n".join(parts)
+
+
+def _bundled(entry: Path) -> list[str]:
+    """Return the files that a module imports, each after those that it imports, and the module.
+
+    Each file becomes a function that is called once and returns what the file exports. A file of
+    styles becomes a text.
+    """
+    names: dict[Path, str] = {}
+
+    def linked(path: Path) -> str:
+        return _IMPORT.sub(lambda found: _link(found, names[_target(path, found)]), _text(path))
+
+    parts = []
+    for path in _in_order(entry, []):
+        names[path] = f"module_{len(names)}"
+        if path.suffix == ".css":
+            parts.append(f"const {names[path]} = {json.dumps(_text(path))};")
+        elif path != entry:
+            exported = ", ".join(_EXPORT.findall(_text(path)))
+            body = f"{_EXPORT.sub('', linked(path))}return {{ {exported} }};"
+            parts.append(f"const {names[path]} = (() => {{\n{body}\n}})();")
+    return [*parts, linked(entry)]
+
+
+def _in_order(path: Path, known: list[Path]) -> list[Path]:
+    """Return the files that a file needs, in an order in which each finds what it imports."""
+    for found in _IMPORT.finditer(_text(path)):
+        if _target(path, found) not in known:
+            _in_order(_target(path, found), known)
+    known.append(path)
+    return known
+
+
+def _target(path: Path, found: re.Match[str]) -> Path:
+    return (path.parent / found[2]).resolve()
+
+
+def _link(found: re.Match[str], name: str) -> str:
+    """Return the line that takes the place of an import."""
+    return f"const {found[1].removeprefix('* as ')} = {name};\n"
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")

@@ -1,12 +1,12 @@
 // Code that all widgets share: new elements, the colours of the theme, and the presentation mode.
 
 // Returns a new HTML element with attributes and children.
-function tag(name, attributes = {}, ...children) {
+export function tag(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
 // Returns a new SVG element with attributes and children.
-function drawn(name, attributes = {}, ...children) {
+export function drawn(name, attributes = {}, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
@@ -19,7 +19,7 @@ function filled(element, attributes, children) {
 // Returns whether the theme is dark, and a function for its colours by their names in
 // gpulab/core/palette.py, for a canvas. An element that is not on the page yet has no style, so the theme
 // of the page counts.
-function themeOf(root) {
+export function themeOf(root) {
   const ofPage = { true: "light", false: "dark" }[document.body.dataset.jpThemeLight];
   const scheme = root.isConnected ? getComputedStyle(root).colorScheme : ofPage;
   const isDark = scheme === "dark" || (scheme !== "light" && window.matchMedia("(prefers-color-scheme: dark)").matches);
@@ -28,7 +28,7 @@ function themeOf(root) {
 
 // Returns a duration in microseconds as text, as gpulab.core.units.format_time writes it: three digits,
 // and the unit that suits the rounded number.
-function time(us) {
+export function time(us) {
   const exponent = us === 0 ? 0 : Number((us / 1e6).toExponential(2).split("e")[1]);
   const power = us === 0 ? 0 : Math.min(Math.max(Math.floor(exponent / 3) * 3, -9), 0);
   const unit = { 0: "s", "-3": "ms", "-6": "µs", "-9": "ns" }[power];
@@ -38,12 +38,20 @@ function time(us) {
 // Shows a widget alone in the window, in large type, for a lecture hall. The key P in the widget
 // begins and ends it, Escape ends it, and D changes between light and dark. It calls `changed` with
 // true or false, so that a canvas can be drawn in the new size.
-class Presentation {
+export class Presentation {
   constructor(root, changed = () => {}) {
     this.root = root;
     this.changed = changed;
     this.isOn = false;
     this.press = event => this.obey(event);
+    // While it is shown, no key may reach the page behind it, wherever the focus is.
+    this.guard = event => {
+      if (root.contains(event.target)) return;
+      this.obey(event);
+      if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+    };
+    this.exit = tag("button", { type: "button", class: "gpulab-exit", title: "End the presentation; key Esc" }, "✕");
+    this.exit.addEventListener("click", () => this.show(false));
     root.classList.add("gpulab");
     root.addEventListener("keydown", this.press);
   }
@@ -83,6 +91,13 @@ class Presentation {
     } else if (!isOn && root.popover) {
       root.hidePopover();
       root.popover = null;
+    }
+    if (isOn) {
+      root.append(this.exit);
+      document.addEventListener("keydown", this.guard, true);
+    } else {
+      this.exit.remove();
+      document.removeEventListener("keydown", this.guard, true);
     }
     root.classList.toggle("gpulab-presents", isOn);
     root.classList.remove("gpulab-on-light", "gpulab-on-dark");

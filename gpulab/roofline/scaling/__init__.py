@@ -4,6 +4,15 @@ from gpulab.roofline.scaling._crossover import Crossover, crossover
 from gpulab.roofline.scaling._curve import Curve
 from gpulab.roofline.scaling._intersection import Crossing
 from gpulab.roofline.scaling._latency_bandwidth_fit import Fit
-from gpulab.roofline.scaling._links import LINKS
+from gpulab.roofline.scaling._links import LINK_COSTS, LINKS, payload
 
-__all__ = ["LINKS", "Crossing", "Crossover", "Curve", "Fit", "crossover"]
+__all__ = [
+    "LINKS",
+    "LINK_COSTS",
+    "Crossing",
+    "Crossover",
+    "Curve",
+    "Fit",
+    "crossover",
+    "payload",
+]

@@ -220,7 +220,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     source: PointSource = None,
     gpu: str | None = None,
     n_threads: int | None = None,
-    link: str | None = None,
+    link: str | float | None = None,
     method: str = "synchronized",
     cache: str = "hot",
     precision: float = 0.01,
@@ -253,7 +253,8 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     n_threads
         Number of CPU threads. None: PyTorch's setting, or the most that the source has.
     link
-        A name from ``LINKS``: compute the time of the copies over this link, from their bytes.
+        A name from ``LINKS``, or a rate in bytes per second: compute the time of the copies over
+        this link, from their bytes.
         None: measure the copies, or compute them for the GPU's own link if the source has no
         such times.
     method, cache

@@ -12,7 +12,7 @@ import torch
 
 from gpulab import gpus
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
-from gpulab.core.requirements import NAME
+from gpulab.core.requirements import NAME, POSITIVE
 from gpulab.core.units import format_rate
 from gpulab.device import outside
 from gpulab.roofline.scaling._curve import Curve, with_fit
@@ -25,6 +25,8 @@ _IGNORED = str.maketrans("", "", " -_.")
 _REACHED = 0.88
 _FIRST_BYTE_S = 1.7e-6
 _LAUNCH_S = 5e-6
+# For the pages that compute the same in the browser.
+LINK_COSTS = {"reached": _REACHED, "first_byte_s": _FIRST_BYTE_S, "launch_s": _LAUNCH_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,10 @@ LINKS: Mapping[str, HostLink] = MappingProxyType(
 )
 
 
-def find_link(name: str) -> HostLink:
-    """Return the link of this name; case, spaces, dashes and dots do not matter.
+def find_link(name: str | float) -> HostLink:
+    """Return the link of this name, or one of this rate in bytes per second.
+
+    Case, spaces, dashes and dots of a name do not matter.
 
     Raises
     ------
@@ -86,6 +90,9 @@ def find_link(name: str) -> HostLink:
     >>> print(find_link("pcie4"))
     PCIe 4 (31.5 GB/s)
     """
+    if isinstance(name, int | float):
+        POSITIVE.check(link=name)
+        return HostLink("a link", name, "your choice")
     NAME.check(link=name)
     by_key = {_key(link.name): link for link in LINKS.values()}
     if _key(name) not in by_key:

@@ -1,33 +1,26 @@
-"""The model of the crossover explorer: its choices, its picture and its words for a state."""
+"""The model of the crossover explorer: its choices, its numbers and its words for a state."""
 
 import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab.core.units import format_estimate, format_ratio, format_time
-from gpulab.figures import legend_below, look_of, marks, name_line, unit_of
+from gpulab.core.units import format_ratio, format_time
+from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
 from gpulab.roofline.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.views import plots
-from gpulab.views.explorers._scene import (
-    Marker,
-    Measured,
-    Scene,
-    Selector,
-    Spot,
-    Step,
-    as_options,
-    nearest,
-)
+from gpulab.views.explorers import _crossover_numbers as numbers
+from gpulab.views.explorers._crossover_numbers import CACHE, METHOD
+from gpulab.views.explorers._scene import Measured, Selector, Step, as_options, nearest
 from gpulab.views.explorers._sources import (
+    COMPUTED,
     HERE,
     computed_options,
-    here_of,
     need_points,
     points_among,
     points_of,
@@ -38,15 +31,9 @@ from gpulab.workloads import names, workload
 from gpulab.workloads.sweeps import TRANSFERS, Point, Task
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import pandas as pd
 
-
-Limits = tuple[tuple[float, float], tuple[float, float]]
-# The time that a program waits: launch and wake-up included.
-_METHOD, _CACHE = "synchronized", "hot"
 _STEPS_PER_OCTAVE = 4
-_SECOND = "D"  # marker of the second GPU
-_RIGHT = 0.81  # of the axes, as a share of the picture; the names of the lines are beside it
 _MEASURE = "Press “Measure here”, or choose another {} above."
 # In this order, because the options of a choice may depend on the choices before it.
 _ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
@@ -69,7 +56,8 @@ class CrossoverState:
     transfers
         Copies that the GPU's times include.
     link
-        The link of the copies; None: the measured one, or the GPU's own.
+        The link of the copies: a name, or bytes per second. None: the measured one, or the GPU's
+        own.
     size
         The size at which times are compared.
     beside
@@ -82,7 +70,7 @@ class CrossoverState:
     cpu: str = ""
     n_threads: int | None = None
     transfers: str = "none"
-    link: str | None = None
+    link: str | float | None = None
     size: int = 512
     beside: str = ""
 
@@ -97,7 +85,6 @@ class CrossoverModel:
         # The caches belong to this object and not to its class, so that they are freed with the
         # explorer.
         self.record = lru_cache(maxsize=500)(self._record)
-        self._limits = lru_cache(maxsize=500)(self._spanned)
         self._choices = lru_cache(maxsize=500)(self._offered)
 
     def choices(self, state: CrossoverState) -> tuple[Selector, ...]:
@@ -120,25 +107,27 @@ class CrossoverModel:
             Selector("beside", "Second GPU", "menu", others),
             Selector("cpu", "CPU", "menu", (*recorded, *here)),
             Selector("transfers", "Transfers", "menu", as_options(TRANSFERS)),
-            Selector("link", "Link", "slider", link if state.transfers != "none" else link[:1]),
+            Selector("link", "Link", "rate", link if state.transfers != "none" else link[:1]),
             Selector("n_threads", "CPU threads", "slider", self._threads(state)),
-            Selector("size", "Size n", "slider", _sizes(sizes)),
+            Selector("size", "Size n", "size", _sizes(sizes)),
         )
 
     def settled(self, state: CrossoverState) -> CrossoverState:
         """Return the nearest state in which every choice is one of its options."""
         for name in _ORDER:
             choice = next(each for each in self.choices(state) if each.name == name)
-            value: Any = nearest(choice.offered, getattr(state, name))
-            if name == "size" and not choice.offered[0] <= state.size <= choice.offered[-1]:
+            value: Any = getattr(state, name)
+            if choice.kind == "size" and not choice.fits(value):
                 # A size of another operation. The middle shows more than the end of the range.
                 value = choice.offered[len(choice.offered) // 2]
+            elif not choice.fits(value):
+                value = nearest(choice.offered, value)
             state = replace(state, **{name: value})
         return state
 
     def steps(self, state: CrossoverState) -> tuple[Step, ...]:
         """Return both sides at every size of the catalogue, smallest first."""
-        bare = Task(state.workload, 1, state.dtype, cache=_CACHE, method=_METHOD)
+        bare = Task(state.workload, 1, state.dtype, cache=CACHE, method=METHOD)
         cpu = Task(state.workload, 1, state.dtype, on="cpu", n_threads=_on_here(state))
         sides = [cpu, bare]
         # Times over a chosen link are computed from those without transfers.
@@ -152,39 +141,72 @@ class CrossoverModel:
         """Return whether a smaller size took so long that this one would block the notebook."""
         return too_long(step, found)
 
-    def scene(self, state: CrossoverState, found: Sequence[Measured]) -> Scene:
-        """Return both curves, the times at the chosen size, and what was measured here."""
-        points = points_among(found)
-        # The size moves only markers, which the page draws. Without it in the key, one cached
-        # picture serves every step of that slider.
-        still = replace(state, size=0)
-        record, words = self.record(replace(still, beside=""), points)
-        second = self._second(still, points)
-        overlay = _overlay(state, points)
-        limits = self._limits(replace(still, transfers="none", link=None), points)
-        return Scene(
-            plot=partial(_plot, record, second, overlay, limits),
-            key=(still, points),
-            markers=tuple(_markers(record, state.size)),
-            title=_title(record, second),
-            alt="Time of a call on the CPU and on the GPU over the size.",
-            words=(_where(record, state.size), *words, *_compared(record, second, state.size)),
-            spots=tuple(_spots(record, second, overlay)),
-            frame=record.to_frame,
-            right=_RIGHT,
+    def title(self, state: CrossoverState, found: Sequence[Measured]) -> str:
+        """Return what is compared, and on which devices."""
+        record, second = self._records(state, found)
+        copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
+        beside = "" if second is None else f" (second GPU: {_second_name(second)})"
+        return (
+            f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin}){beside}"
         )
 
-    def _second(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover | None:
-        """Return the crossover of the second GPU, which is recorded or computed."""
+    def words(self, state: CrossoverState, found: Sequence[Measured]) -> tuple[str, ...]:
+        """Return sentences on the times at the size, the crossings, and doubts."""
+        record, second = self._records(state, found)
+        compared = _compared(record, second, state.size)
+        return (_where(record, state.size), *_words(record), *compared)
+
+    def frame(self, state: CrossoverState, found: Sequence[Measured]) -> "pd.DataFrame":
+        """Return the table of both curves."""
+        return self._records(state, found)[0].to_frame()
+
+    def figure(self, state: CrossoverState, found: Sequence[Measured]) -> Figure:
+        """Return the figure of both curves."""
+        record, _ = self._records(state, found)
+        words = "\n".join(self.words(state, found))
+        return plots.crossover(record, alt=words, source=record.origin)
+
+    def base_numbers(self) -> dict[str, Any]:
+        """Return the recorded times of all operations."""
+        return numbers.base_numbers(self._recorded())
+
+    def _recorded(self) -> tuple[str, ...]:
+        return tuple(choice for _, choice in recorded_options(self.mine))
+
+    def state_numbers(self, state: CrossoverState) -> dict[str, Any]:
+        """Return the times of the virtual GPUs that a state shows, and the bytes of its copies."""
+        name, dtype = state.workload, state.dtype
+        curves = {
+            gpu: {
+                "none": numbers.curve(
+                    points_of(gpu, "gpu", name, dtype, (), method=METHOD, cache=CACHE)
+                )
+            }
+            for gpu in (state.gpu, state.beside)
+            if gpu.startswith(COMPUTED)
+        }
+        known = {"gpus": curves, "payload": numbers.payloads(name, dtype, self._recorded())}
+        return {"operations": {name: {"types": {dtype: known}}}}
+
+    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+        """Return the times that were measured here."""
+        return numbers.own_numbers(points_among(found))
+
+    def _records(
+        self, state: CrossoverState, found: Sequence[Measured]
+    ) -> tuple[Crossover, Crossover | None]:
+        """Return the crossover of a state, and that of its second GPU."""
+        points = points_among(found)
+        # The size changes no curve; without it, one record serves every size.
+        still = replace(state, size=0, beside="")
+        record = self.record(still, points)
         if not state.beside or state.beside == state.gpu:
-            return None
-        return self.record(replace(state, gpu=state.beside, beside=""), points)[0]
+            return record, None
+        return record, self.record(replace(still, gpu=state.beside), points)
 
     def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
         if state.cpu == HERE or not state.cpu:
-            most = os.cpu_count() or 1
-            counts: set[int | None] = {2**k for k in range(most.bit_length()) if 2**k <= most}
-            counts.add(most)
+            counts = set(numbers.own_threads())
         else:
             known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
             counts = {point.task.n_threads for point in known} or {None}
@@ -192,40 +214,22 @@ class CrossoverModel:
         ordered = sorted(counts, key=lambda count: math.inf if count is None else count)
         return tuple(("as set" if n is None else str(n), n) for n in reversed(ordered))
 
-    def _record(
-        self, state: CrossoverState, points: tuple[Point, ...]
-    ) -> tuple[Crossover, tuple[str, ...]]:
+    def _record(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover:
         name, dtype = state.workload, state.dtype
         found = {
-            side: points_of(choice, side, name, dtype, points, method=_METHOD, cache=_CACHE)
+            side: points_of(choice, side, name, dtype, points, method=METHOD, cache=CACHE)
             for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
         }
         cpu = [point for point in found["cpu"] if point.task.n_threads == state.n_threads]
         for side, kept in (("cpu", cpu), ("gpu", found["gpu"])):
             need_points(kept, f"{name} {dtype} on {_SIDES[side]}", _MEASURE.format(side.upper()))
-        record = crossover(
+        return crossover(
             name,
             dtype=dtype,
             transfers=state.transfers,
             link=state.link,
             source=[*cpu, *found["gpu"]],
         )
-        return record, tuple(_words(record))
-
-    def _spanned(self, state: CrossoverState, points: tuple[Point, ...]) -> Limits:
-        """Return axis limits (sizes, seconds) that suit every link and number of threads.
-
-        If the axes moved with the slider, they would hide its effect.
-        """
-        # PCIe 3 is the slowest link, so no choice gives a higher curve than this one.
-        slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
-        cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
-        timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
-        second = self._second(replace(state, transfers="both", link="PCIe 3"), points)
-        lines = (*_curves_of(slowest), *(() if second is None else (second.gpu,)))
-        sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
-        times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]
-        return _wider(sizes, 1.25), _wider([time_s for time_s in times_s if time_s > 0], 1.6)
 
 
 def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
@@ -243,98 +247,8 @@ def _on_here(state: CrossoverState) -> int | None:
     return min(state.n_threads, os.cpu_count() or 1)
 
 
-def _wider(values: Sequence[float], factor: float) -> tuple[float, float]:
-    # A factor and not a sum, because both axes are logarithmic.
-    return min(values) / factor, max(values) * factor
-
-
-def _overlay(state: CrossoverState, points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return points measured here that fit the choices and are not part of a curve."""
-    return tuple(
-        point
-        for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
-        if choice != HERE
-        for point in here_of(points, side)
-        if point.ok and _belongs(point.task, state)
-    )
-
-
-def _belongs(task: Task, state: CrossoverState) -> bool:
-    if (task.workload, task.dtype) != (state.workload, state.dtype):
-        return False
-    return task.on == "cpu" or task.transfers in {"none", state.transfers}
-
-
-def _curves_of(record: Crossover) -> tuple[Curve, ...]:
-    """Return the curves in the order of the figure."""
-    moved = () if record.transfers == "none" else (record.bare,)
-    return (record.cpu, record.gpu, *moved)
-
-
-def _scale_of(record: Crossover) -> float:
-    """Return the seconds of the unit in which the figure shows times."""
-    return unit_of([time_s for curve in _curves_of(record) for time_s in curve.median_s])[0]
-
-
-def _plot(
-    record: Crossover,
-    second: Crossover | None,
-    overlay: Sequence[Point],
-    limits: Limits,
-    ax: "Axes",
-) -> None:
-    """Draw both curves, the points measured here over them, and axes with these limits."""
-    scale = _scale_of(record)
-    ax.set_xlim(*limits[0])
-    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
-    plots.crossover(record, ax)
-    if second is not None:
-        curve = second.gpu
-        times = [time_s / scale for time_s in curve.median_s]
-        signs = marks(look_of("GPU")._replace(marker=_SECOND), curve.source)
-        label = f"second {curve.name}"
-        (line,) = ax.plot(curve.sizes, times, label=label, linewidth=1.2, **signs)
-        name_line(ax, line, "second GPU")
-    here = []
-    for side in ("cpu", "gpu"):
-        part = [point for point in overlay if point.task.on == side]
-        if part:
-            here += ax.plot(
-                [point.task.size for point in part],
-                [point.median_s / scale for point in part],
-                markersize=9,
-                label=_name(part[-1]),
-                **marks(look_of(side.upper()), part[-1].source) | {"linestyle": "none"},
-            )
-    if here:  # loose points, which have no line with a name at its end
-        legend_below(ax, here)
-
-
-def _title(record: Crossover, second: Crossover | None) -> str:
-    """Return the title: what is compared, and on which devices.
-
-    It does not depend on the sliders, because axes with a new title take long to draw.
-    """
-    copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
-    lines = [f"{record.workload} {record.dtype}: CPU against GPU{copies}", f"({record.origin})"]
-    if second is not None:
-        other = device_label(second.gpu.device_name, second.gpu.source)
-        lines.append(f"(second GPU: {other})")
-    return "\n".join(lines)
-
-
-def _name(point: Point) -> str:
-    return f"{point.task.on.upper()} here: {device_label(point.device_name, point.source)}"
-
-
-def _markers(record: Crossover, size: int) -> Iterable[Marker]:
-    """Yield the marker of the slider's size, and of both times there."""
-    yield Marker(size)
-    scale = _scale_of(record)
-    for curve in (record.cpu, record.gpu):
-        time_s = _at_size(curve, size)
-        if time_s is not None:
-            yield Marker(size, time_s / scale)
+def _second_name(second: Crossover) -> str:
+    return device_label(second.gpu.device_name, second.gpu.source)
 
 
 def _at_size(curve: Curve, size: int) -> float | None:
@@ -388,19 +302,3 @@ def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterabl
         said += f"; at n = {size:,} it takes {format_time(other_s)}, and the {faster} GPU is "
         said += f"{format_ratio(ratio)} times as fast"
     yield f"{said}."
-
-
-def _spots(
-    record: Crossover, second: Crossover | None, overlay: Sequence[Point]
-) -> Iterable[Spot]:
-    """Yield a tooltip for every point: operation, device and time."""
-    what, scale = f"{record.workload} {record.dtype}", _scale_of(record)
-    for curve in (*_curves_of(record), *(() if second is None else (second.gpu,))):
-        columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)
-        for size, time_s, low_s, high_s in zip(*columns, strict=True):
-            time = format_estimate(time_s, low_s, high_s)
-            yield Spot(size, time_s / scale, f"{what}, n = {size:,}\n{curve.name}\n{time}")
-    for point in overlay:
-        time = format_estimate(point.median_s, point.low_s, point.high_s)
-        hint = f"{what}, n = {point.task.size:,}\n{_name(point)}\n{time}"
-        yield Spot(point.task.size, point.median_s / scale, hint)

@@ -1,42 +1,37 @@
 """The explorer: choices that you change, and the figure, table and measurements they lead to."""
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
-from gpulab.core.markup import clean
 from gpulab.core.requirements import PATH, instance_of
-from gpulab.figures import Figure, place_labels, render, style, widgets
-from gpulab.figures.widgets import JupyterLoop
-from gpulab.views.explorers._controls import Controls
-from gpulab.views.explorers._panel import Panel
-from gpulab.views.explorers._renderer import Renderer
-from gpulab.views.explorers._scene import Measured, Model, Scene, Selector, State, Step
+from gpulab.figures import Figure, place_labels, widgets
+from gpulab.views.explorers._page import merge, page_html
+from gpulab.views.explorers._scene import Measured, Model, Selector, State, Step
 from gpulab.views.explorers._scheduling import MeasurementJob
-from gpulab.views.explorers._table import table_html
 from gpulab.workloads.sweeps import Point
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
-_N_PICTURES = 20  # while a job runs
-_SIZE_IN = (9.0, 5.2)
+_N_REPORTS = 20  # while a job runs
 _DPI = 200  # of a file
 _LACKS = object()  # of a state without a field
 
 
 class Explorer(Generic[State]):
-    """A figure that follows your choices; a notebook shows it with controls.
+    """A picture that follows your choices; a notebook shows it with controls.
 
-    Without widgets, as on an exported page, it is a figure with its table. Nothing is measured
-    until you press the button or call :meth:`measure`. Measured points stay when choices change.
+    The page draws it by itself, so it also works without a kernel, as on an exported page. Nothing
+    is measured until you press the button or call :meth:`measure`. Measured points stay when
+    choices change.
 
     Examples
     --------
@@ -60,8 +55,10 @@ class Explorer(Generic[State]):
         self._note = ""  # on a state that was set and does not fit
         self._measured = tuple(found)
         self._job: MeasurementJob | None = None
-        self._panel: Panel | None = None
-        self._loop = JupyterLoop()
+        self._widget: Any = None
+        # Widget and HTML are two outputs of a cell, which find each other by this mark.
+        self._mark = secrets.token_hex(6)
+        self._loop = widgets.JupyterLoop()
 
     @property
     def state(self) -> State:
@@ -80,6 +77,7 @@ class Explorer(Generic[State]):
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
         given = {name: value for name, value in known.items() if value is not _LACKS}
         self._settle(kind(**given), known)
+        self._send_state()
 
     def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
         """Yield a sentence for each choice of a given state that is not shown as it was."""
@@ -92,14 +90,15 @@ class Explorer(Generic[State]):
                 gone = (each for each in known[choice.name] if each not in shown)
                 yield from (f"{choice.name}={each!r} is not offered here." for each in gone)
             # A default may stand for the first option, and a slider takes the nearest number.
-            elif was not in {shown, getattr(default, choice.name)} and choice.kind != "slider":
+            elif was not in {shown, getattr(default, choice.name)} and choice.kind not in {
+                "slider",
+                "size",
+            }:
                 yield f"{choice.name}={was!r} is not offered here; {shown!r} is shown instead."
 
     def _settle(self, state: State, known: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._state = self._model.settled(state)
         self._note = " ".join(self._replaced(known))
-        if self._panel is not None:
-            self._panel.tell(self.choices, self._state)
 
     @property
     def choices(self) -> tuple[Selector, ...]:
@@ -109,8 +108,7 @@ class Explorer(Generic[State]):
     @property
     def code(self) -> str:
         """The line of Python that opens the explorer with these choices, without measurements."""
-        # Settled like the state itself: an empty default stands for the first option.
-        first = self._model.settled(type(self._state)())
+        first = self._first
         # Your own recordings too, because they are among the options and come first.
         chosen = [f"recordings={self._model.mine!r}"] if self._model.mine else []
         chosen += [
@@ -119,6 +117,11 @@ class Explorer(Generic[State]):
             if getattr(self._state, choice.name) != getattr(first, choice.name)
         ]
         return f"gpulab.explorers.{self._model.name}_explorer({', '.join(chosen)})"
+
+    @property
+    def _first(self) -> State:
+        """The state without any choice; an empty default stands for the first option."""
+        return self._model.settled(type(self._state)())
 
     @property
     def found(self) -> tuple[Measured, ...]:
@@ -148,16 +151,7 @@ class Explorer(Generic[State]):
                 raise UnknownNameError("choice", name, known)
             state = self._model.settled(replace(state, **{name: known[name].read(value)}))
         self._settle(state)
-
-    @property
-    def scene(self) -> Scene:
-        """The scene for the current choices; if it cannot be drawn, it says why."""
-        note = (self._note,) if self._note else ()
-        try:
-            scene = self._model.scene(self._state, self.found)
-        except GpulabError as error:
-            return Scene(empty="\n".join((str(error), *note)))
-        return replace(scene, words=(*scene.words, *note)) if note else scene
+        self._send_state()
 
     def measure(self) -> tuple[Measured, ...]:
         """Measure the chosen tasks now and return the results; after Ctrl-C, those until then.
@@ -175,20 +169,23 @@ class Explorer(Generic[State]):
             self._loop.in_turn(self._report)(self._job)
 
     def figure(self) -> Figure:
-        """Return the figure with its description and table, as shown without widgets.
+        """Return a figure of what is shown, with its description and table.
 
         Raises
         ------
         InvalidOptionError
             If there is nothing to draw; the message says what to do.
         """
-        scene = self._drawable()
-        alt = "\n".join((scene.alt, *scene.words))
-        return render(_axes(scene), alt=alt, frame=scene.frame())
+        return self._model.figure(self._state, self.found)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the table of the drawn points, one row each; times are in seconds."""
-        return self.scene.frame()
+        """Return the table of the points that are shown, one row each; times are in seconds."""
+        import pandas as pd
+
+        try:
+            return self._model.frame(self._state, self.found)
+        except GpulabError:  # nothing to show; the words say why
+            return pd.DataFrame()
 
     def save(self, path: str | Path) -> Path:
         """Write the figure, or the table if the name ends in ``.csv``.
@@ -214,97 +211,125 @@ class Explorer(Generic[State]):
             raise InvalidOptionError(
                 f"path={str(path)!r}; its name must end in one of {', '.join(_SUFFIXES)}"
             )
-        scene = self._drawable()
         if path.suffix == ".csv":
-            scene.frame().to_csv(path, index=False)
+            self._model.frame(self._state, self.found).to_csv(path, index=False)
         else:
-            ax = _axes(scene)
-            canvas: Any = ax.get_figure(root=True)
+            canvas = self.figure().canvas
             canvas.set_dpi(_DPI)  # before the labels are placed by the size of their texts
-            place_labels(ax)
+            for ax in canvas.axes:
+                place_labels(ax)
             canvas.savefig(path, dpi=_DPI)
         return path
 
     @property
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
-        """The controls and the figure as a widget, for a layout of your own."""
-        if self._panel is None:
-            self._panel = self._build()
-        return self._panel.box
+        """Controls and picture as a widget, for a layout of your own."""
+        if self._widget is None:
+            self._widget = widgets.explorer_class(self._model.name)(mark="")
+            receive = self._loop.in_turn(self._receive)
+
+            # Stop is not in turn: it must arrive while a step runs.
+            def hear(_: object, content: dict[str, Any], __: object) -> None:
+                if content["do"] == "stop":
+                    self.stop()
+                else:
+                    receive(content)
+
+            self._widget.on_msg(hear)
+        return self._widget
 
     def close(self) -> None:
-        """Stop measuring and remove the widgets from the page; points and choices stay."""
+        """Stop measuring and take the kernel from the page; points and choices stay."""
         self.stop()
-        if self._panel is not None:
-            self._panel.close()
-        self._panel = None
+        if self._widget is not None:
+            self._widget.close()
+        self._widget = None
 
     def __str__(self) -> str:
-        scene = self.scene
-        return visible(scene.empty or "\n".join((scene.title.replace("\n", " "), *scene.words)))
+        note = (self._note,) if self._note else ()
+        try:
+            title = self._model.title(self._state, self.found)
+            return visible("\n".join((title, *self._model.words(self._state, self.found), *note)))
+        except GpulabError as error:
+            return visible("\n".join((str(error), *note)))
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        # The front end saves both: a page without a kernel shows the figure instead of the widget.
-        shown = self._static()
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self._shown(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         if widgets.is_watched():
-            shown |= widgets.widget_data(self.widget)
-        return shown
+            self.widget.mark = self._mark
+            display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
-    def _static(self) -> dict[str, Any]:
-        scene = self.scene
-        if scene.empty:
-            return {
-                "text/plain": visible(scene.empty),
-                "text/html": f"<p>{clean(scene.empty)}</p>",
-            }
-        return self.figure()._repr_mimebundle_()
+    def _shown(self) -> dict[str, str]:
+        """Return the page of the explorer, which runs by itself, and its words."""
+        return {
+            "text/plain": str(self),
+            "text/html": page_html(self._model.name, self._mark, self._numbers(), self._still()),
+        }
 
-    def _drawable(self) -> Scene:
-        scene = self.scene
-        if scene.empty:
-            raise InvalidOptionError(scene.empty)
-        return scene
+    def _still(self) -> str | Figure:
+        """Return what a page shows that runs no script."""
+        # A figure takes a second, which a reader at a front end would wait for.
+        if widgets.is_watched():
+            return str(self)
+        try:
+            return self.figure()
+        except GpulabError:
+            return str(self)
 
-    def _build(self) -> Panel:
-        controls = Controls(self.choices, self._state, self._chosen, self._loop)
-        renderer = Renderer()
+    def _numbers(self) -> dict[str, Any]:
+        """Return everything that the page needs at first."""
+        numbers = self._model.base_numbers()
+        merge(numbers, self._model.state_numbers(self._state))
+        merge(numbers, self._model.own_numbers(self.found))
+        first = {choice.name: getattr(self._first, choice.name) for choice in self.choices}
+        known = {"kind": self._model.name, "recordings": self._model.mine}
+        return {**numbers, **known, "first": first, "state": self._state_numbers()}
 
-        def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page
-            renderer.suit(sharpness, is_dark=is_dark)
-            return _traits(self.scene, renderer) | {"code": self.code}
+    def _receive(self, content: Mapping[str, Any]) -> None:
+        """Handle a message of the page; ``gpulab/figures/widgets/chart/explorer.js`` sends them."""
+        what = content["do"]
+        if what == "measure":
+            if self._job is None or not self._job.is_running:
+                self._begin().start(self._loop.asyncio_loop)
+        elif what == "hello":
+            self._send_state()
+        else:
+            if "state" in content:
+                self._settle(self._read(content["state"]))
+            if what == "numbers" and "state" in content:
+                self._send(numbers=self._model.state_numbers(self._state))
+            elif what == "numbers":
+                self._send(numbers=self._numbers())
 
-        panel = Panel(
-            controls,
-            self._loop,
-            draw=draw,
-            table=self._table,
-            file=self._file,
-            measure=self._press,
-            stop=self.stop,
-        )
-        panel.picture.file = self._model.name
-        panel.pace.ask()
-        return panel
-
-    def _chosen(self, name: str, value: object) -> None:
+    def _state_numbers(self) -> dict[str, Any]:
+        """Return the state as the page has it."""
         state: Any = self._state
-        self._settle(replace(state, **{name: value}))
+        return asdict(state)
 
-    def _table(self) -> str:
-        scene = self.scene
-        return "" if scene.empty else table_html(scene.frame(), scene.title)
+    def _read(self, given: Mapping[str, Any]) -> State:
+        """Return the state that the page has sent."""
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+        kind: Any = type(self._state)
+        state: State = kind(**values)
+        return state
 
-    def _file(self, suffix: str) -> bytes:
-        if suffix == ".csv":
-            text: str = self._drawable().frame().to_csv(index=False)
-            return text.encode()
-        return self.figure().png
+    def _send_state(self) -> None:
+        self._send(
+            state=self._state_numbers(),
+            numbers=self._model.state_numbers(self._state),
+            note=self._note,
+        )
 
-    def _press(self) -> None:
-        if self._job is None or not self._job.is_running:
-            self._begin().start(self._loop.asyncio_loop)
+    def _send(self, **message: object) -> None:
+        if self._widget is not None:
+            self._widget.send(message)
 
     def _begin(self) -> MeasurementJob:
         """Return a new job for the current choices; points of the previous job are kept."""
@@ -324,41 +349,12 @@ class Explorer(Generic[State]):
         return job
 
     def _report(self, job: MeasurementJob) -> None:
-        if self._panel is not None:
-            self._panel.report(job)
-            # Drawing takes longer than a quick step, so a job draws only about twenty pictures.
-            if not job.is_running or job.n_done % max(1, len(job.steps) // _N_PICTURES) == 0:
-                self._panel.pace.ask()
-
-
-def _axes(scene: Scene) -> "Axes":
-    """Draw a scene on a new figure, whose margins are computed from its texts."""
-    from matplotlib.figure import Figure as Canvas
-
-    with style():
-        canvas = Canvas(figsize=_SIZE_IN, layout="constrained")
-        ax = canvas.add_subplot()
-        scene.plot(ax)
-        for marker in scene.markers:
-            marker.draw(ax)
-        # Without this, matplotlib reads text between two dollar signs as a formula.
-        ax.set_title(visible(scene.title), parse_math=False)
-    return ax
-
-
-def _traits(scene: Scene, renderer: Renderer) -> dict[str, Any]:
-    """Render a scene, and return the traits for the widget."""
-    if scene.empty:
-        return {"empty": visible(scene.empty), "words": []}
-    drawn = renderer.draw(scene)
-    hints = (visible(spot.hint) for spot in scene.spots)
-    return {
-        "png": drawn.png,
-        "alt": visible(" ".join((drawn.description, *scene.words))),
-        "width": renderer.width_px,
-        "spots": [[*place, hint] for place, hint in zip(drawn.spots, hints, strict=True)],
-        "legend": [entry._asdict() for entry in drawn.legend],
-        "markers": [list(marker) for marker in drawn.markers],
-        "words": [visible(words) for words in scene.words],
-        "empty": "",
-    }
+        if self._widget is None:
+            return
+        total = len(job.steps) if job.is_running else 0
+        progress = {"text": visible(str(job)), "done": job.n_done, "total": total}
+        # All points travel each time, so a job sends them only about twenty times.
+        if not job.is_running or job.n_done % max(1, len(job.steps) // _N_REPORTS) == 0:
+            self._send(progress=progress, numbers=self._model.own_numbers(self.found))
+        else:
+            self._send(progress=progress)

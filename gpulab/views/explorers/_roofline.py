@@ -1,71 +1,70 @@
-"""The model of the roofline explorer: its choices, its picture and its words for a state."""
+"""The model of the roofline explorer: its choices, its numbers and its words for a state."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import counted, format_bytes, format_rate, format_ratio, format_time
-from gpulab.figures import unit_of
+from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
-from gpulab.roofline import MODELS, Chart, errors
-from gpulab.views.explorers._roofline_picture import (
-    TERA,
-    Places,
-    Side,
-    pairs_of,
-    peaks_of,
-    plot_prediction,
-    plot_roofline,
-    short_name,
+from gpulab.roofline import MODELS, Ceilings, Chart
+from gpulab.views import plots
+from gpulab.views.explorers._roofline_points import (
+    ceilings_for,
+    listed,
+    roof_numbers,
+    table_numbers,
 )
-from gpulab.views.explorers._roofline_points import ceilings_for, listed
 from gpulab.views.explorers._scene import (
     CeilingsStep,
-    Marker,
     Measured,
-    Scene,
     Selector,
-    Spot,
     Step,
     as_options,
     nearest,
 )
 from gpulab.views.explorers._sources import (
+    COMPUTED,
+    FAMILIES,
     HERE,
     computed_options,
+    gpu_facts,
     points_among,
     recorded_options,
     too_long,
 )
-from gpulab.workloads import WORKLOADS, names, workload
+from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import CACHES, Point, Task
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
+
+Numbers: TypeAlias = NDArray[np.float64]
 
 PREDICTION, ROOFLINE = "prediction against measurement", "roofline"
 _METHOD = "calibrated"
 _SPANS = tuple(4**k for k in range(6, 17))  # 4 KiB to 4 GiB
 _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above."
-FAMILIES = (
-    ("matrices", ("matmul", "matmul_odd", "bmm", "linear", "attention")),
-    ("convolutions", ("conv1x1", "conv3x3", "conv_depthwise")),
-    ("elementwise", ("add", "exp", "copy", "transposed_copy", "gelu", "dropout", "adam")),
-    ("reductions", ("sum", "mean", "argmax", "cumsum")),
-    ("rows", ("softmax", "layer_norm", "rms_norm", "cross_entropy", "fft")),
-    ("sort, look up", ("sort", "topk", "embedding", "gather", "scatter_add")),
-)
-# Right end of the axes, as a share of the picture; names of roofs are beside it.
-_RIGHT = {PREDICTION: 0.97, ROOFLINE: 0.79}
+# One of each family that has arithmetic, so that the picture is understood before it is full.
+_FIRST = ("matmul", "conv3x3", "add", "sum", "softmax")
+_N_NAMED = 6  # in a figure
+_NAMED_FROM = np.log(1.25)  # a point within 25 % of its prediction gets no name
+_CLOSE = 1.25  # below this factor, percent are easier to imagine
 _FAR = 4.0  # a size that moves 4 times more or fewer bytes does not belong to the span
+
+
+class Side(NamedTuple):
+    """One GPU: its points, in the form of :func:`gpulab.roofline.table`, and its roofs."""
+
+    rows: "pd.DataFrame"
+    ceilings: Ceilings
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class RooflineState:
     operations
         Names of the workloads that are shown.
     span
-        Only sizes that move about this many bytes are marked and measured; None: all sizes.
+        Only sizes that move about this many bytes are shown and measured; None: all sizes.
     beside
         A second GPU to compare with, recorded or computed; empty for none.
     """
@@ -95,8 +94,8 @@ class RooflineState:
     gpu: str = ""
     dtype: str = "float32"
     cache: str = "cold"
-    model: str = "refined"
-    operations: tuple[str, ...] = names()
+    model: str = "plain"
+    operations: tuple[str, ...] = _FIRST
     span: int | None = None
     beside: str = ""
 
@@ -110,10 +109,6 @@ class RooflineModel:
         self.mine = tuple(mine)
         self._listed = lru_cache(maxsize=50)(listed)
         self._choices = lru_cache(maxsize=20)(self._offered)
-        # Not lru_cache, because Ceilings have no hash. These hold the last picture, and its scenes
-        # by span, so that each step of that slider changes only markers and words.
-        self._still: tuple[object, Scene, tuple[Side, ...], str] | None = None
-        self._scenes: dict[int | None, Scene] = {}
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
         """Return the choices with their options; the first option of each is the default."""
@@ -122,7 +117,7 @@ class RooflineModel:
     def _offered(self, dtype: str) -> tuple[Selector, ...]:
         recorded, computed = recorded_options(self.mine), computed_options()
         gpus = (*recorded, ("measured here", HERE), *computed)
-        dtypes = dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes)
+        dtypes = self._dtypes()
         spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
         offered = [work.name for work in WORKLOADS.values() if dtype in work.dtypes]
         return (
@@ -132,7 +127,7 @@ class RooflineModel:
             Selector("dtype", "Type", "menu", as_options(dtypes)),
             Selector("cache", "Cache", "menu", as_options(CACHES)),
             Selector("model", "Model", "menu", as_options(MODELS)),
-            Selector("operations", "Operations", "several", as_options(offered), FAMILIES),
+            Selector("operations", "Operations", "several", as_options(offered)),
             Selector("span", "Bytes moved", "slider", spans),
         )
 
@@ -159,56 +154,118 @@ class RooflineModel:
         """Return whether a smaller size took so long that this one would block the notebook."""
         return too_long(step, found)
 
-    def scene(self, state: RooflineState, found: Sequence[Measured]) -> Scene:
-        """Return all sizes of the chosen operations, with markers at those of the chosen span."""
-        # The length stands for measured ceilings, which are not among the points and have no hash.
-        key = (replace(state, span=None), points_among(found), len(found))
-        if self._still is None or self._still[0] != key:
-            self._still = (key, *self._drawn(key[0], found))
-            self._scenes = {}
-        _, still, sides, missing = self._still
-        if state.span not in self._scenes:
-            self._scenes[state.span] = replace(still, key=key, **_near(state, sides, missing))
-        return self._scenes[state.span]
-
-    def _drawn(
-        self, state: RooflineState, found: Sequence[Measured]
-    ) -> tuple[Scene, tuple[Side, ...], str]:
-        """Return the picture of a state, its GPUs, and why the second GPU is not drawn."""
-        rows = self._rows(state, found)
-        scale = 1.0 if state.view == ROOFLINE else _scale(pairs_of(rows, state.model))
-        first = Side(rows, _places(state, rows, scale), ceilings_for(state.gpu, found))
-        second, missing = self._second(state, found, scale)
-        if state.view == ROOFLINE:
-            plot: Callable[[Axes], object] = partial(plot_roofline, first, second)
-            alt = "Work reached over arithmetic intensity, below the roofs of the GPU."
-        else:
-            plot = partial(plot_prediction, first, second, state.model)
-            alt = "Measured over predicted time of a call; on the diagonal both agree."
-        sides = (first, second) if second else (first,)
+    def title(self, state: RooflineState, found: Sequence[Measured]) -> str:
+        """Return the picture, type and cache, and where the numbers come from."""
+        first, second, _ = self._sides(state, found)
         source = (
-            _origin(rows)
+            _short_name(first)
             if second is None
-            else f"{short_name(first)}; second GPU: {short_name(second)}"
+            else f"{_short_name(first)}; second GPU: {_short_name(second)}"
         )
-        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}\n({source})"
-        spots = (spot for side in sides for spot in _spots(side, is_second=side is second))
-        right = _RIGHT[state.view]
-        scene = Scene(plot=plot, title=title, alt=alt, spots=tuple(spots), right=right)
-        return scene, sides, missing
+        return f"{state.view.capitalize()}, {state.dtype}, cache {state.cache} ({source})"
 
-    def _second(
-        self, state: RooflineState, found: Sequence[Measured], scale: float
-    ) -> tuple[Side | None, str]:
-        """Return the second GPU, or None and the reason if it has nothing to draw."""
+    def words(self, state: RooflineState, found: Sequence[Measured]) -> tuple[str, ...]:
+        """Return sentences on how far the model is off, the farthest point, and the roofs."""
+        first, second, missing = self._sides(state, found)
+        words = [*_words(state, _near(first.rows, state.span)), *([missing] if missing else [])]
+        if state.view == ROOFLINE:
+            evidence = Chart(first.ceilings, first.rows).evidence
+            words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
+        if second is not None:
+            words += _compared(state, first, second)
+        return tuple(words)
+
+    def frame(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
+        """Return one row for each point, farthest from the prediction first."""
+        import pandas as pd
+
+        first, second, _ = self._sides(state, found)
+        sides = (first,) if second is None else (first, second)
+        rows = [_near(side.rows, state.span) for side in sides]
+        return _readable(pd.concat(rows, ignore_index=True), state.model)
+
+    def figure(self, state: RooflineState, found: Sequence[Measured]) -> Figure:
+        """Return the figure of the first GPU: points below roofs, or against their prediction."""
+        first, _, _ = self._sides(state, found)
+        rows = _near(first.rows, state.span)
+        if rows["measured_s"].isna().all():
+            raise InvalidOptionError(
+                "There is nothing measured to draw in a figure; the page shows the predictions."
+            )
+        alt, source = "\n".join(self.words(state, found)), _short_name(first)
+        if state.view == ROOFLINE:
+            return plots.roofline(Chart(first.ceilings, rows), alt=alt, source=source)
+        named = _named(rows, state.model)
+        return plots.predicted_against_measured(named, alt=alt, source=source)
+
+    def base_numbers(self) -> dict[str, Any]:
+        """Return names and units, and the recorded points and roofs."""
+        recorded = [choice for _, choice in recorded_options(self.mine)]
+        computed = [choice for _, choice in computed_options()]
+        gpus = {
+            choice: gpu_facts(choice) | {"roofs": [], "tables": {}}
+            for choice in (*recorded, *computed, HERE)
+        }
+        for choice in recorded:
+            gpus[choice] |= self._points_and_roofs(choice, ())
+        return {
+            "families": FAMILIES,
+            "dtypes": self._dtypes(),
+            "spans": (None, *_SPANS),
+            "gpus": gpus,
+        }
+
+    def state_numbers(self, state: RooflineState) -> dict[str, Any]:
+        """Return the predictions for the virtual GPUs that a state shows, and their roofs."""
+        tables = [(state.dtype, state.cache)]
+        gpus = {
+            choice: self._points_and_roofs(choice, (), tables)
+            for choice in (state.gpu, state.beside)
+            if choice.startswith(COMPUTED)
+        }
+        return {"gpus": gpus}
+
+    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+        """Return the points and roofs that were measured here."""
+        own = [point for point in points_among(found) if point.task.on == "gpu"]
+        if not own:
+            return {"gpus": {}}
+        numbers = gpu_facts(HERE, own) | self._points_and_roofs(HERE, found)
+        return {"gpus": {HERE: numbers}}
+
+    def _points_and_roofs(
+        self,
+        choice: str,
+        found: Sequence[Measured],
+        tables: Iterable[tuple[str, str]] = (),
+    ) -> dict[str, Any]:
+        """Return the points of a GPU by type and cache, all if none is named, and its roofs."""
+        points = points_among(found)
+        wanted = tables or [(dtype, cache) for dtype in self._dtypes() for cache in CACHES]
+        rows = {
+            f"{dtype} {cache}": self._listed(choice, dtype, cache, points)
+            for dtype, cache in wanted
+        }
+        return {
+            "tables": {name: table_numbers(table) for name, table in rows.items() if len(table)},
+            "roofs": roof_numbers(ceilings_for(choice, found)),
+        }
+
+    def _dtypes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes))
+
+    def _sides(
+        self, state: RooflineState, found: Sequence[Measured]
+    ) -> tuple[Side, Side | None, str]:
+        """Return both GPUs, and why there is no second one although it is chosen."""
+        first = Side(self._rows(state, found), ceilings_for(state.gpu, found))
         if state.beside in {"", state.gpu}:
-            return None, ""
+            return first, None, ""
         try:
             rows = self._rows(replace(state, gpu=state.beside), found)
-        except InvalidOptionError as error:  # the first one is drawn all the same
-            return None, f"The second GPU is not drawn. {error}"
-        roofs = ceilings_for(state.beside, found)
-        return Side(rows, _places(state, rows, scale), roofs), ""
+        except InvalidOptionError as error:  # the first one is shown all the same
+            return first, None, f"The second GPU is not drawn. {error}"
+        return first, Side(rows, ceilings_for(state.beside, found)), ""
 
     def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
@@ -227,41 +284,6 @@ class RooflineModel:
         return kept.reset_index(drop=True)
 
 
-def _places(state: RooflineState, rows: "pd.DataFrame", scale: float) -> Places:
-    """Return the position of each row on the axes; ``scale`` is the unit of times in seconds."""
-    if state.view == ROOFLINE:
-        return np.array([rows["intensity"], _reached(rows)]).T
-    return np.array([rows[f"{state.model}_s"], rows["measured_s"]]).T / scale
-
-
-def _spots(side: Side, *, is_second: bool) -> Iterator[Spot]:
-    whose = f"\nsecond GPU: {short_name(side)}" if is_second else ""
-    for (x, y), row in zip(side.places, _records(side.rows), strict=True):
-        name, rest = _hint(row).split("\n", 1)
-        yield Spot(x, y, f"{name}{whose}\n{rest}")
-
-
-def _near(state: RooflineState, sides: Sequence[Side], missing: str) -> dict[str, Any]:
-    """Return the fields of a scene that change with the slider: markers, words and table."""
-    import pandas as pd
-
-    near = [_is_near(side.rows, state.span) for side in sides]
-    rows = [side.rows[kept] for side, kept in zip(sides, near, strict=True)]
-    places = np.concatenate([side.places[kept] for side, kept in zip(sides, near, strict=True)])
-    markers = (Marker(x, y) for x, y in places) if state.span is not None else ()
-    words = [*_words(state, rows[0]), *([missing] if missing else [])]
-    if state.view == ROOFLINE:
-        evidence = Chart(sides[0].ceilings, sides[0].rows).evidence
-        words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
-    if len(sides) > 1:
-        words += _compared(state, sides, rows)
-    return {
-        "markers": tuple(markers),
-        "words": tuple(words),
-        "frame": lambda: _readable(pd.concat(rows, ignore_index=True), state.model),
-    }
-
-
 def _why_empty(state: RooflineState, listed: "pd.DataFrame") -> str:
     if listed.empty or listed["measured_s"].notna().any():
         where = "measured here" if state.gpu == HERE else "in this recording"
@@ -272,23 +294,19 @@ def _why_empty(state: RooflineState, listed: "pd.DataFrame") -> str:
     )
 
 
-def _origin(rows: "pd.DataFrame") -> str:
-    first = rows.iloc[0]
+def _short_name(side: Side) -> str:
+    """Return the name of a GPU with the source of its points."""
+    first = side.rows.iloc[0]
     if not first["source"]:
-        return f"{first['device_name']}: predicted, nothing measured"
+        return f"{first['device_name']}, predicted"
     return device_label(first["device_name"], first["source"])
 
 
-def _reached(rows: "pd.DataFrame") -> Places:
-    """Return the measured rate in TFLOP/s, or the refined model's if nothing was measured."""
+def _reached(rows: "pd.DataFrame") -> Numbers:
+    """Return the measured rate in FLOP/s, or the refined model's if nothing was measured."""
     predicted = rows["flops"] / rows["refined_s"]
-    reached: Places = rows["flops_per_s"].fillna(predicted).to_numpy(dtype=float) / TERA
+    reached: Numbers = rows["flops_per_s"].fillna(predicted).to_numpy(dtype=float)
     return reached
-
-
-def _scale(pairs: "pd.DataFrame") -> float:
-    """Return the unit in which the picture writes times, in seconds."""
-    return unit_of([*pairs["predicted_s"], *pairs["measured_s"]])[0]
 
 
 def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
@@ -296,18 +314,13 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
         yield f"No operation moves about {format_bytes(state.span or 0)} at any of its sizes."
         return
     compared = rows.dropna(subset=["measured_s", f"{state.model}_s"])
-    marked = "" if state.span is None else f"Ringed, about {format_bytes(state.span)} moved: "
+    marked = "" if state.span is None else f"About {format_bytes(state.span)} moved: "
     operations = counted(rows["workload"].nunique(), "operation")
     points = f"{marked}{counted(len(rows), 'point')} of {operations}"
     if compared.empty:
         yield f"{points}; predictions only."
         return
-    found = errors(compared)
-    row = found[found["model"] == state.model].iloc[0]
-    yield (
-        f"{points}; the {state.model} model is {row['median']:.0%} off in the median, "
-        f"{row['p90']:.0%} in the worst tenth."
-    )
+    yield f"{points}; {_off(compared[f'{state.model}_ratio'], state.model)}."
     far = np.abs(np.log(compared[f"{state.model}_ratio"])).idxmax()
     worst = compared.loc[far]
     yield (
@@ -317,12 +330,22 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     )
 
 
-def _compared(
-    state: RooflineState, sides: Sequence[Side], rows: Sequence["pd.DataFrame"]
-) -> Iterator[str]:
+def _off(ratios: "pd.Series[float]", model: str) -> str:
+    """Return by how much half of the points miss their prediction; the page says the same."""
+    factor = math.exp(ratios.map(math.log).abs().median())
+    if factor < _CLOSE:
+        return f"half of them are within {factor - 1:.0%} of what the {model} model predicts"
+    middle = ratios.median()
+    side = "slower" if middle > 1 else "faster"
+    times = format_ratio(max(middle, 1 / middle))
+    return f"half of them are more than {times} times {side} than the {model} model predicts"
+
+
+def _compared(state: RooflineState, first: Side, second: Side) -> Iterator[str]:
     """Yield sentences that compare both GPUs: times at the points of both, and roofs."""
-    name = f"Second GPU: {short_name(sides[1])}"
-    pairs = rows[0].merge(rows[1], on=["workload", "size"], suffixes=("", "_second"))
+    name = f"Second GPU: {_short_name(second)}"
+    rows, others = (_near(side.rows, state.span) for side in (first, second))
+    pairs = rows.merge(others, on=["workload", "size"], suffixes=("", "_second"))
     measured = pairs[["measured_s", "measured_s_second"]].notna().to_numpy().all()
     # Predictions of both, unless all times are measured: a ratio of a measured and a predicted
     # time would be wrong by the model's error.
@@ -342,15 +365,14 @@ def _compared(
             f"{format_ratio(ratios.median())} times as long in the median, from {least} to {most}."
         )
     if state.view == ROOFLINE:
-        yield from _compared_roofs(*sides)
+        yield from _compared_roofs(first, second)
 
 
 def _compared_roofs(first: Side, second: Side) -> Iterator[str]:
     """Yield a sentence with the heights of both GPUs' roofs."""
-    one, other = peaks_of(first), peaks_of(second)
+    one, other = _peaks(first), _peaks(second)
     said = [
-        f"{name} {format_rate(one[name] * TERA, 'FLOP')} and "
-        f"{format_rate(other[name] * TERA, 'FLOP')}"
+        f"{name} {format_rate(one[name], 'FLOP')} and {format_rate(other[name], 'FLOP')}"
         for name in one
         if name in other
     ]
@@ -364,6 +386,25 @@ def _compared_roofs(first: Side, second: Side) -> Iterator[str]:
         yield f"Roofs of the first and the second GPU: {', '.join(said)}."
 
 
+def _named(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
+    """Return the columns of the figure; the points farthest from their prediction get names."""
+    off = np.abs(np.log(rows[f"{model}_ratio"]))
+    farthest = off.groupby(rows["workload"]).transform("max") == off  # each name stands once
+    # method="first" gives equal points different ranks; otherwise more than six could get names.
+    ranks = off.where(farthest).rank(ascending=False, method="first")
+    is_named = (ranks <= _N_NAMED) & (off > _NAMED_FROM)
+    return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
+
+
+def _peaks(side: Side) -> dict[str, float]:
+    """Return the highest peak of each type of arithmetic that the points use, in FLOP/s."""
+    return {
+        name: max(peaks)
+        for name in Chart(side.ceilings, side.rows).arithmetics
+        if (peaks := [r.peak(name) for r in side.ceilings.roofs if name in r.peak_flops_per_s])
+    }
+
+
 def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
     """Return the catalogue's sizes of a workload, or the one that moves about ``span`` bytes."""
     work = workload(name)
@@ -374,34 +415,14 @@ def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
     return (best,) if off[best] <= math.log(_FAR) else ()
 
 
-def _is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
-    """Return for each row whether it is its workload's nearest one to ``span`` bytes."""
-    # Without a span every row is near, as the last line says, and 1 only avoids dividing by None.
-    off = (rows["size_bytes"].astype(float) / (span or 1)).map(math.log).abs()
+def _near(rows: "pd.DataFrame", span: int | None) -> "pd.DataFrame":
+    """Return the row of each workload that moves about ``span`` bytes; all rows without a span."""
+    if span is None:
+        return rows
+    off = (rows["size_bytes"].astype(float) / span).map(math.log).abs()
     best = off.groupby(rows["workload"]).idxmin()
-    near = rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()
-    return np.asarray(near) | (span is None)
-
-
-def _records(rows: "pd.DataFrame") -> Iterator[dict[str, Any]]:
-    """Yield each row as a dict."""
-    for row in rows.to_dict("records"):
-        yield {str(name): value for name, value in row.items()}
-
-
-def _hint(row: Mapping[str, Any]) -> str:
-    """Return the tooltip of a point."""
-    lines = [f"{row['workload']}, n = {row['size']:,}, {row['dtype']}, {row['cache']}"]
-    for model in ("refined", "plain"):
-        if not math.isnan(row[f"{model}_s"]):
-            ratio = row[f"{model}_ratio"]
-            times = "" if math.isnan(ratio) else f"; measured is {format_ratio(ratio)} times that"
-            lines.append(f"predicted, {model}: {format_time(row[f'{model}_s'])}{times}")
-    if math.isnan(row["measured_s"]):
-        lines.append("not measured")
-    else:
-        lines.append(f"measured: {format_time(row['measured_s'])}")
-    return "\n".join([*lines, f"bound by {row['bound']}"])
+    near: pd.DataFrame = rows[rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()]
+    return near
 
 
 def _readable(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":

@@ -12,6 +12,7 @@ from gpulab.views.explorers._sources import (
     COMPUTED,
     HERE,
     RECORDED,
+    as_numbers,
     here_of,
     points_among,
     recording_of,
@@ -22,6 +23,7 @@ from gpulab.workloads.sweeps import Point
 if TYPE_CHECKING:
     import pandas as pd
 
+_TIMES = ("measured_s", "plain_s", "refined_s", "compute_s", "memory_s", "launch_s")
 _N_TABLES_KEPT = 20  # by GPU, type and state of the cache; one of 191 rows takes 140 kB
 
 
@@ -117,6 +119,27 @@ def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
         return ceilings_of(recording)
     except UnknownNameError:  # this recording has no roofs
         return _data_sheet(str(recording.provenance["gpu"]))
+
+
+def table_numbers(rows: "pd.DataFrame") -> dict[str, list[Any]]:
+    """Return the columns of a table that the page shows; unknown numbers are None."""
+    texts = {name: rows[name].fillna("").tolist() for name in ("workload", "bound", "arithmetic")}
+    times = {name: as_numbers(rows[name].astype(float)) for name in _TIMES}
+    amounts = {name: rows[name].tolist() for name in ("size", "flops", "size_bytes")}
+    return texts | amounts | times
+
+
+def roof_numbers(found: Ceilings) -> list[dict[str, Any]]:
+    """Return the roofs of a GPU, each with its evidence."""
+    return [
+        {
+            "basis": roof.basis,
+            "peaks": dict(roof.peak_flops_per_s),
+            "memory": roof.bandwidth_bytes_per_s,
+            "floor_s": roof.floor_s,
+        }
+        for roof in found.roofs
+    ]
 
 
 def _data_sheet(device_name: str) -> Ceilings:

@@ -1,17 +1,16 @@
-"""The records between an explorer's model and its page: choices, scenes, steps to measure."""
+"""The records between an explorer and its model: choices, and steps to measure."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.figures import INK
+from gpulab.figures import Figure
 from gpulab.roofline import Ceilings
 from gpulab.workloads.sweeps import Point, Task
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 
 State = TypeVar("State")
@@ -40,23 +39,30 @@ class Selector:
     label
         The label of its control.
     kind
-        ``"menu"``, ``"buttons"``, ``"slider"``, or ``"several"`` for a list with several selected.
+        ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"`` for an
+        option or a positive number, or ``"several"`` for a list with several selected.
     options
         Text and value of each option.
-    families
-        For ``"several"``: the name of each family with the texts in it.
     """
 
     name: str
     label: str
     kind: str
     options: tuple[tuple[str, Hashable], ...]
-    families: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def offered(self) -> tuple[Any, ...]:
         """The values of the options, without their texts."""
         return tuple(value for _, value in self.options)
+
+    def fits(self, value: Any) -> bool:  # noqa: ANN401 # it is asked whether it fits
+        """Return whether a value can be chosen."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if self.kind == "size":
+            return isinstance(value, int) and bool(self.offered[0] <= value <= self.offered[-1])
+        if self.kind == "rate" and is_number and len(self.options) > 1:
+            return bool(value > 0)
+        return value in self.offered
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 # it is asked whether it fits
         """Return a value in the form of the state; for a slider, the nearest number offered.
@@ -68,6 +74,8 @@ class Selector:
         """
         if self.kind == "slider" and isinstance(value, int):
             return nearest(self.offered, value)
+        if self.kind in {"size", "rate"} and self.fits(value):
+            return value
         if self.kind != "several":
             given = (value,)
         else:
@@ -77,77 +85,6 @@ class Selector:
                 offered = ", ".join(map(repr, self.offered))
                 raise InvalidOptionError(f"{self.name}={each!r}; choose one of {offered}")
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A point with a tooltip, in the units of the axes."""
-
-    x: float
-    y: float
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """A black ring at a point, or a vertical line if ``y`` is None."""
-
-    x: float
-    y: float | None = None
-
-    def draw(self, ax: "Axes") -> None:
-        """Draw it on axes, for a figure without a page."""
-        if self.y is None:
-            ax.axvline(self.x, color=INK, linewidth=1.2)
-        else:
-            ax.plot(self.x, self.y, "o", ms=9, mec=INK, mfc="none", mew=1.8)
-
-
-def _empty_frame() -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.DataFrame()
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Everything that an explorer shows for one state.
-
-    Attributes
-    ----------
-    plot
-        Draws the contents, labels, scales and limits on axes.
-    key
-        Everything that the picture depends on: equal keys mean equal pictures. None: never reuse.
-    title
-        The title, with the source of the numbers.
-    alt
-        What the picture shows, in a sentence or two.
-    words
-        Lines below the picture; the first is the main one.
-    spots
-        Points with tooltips.
-    markers
-        Markers that move with a slider; the page draws them over the picture.
-    frame
-        Returns the table of the drawn points.
-    empty
-        What to do if there is nothing to draw; then all other fields are ignored.
-    right
-        Right end of the axes, as a share of the width; names of lines are to the right of it.
-    """
-
-    # `id` draws nothing: an empty scene is never drawn.
-    plot: "Callable[[Axes], object]" = id
-    key: Hashable = None
-    title: str = ""
-    alt: str = ""
-    words: tuple[str, ...] = ()
-    spots: tuple[Spot, ...] = ()
-    markers: tuple[Marker, ...] = ()
-    frame: "Callable[[], pd.DataFrame]" = field(default=_empty_frame)
-    empty: str = ""
-    right: float = 0.97
 
 
 def as_options(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -166,7 +103,7 @@ def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one
 
 
 class Model(Protocol[State]):
-    """The functions behind an explorer; none of them measures or draws.
+    """The functions behind an explorer; none of them measures.
 
     Attributes
     ----------
@@ -187,8 +124,32 @@ class Model(Protocol[State]):
         """Return the nearest state in which every choice is one of its options."""
         ...
 
-    def scene(self, state: State, found: Sequence[Measured]) -> Scene:
-        """Return the scene of a state, with what was measured here."""
+    def title(self, state: State, found: Sequence[Measured]) -> str:
+        """Return what is shown, with the source of the numbers."""
+        ...
+
+    def words(self, state: State, found: Sequence[Measured]) -> tuple[str, ...]:
+        """Return sentences on what is shown."""
+        ...
+
+    def frame(self, state: State, found: Sequence[Measured]) -> "pd.DataFrame":
+        """Return the table of the points that are shown."""
+        ...
+
+    def figure(self, state: State, found: Sequence[Measured]) -> Figure:
+        """Return a figure of what is shown, for a page that runs no script."""
+        ...
+
+    def base_numbers(self) -> dict[str, Any]:
+        """Return the numbers that every state shares: recorded times, and names."""
+        ...
+
+    def state_numbers(self, state: State) -> dict[str, Any]:
+        """Return the numbers that only this state needs, such as those of a virtual GPU."""
+        ...
+
+    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+        """Return the numbers that were measured here."""
         ...
 
     def steps(self, state: State) -> tuple[Step, ...]:

@@ -1,8 +1,7 @@
-"""Schedule an explorer's pictures and measurements on the thread of the notebook's cells.
+"""Schedule an explorer's measurements on the thread of the notebook's cells.
 
-Messages of widgets, pictures and measurements share this thread with the cells. So messages wait
-for their turn, a picture waits until the page has shown the one before, and a measurement runs in
-steps with a pause after each.
+Messages of the page and measurements share this thread with the cells. So messages wait for their
+turn, and a measurement runs in steps with a pause after each.
 """
 
 import asyncio
@@ -10,64 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpulab.core.foreign_text import one_line
-from gpulab.figures.widgets import JupyterLoop
 from gpulab.views.explorers._scene import Measured, Step
 from gpulab.workloads.sweeps import Point
 
-# A front end that shows the picture answers sooner; a hidden or closed one never answers.
-_PATIENCE_S = 0.5
 _PAUSE_S = 0.02  # between two steps, for messages that arrived during the first
-
-
-class Pace:
-    """Draws on request, but not before the page has shown the previous picture.
-
-    The state is read at the time of drawing, so a picture is never out of date. Outside of Jupyter
-    no page answers, and every picture is drawn at once.
-
-    Parameters
-    ----------
-    draw
-        Draws and sends a picture, and returns its number.
-    loop
-        The loop on which it waits.
-
-    Attributes
-    ----------
-    n_dropped
-        Number of pictures that were requested and never drawn.
-    """
-
-    def __init__(self, draw: Callable[[], int], loop: JupyterLoop) -> None:
-        self._draw, self._loop = draw, loop
-        self._is_asked = False
-        self._on_its_way: int | None = None
-        self.n_dropped = 0
-
-    def ask(self) -> None:
-        """Request a picture of the current state."""
-        self.n_dropped += self._is_asked
-        self._is_asked = True
-        if self._on_its_way is None:
-            self._go()
-
-    def seen(self, number: int) -> None:
-        """Note that a front end shows the picture with this number."""
-        if self._on_its_way is None or number < self._on_its_way:
-            return
-        self._on_its_way = None
-        if self._is_asked:
-            self._go()
-
-    def close(self) -> None:
-        """Cancel all requests."""
-        self._on_its_way, self._is_asked = None, False
-
-    def _go(self) -> None:
-        self._is_asked = False
-        number = self._draw()
-        if self._loop.later(_PATIENCE_S, lambda: self.seen(number)):
-            self._on_its_way = number
 
 
 class MeasurementJob:

@@ -1,23 +1,35 @@
 """The times that an explorer shows: recorded, measured here, or computed on a virtual GPU."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from gpulab import gpus
 from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import visible
 from gpulab.device import outside
 from gpulab.views.explorers._scene import Measured, Step
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import recordings, workload
 from gpulab.workloads.sweeps import Point, Task, take
 
+FAMILIES = (
+    ("matrices", ("matmul", "matmul_odd", "bmm", "linear", "attention")),
+    ("convolutions", ("conv1x1", "conv3x3", "conv_depthwise")),
+    ("elementwise", ("add", "exp", "copy", "transposed_copy", "gelu", "dropout", "adam")),
+    ("reductions", ("sum", "mean", "argmax", "cumsum")),
+    ("rows", ("softmax", "layer_norm", "rms_norm", "cross_entropy", "fft")),
+    ("sort, look up", ("sort", "topk", "embedding", "gather", "scatter_add")),
+)
 HERE = "here"
 RECORDED, COMPUTED = "recorded:", "computed:"
 # A curve on a virtual GPU takes a moment to compute, and sliders ask for the same ones again.
 _N_CURVES_KEPT = 500
 _N_FILES_KEPT = 8
+_DIGITS = 6  # of a number on the page, more than its sentences need
 _SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
 _LONGEST_S = 0.05  # short, because virtual times hardly vary
 
@@ -49,6 +61,48 @@ def recording_of(choice: str) -> recordings.Recording:
 @lru_cache(maxsize=_N_FILES_KEPT)
 def _read(path: str, _version: tuple[int, int] | None) -> recordings.Recording:
     return recordings.load(path)
+
+
+def gpu_facts(choice: str, own: Sequence[Point] = ()) -> dict[str, Any]:
+    """Return what the page says of a GPU: name, source, and the rate of its own link.
+
+    Parameters
+    ----------
+    choice
+        A value of the options above, or ``HERE``.
+    own
+        The points that were measured here.
+    """
+    if choice.startswith(COMPUTED):
+        spec = gpus.gpu(choice.removeprefix(COMPUTED))
+        source = "computed" if spec.recorded else "computed from its data sheet"
+        return {
+            "name": spec.name,
+            "source": source,
+            "is_computed": True,
+            "link_bytes_per_s": spec.link_bytes_per_s,
+        }
+    if choice == HERE:
+        device_name = own[-1].device_name if own else "this GPU"
+        source = own[-1].source if own else "measured"
+        file = ""
+    else:
+        provenance = recording_of(choice).provenance
+        device_name, source = str(provenance["gpu"]), str(provenance["source"])
+        file = "" if choice.removeprefix(RECORDED) in recordings.list() else choice
+    known = gpus.by_driver_name(device_name)
+    return {
+        "name": visible(device_name) if known is None else known.name,
+        "source": source,
+        "is_computed": False,
+        "file": visible(file.removeprefix(RECORDED)),
+        "link_bytes_per_s": None if known is None else known.link_bytes_per_s,
+    }
+
+
+def as_numbers(values: Iterable[Any]) -> list[Any]:
+    """Return numbers with six digits, and None for those that are not known."""
+    return [float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None for value in values]
 
 
 def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:

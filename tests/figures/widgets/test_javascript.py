@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[1] / "javascript"
 def test_pure_functions_of_the_scripts() -> None:
     """Every JavaScript test passes; on a failure the message is Node's report."""
     files = sorted(map(str, FOLDER.glob("*.test.mjs")))
-    assert len(files) >= 4
+    assert len(files) >= 3
     command = ["node", "--no-warnings", "--test", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,0 +1,176 @@
+// The picture's paper: an SVG with two logarithmic axes, layers to draw on, and zoom.
+
+import { drawn } from "../shared.js";
+import { Layer } from "./marks.js";
+
+const WIDE = { top: 24, right: 132, bottom: 46, left: 62 },
+  NARROW = { top: 24, right: 108, bottom: 44, left: 54 };
+const NARROW_PX = 560,
+  BRUSH_PX = 8,
+  ZOOM_MS = 350;
+
+export class Plane {
+  constructor(host, { label, x, y, redraw }) {
+    Object.assign(this, { host, x, y, redraw });
+    const clip = `gpulab-plane-${Math.random().toString(36).slice(2)}`; // each output has its own script
+    this.frame = drawn("rect");
+    this.root = drawn(
+      "svg",
+      {
+        class: "plane",
+        tabindex: 0,
+        role: "application",
+        "aria-roledescription": "chart",
+        "aria-label": label,
+      },
+      drawn("clipPath", { id: clip }, this.frame),
+    );
+    host.append(this.root);
+    this.layers = {};
+    for (const name of ["back", "grid", "below", "lines", "points", "above"]) {
+      this.layers[name] = new Layer(this.root, name);
+      if (name !== "grid" && name !== "above")
+        this.layers[name].group.setAttribute("clip-path", `url(#${clip})`);
+    }
+    this.brush = new Layer(this.root, "brush");
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(host);
+  }
+
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (!width || !height || (width === this.width && height === this.height)) return;
+    const { top, right, bottom, left } = width < NARROW_PX ? NARROW : WIDE;
+    Object.assign(this, { width, height, left, top, right: width - right, bottom: height - bottom });
+    this.root.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const inside = { x: left, y: top, width: this.right - left, height: this.bottom - top };
+    for (const [name, value] of Object.entries(inside)) this.frame.setAttribute(name, value);
+    this.x.pixels = [left, this.right];
+    this.y.pixels = [this.bottom, top];
+    this.redraw();
+  }
+
+  get isNarrow() {
+    return this.width < NARROW_PX;
+  }
+
+  get isZoomed() {
+    return this.x.isZoomed || this.y.isZoomed;
+  }
+
+  holds(x, y) {
+    return x >= this.left - 1 && x <= this.right + 1 && y >= this.top - 1 && y <= this.bottom + 1;
+  }
+
+  drawAxes(ms) {
+    const { left, right, top, bottom, x, y } = this,
+      marks = [];
+    for (const value of x.ticks(54)) {
+      const at = x.to(value);
+      marks.push({ key: `x${value}`, tag: "line", class: "rule", x1: at, x2: at, y1: top, y2: bottom });
+      marks.push({
+        key: `n${value}`,
+        tag: "text",
+        class: "tick middle",
+        x: at,
+        y: bottom + 18,
+        text: x.tick(value),
+      });
+    }
+    for (const value of y.ticks(30)) {
+      const at = y.to(value);
+      marks.push({ key: `y${value}`, tag: "line", class: "rule", x1: left, x2: right, y1: at, y2: at });
+      marks.push({
+        key: `t${value}`,
+        tag: "text",
+        class: "tick end",
+        x: left - 8,
+        y: at + 4,
+        text: y.tick(value),
+      });
+    }
+    marks.push({ key: "axis", tag: "line", class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
+    const middle = (left + right) / 2,
+      start = Math.max(6, left - 56);
+    marks.push({ key: "x", tag: "text", class: "name middle", x: middle, y: bottom + 38, text: x.name });
+    marks.push({ key: "y", tag: "text", class: "name", x: start, y: top - 9, text: y.name });
+    this.layers.grid.draw(marks, ms);
+  }
+
+  place(event) {
+    const box = this.root.getBoundingClientRect();
+    const scale = this.width / box.width; // a presentation enlarges the picture
+    return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+  }
+
+  listen() {
+    this.root.addEventListener("pointerdown", event => this.startBrush(event));
+    this.root.addEventListener("dblclick", () => this.showAll());
+    this.root.addEventListener(
+      "wheel",
+      event => {
+        if (!event.ctrlKey) return; // the wheel alone scrolls the page
+        event.preventDefault();
+        const [x, y] = this.place(event);
+        this.zoom(1.002 ** -event.deltaY, this.x.from(x), this.y.from(y));
+      },
+      { passive: false },
+    );
+    this.root.addEventListener("keydown", event => {
+      const { x, y } = this,
+        middle = axis => Math.sqrt(axis.span[0] * axis.span[1]);
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "+") this.zoom(1.4, middle(x), middle(y), ZOOM_MS);
+      else if (event.key === "-") this.zoom(1 / 1.4, middle(x), middle(y), ZOOM_MS);
+      else if (event.key === "0") this.showAll();
+    });
+  }
+
+  zoom(factor, x, y, ms = 0) {
+    this.x.zoom(factor, x);
+    this.y.zoom(factor, y);
+    this.redraw(ms);
+  }
+
+  showAll() {
+    this.x.span = this.x.full;
+    this.y.span = this.y.full;
+    this.redraw(ZOOM_MS);
+  }
+
+  // Dragging over the empty paper selects the part that is shown; a click does not.
+  startBrush(event) {
+    const [x0, y0] = this.place(event);
+    if (event.button || event.pointerType === "touch" || event.defaultPrevented || !this.holds(x0, y0))
+      return;
+    this.root.setPointerCapture(event.pointerId);
+    const box = end => {
+      const x = clamp(end[0], this.left, this.right),
+        y = clamp(end[1], this.top, this.bottom);
+      return { x: Math.min(x, x0), y: Math.min(y, y0), width: Math.abs(x - x0), height: Math.abs(y - y0) };
+    };
+    const isLarge = ({ width, height }) => width > BRUSH_PX && height > BRUSH_PX;
+    const move = event => {
+      const part = box(this.place(event));
+      this.brush.draw(isLarge(part) ? [{ key: "brush", tag: "rect", ...part }] : []);
+    };
+    const stop = event => {
+      this.root.removeEventListener("pointermove", move);
+      this.brush.draw([]);
+      const { x, y, width, height } = box(this.place(event));
+      if (event.type !== "pointerup" || !isLarge({ width, height })) return;
+      [this.x.span, this.y.span] = [
+        [this.x.from(x), this.x.from(x + width)],
+        [this.y.from(y + height), this.y.from(y)],
+      ];
+      this.redraw(ZOOM_MS);
+    };
+    this.root.addEventListener("pointermove", move);
+    this.root.addEventListener("pointerup", stop, { once: true });
+    this.root.addEventListener("pointercancel", stop, { once: true });
+  }
+}
+
+export function clamp(value, low, high) {
+  return Math.min(high, Math.max(low, value));
+}

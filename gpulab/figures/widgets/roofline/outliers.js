@@ -1,0 +1,108 @@
+// Names the points that are farthest from their prediction in this view: at most one per operation.
+
+import { ratioText } from "../chart/quantities.js";
+import { className } from "./families.js";
+import { ratioOf } from "./points.js";
+import * as words from "./words.js";
+
+const N_LABELS = 3,
+  LEAST = 1.15; // a smaller factor is no outlier
+const LETTER_PX = 6.6,
+  LINE_PX = 17,
+  SIGN_PX = 7,
+  LEADER_PX = 22;
+// Where a name may stand, best first: a share of its width and pixels to the right, pixels down.
+const NEARBY = [
+  [0, 12, 5],
+  [-1, -12, 5],
+  [-0.5, 0, 26],
+  [-0.5, 0, -14],
+  [0, 12, 28],
+  [0, 12, -18],
+  [-1, -12, -18],
+  [0, 4, -40],
+  [-0.5, 0, -64],
+  [0, 0, -90],
+  [0, 20, 60],
+];
+
+// `names` are texts that stand in the picture already.
+export function outlierMarks(plane, spots, model, names) {
+  const seen = spots.filter(({ x, y }) => plane.holds(x, y));
+  const taken = names.map(({ x, y, text }) => ({
+    x: x - text.length * LETTER_PX,
+    y: y - 13,
+    width: text.length * LETTER_PX,
+    height: LINE_PX,
+  }));
+  const signs = seen.map(({ x, y }) => ({
+    x: x - SIGN_PX,
+    y: y - SIGN_PX,
+    width: 2 * SIGN_PX,
+    height: 2 * SIGN_PX,
+  }));
+  taken.push(...signs);
+  return farthest(
+    seen.filter(({ point }) => ratioOf(point, model) !== null),
+    model,
+  ).flatMap(({ point, x, y }) => {
+    const ratio = ratioOf(point, model),
+      times = ratioText(Math.max(ratio, 1 / ratio));
+    const text = `${words.title(point)}: ${times}× ${ratio > 1 ? "slower" : "faster"}`;
+    const box = freeBox(plane, x, y, text.length * LETTER_PX, taken);
+    if (!box) return [];
+    taken.push(box);
+    const name = {
+      tag: "text",
+      class: `outlier ${className(point.family)}`,
+      x: box.x,
+      y: box.y + 13,
+      text,
+    };
+    return [...leader(point, x, y, box), { key: `far ${point.operation}`, ...name }];
+  });
+}
+
+function farthest(spots, model) {
+  const far = ({ point }) => Math.abs(Math.log(ratioOf(point, model)));
+  const groups = Map.groupBy(spots, ({ point }) => point.operation).values();
+  return [...groups]
+    .map(group => group.reduce((one, other) => (far(other) > far(one) ? other : one)))
+    .filter(spot => far(spot) > Math.log(LEAST))
+    .sort((one, other) => far(other) - far(one))
+    .slice(0, N_LABELS);
+}
+
+function freeBox(plane, x, y, width, taken) {
+  const { left, top, bottom } = plane;
+  const boxes = NEARBY.map(([share, far, down]) => ({
+    x: x + share * width + far,
+    y: y + down - 13,
+    width,
+    height: LINE_PX,
+  }));
+  return boxes.find(
+    box =>
+      box.x > left &&
+      box.x + width < plane.width &&
+      box.y > top &&
+      box.y + LINE_PX < bottom &&
+      taken.every(other => !overlap(box, other)),
+  );
+}
+
+function leader({ operation }, x, y, box) {
+  const x2 = Math.min(Math.max(x, box.x), box.x + box.width),
+    y2 = box.y + (box.y < y ? LINE_PX : 0);
+  const isFar = Math.hypot(x2 - x, y2 - y) > LEADER_PX;
+  return isFar ? [{ key: `to ${operation}`, tag: "line", class: "leader", x1: x, y1: y, x2, y2 }] : [];
+}
+
+function overlap(one, other) {
+  return (
+    one.x < other.x + other.width &&
+    other.x < one.x + one.width &&
+    one.y < other.y + other.height &&
+    other.y < one.y + one.height
+  );
+}

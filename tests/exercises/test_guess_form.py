@@ -1,0 +1,99 @@
+"""The form of a prediction: what it takes, what it keeps, and when it is shown."""
+
+from typing import Any
+
+import pytest
+
+from gpulab import exercises
+from gpulab.exercises._guess_form import GuessForm, read_typed
+from gpulab.figures import widgets
+from tests.exercises.test_journal import folder, kept
+from tests.support.notebook_display import shown_in
+
+__all__ = ["folder"]  # a fixture: an empty folder with a journal of its own
+
+QUESTION = "How long does it take?"
+
+
+@pytest.mark.parametrize(
+    ("typed", "unit", "number"),
+    [
+        ("5", "µs", 5.0),
+        (" 1,000 ", "µs", 1000.0),
+        ("12,345.5", "µs", 12345.5),
+        ("1/3", "times", 1 / 3),
+        ("8x", "times", 8.0),
+        ("8 \u00d7", "times", 8.0),
+        ("50 %", "%", 50.0),
+        ("3 launches", "launches", 3.0),
+        ("1e300", "µs", 1e300),
+        ("5 ms", "µs", "5 ms"),
+        ("1,000 ns", "µs", "1000 ns"),
+        *(
+            (typed, "µs", None)
+            for typed in ("", "many", "1/0", "0,5", "1.2.3", "-1", "8x", "5 apples")
+        ),
+    ],
+)
+def test_what_a_learner_types(typed: str, unit: str, number: object) -> None:
+    """Durations, fractions, factors and groups of digits are read, and nothing else."""
+    assert read_typed(typed, unit) == number
+
+
+def test_what_cannot_be_read_keeps_the_guess() -> None:
+    """A sentence says what is wrong, and the guess before it counts on."""
+    asked = exercises.predict(QUESTION, 300, unit="µs")
+    asked.give("many")
+    assert asked.said == "'many' isn't a number; give a number in µs."
+    assert asked.guess == pytest.approx(300e-6)
+    asked.give("2 ms", "sure")
+    assert (asked.typed, asked.confidence) == ("2000", "sure")
+    assert str(asked.compare(2e-3)).startswith("Close. You said 2,000 µs")
+
+
+def test_a_form_saves_at_once_and_a_cell_run_again_keeps_the_guess(
+    folder: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a front end, three dots take the saved guess; elsewhere they are no guess."""
+    options: dict[str, Any] = {"unit": "µs", "name": "01.form"}
+    monkeypatch.setattr(widgets, "is_watched", lambda: True)
+    exercises.predict(QUESTION, ..., **options).give("5 ms", "likely")
+    saved = kept(folder)["01.form"].latest  # type: ignore[arg-type]  # a path
+    assert saved is not None
+    assert (saved.number, saved.confidence) == (5e-3, "likely")
+    again = exercises.predict(QUESTION, ..., **options)
+    assert (again.guess, again.confidence) == (5e-3, "likely")
+    # Another question has this name now.
+    assert exercises.predict(QUESTION, ..., unit="times", name="01.form").guess is None
+    monkeypatch.setattr(widgets, "is_watched", lambda: False)
+    assert exercises.predict(QUESTION, ..., **options).guess is None
+
+
+def test_a_saved_choice_that_is_no_longer_offered_is_no_guess(
+    folder: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice counts only while it is one of the choices."""
+    del folder
+    monkeypatch.setattr(widgets, "is_watched", lambda: True)
+    exercises.predict(QUESTION, "b", choices=("a", "b"), name="01.form")
+    assert exercises.predict(QUESTION, ..., choices=("b", "c"), name="01.form").guess == "b"
+    assert exercises.predict(QUESTION, ..., choices=("c", "d"), name="01.form").guess is None
+
+
+@pytest.mark.slow
+def test_a_front_end_gets_the_form_and_words_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words follow what is typed; without a front end IPython shows text and HTML."""
+    asked = exercises.predict(QUESTION, ..., unit="µs")
+    with pytest.raises(NotImplementedError):
+        asked._ipython_display_()
+    shown = shown_in(monkeypatch, watched=True)
+    form = GuessForm(asked)
+    form.display()
+    (widget,), words = shown.outputs
+    assert set(widget) == {"application/vnd.jupyter.widget-view+json"}
+    form._widget._handle_custom_msg({"text": "5 ms"}, [])
+    form._widget._handle_custom_msg({"confidence": "sure"}, [])
+    said = "You say 5,000 µs (sure). Now see what comes out."
+    assert form._widget.view["said"] == said
+    assert said in words[-1]["text/plain"]
+    form._widget.close()
