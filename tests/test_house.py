@@ -30,8 +30,8 @@ MAX_FUNCTION_MEDIAN = 8
 MAX_FUNCTION_P90 = 30
 # Names of other packages need no example: their tests show how they are used.
 FOR_USERS = (
-    "gpulab",
-    *(f"gpulab.{name}" for name in ("plots", "exercises", "clocks", "roofline", "recordings")),
+    *("gpulab", "gpulab.views.plots", "gpulab.exercises", "gpulab.device.clocks"),
+    *("gpulab.roofline", "gpulab.workloads.recordings"),
 )
 # A character class of one letter, so that no pattern matches its own text in this file.
 FORBIDDEN = {

@@ -17,7 +17,6 @@ import numpy as np
 from gpulab.core import palette
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import shortened, visible
-from gpulab.core.requirements import FLAG
 from gpulab.core.units import time_unit
 from gpulab.figures._inputs import check_frame
 from gpulab.figures._line_names import name_line, spread_names
@@ -40,7 +39,6 @@ _MANY_DECADES = 30.0  # highest over lowest value: a decade and a half
 _FEW_OF_125 = 4.0  # times; a shorter axis may have one tick alone of 1, 2, 5, 10, 20, 50
 _MOST_AT_LINES = 8  # names; more would not fit beside the axes
 _LONGEST_AT_LINE = 34  # characters; longer names would leave too little room for the lines
-_COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
 _LABEL_IN = 0.62  # height of ticks and label under the axes
 _LEAST_SHORT = 10_000  # smaller sizes are written out, as in programs
@@ -74,42 +72,19 @@ _STYLE: Any = {  # its type lists all names of matplotlib
 }
 
 
-def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
+def style() -> "AbstractContextManager[None]":
     """Return a context in which matplotlib draws in the style of gpulab's figures.
 
-    Parameters
-    ----------
-    is_dark
-        Whether the paper is dark. Then call :func:`on_dark` for artists with colours of their own.
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> with style():
+    ...     mpl.rcParams["lines.linewidth"]
+    2.0
     """
     from matplotlib import rc_context
 
-    FLAG.check(is_dark=is_dark)
-    if not is_dark:
-        return rc_context(_STYLE)
-    return rc_context({name: palette.ON_DARK.get(value, value) for name, value in _STYLE.items()})
-
-
-def on_dark(artists: "Iterable[Artist]") -> None:
-    """Replace the light colours of the palette in artists by their dark versions."""
-    from matplotlib.colors import to_hex, to_rgba_array
-    from matplotlib.text import Text
-
-    found = [part for each in artists for part in each.findobj()]
-    # findobj does not return the boxes behind texts, and not the lines that lead from them.
-    texts = [part for part in found if isinstance(part, Text)]
-    boxes = [part.get_bbox_patch() for part in texts]
-    arrows = [getattr(part, "arrow_patch", None) for part in texts]
-    for artist in [*found, *filter(None, boxes), *filter(None, arrows)]:
-        for name in _COLOURED:
-            get, change = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
-            if get is None or change is None:
-                continue
-            shades = to_rgba_array(get())
-            dark = [palette.ON_DARK.get(to_hex(shade)) for shade in shades]
-            if dark and all(dark):
-                new = [(shade, float(old[3])) for shade, old in zip(dark, shades, strict=True)]
-                change(new[0] if len(new) == 1 else new)
+    return rc_context(_STYLE)
 
 
 class Look(NamedTuple):

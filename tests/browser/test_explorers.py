@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpulab.views.explorers import crossover_explorer, roofline_explorer
+from tests.browser.test_sketch import NO_KERNEL, SHUT_DOWN
 from tests.support.jupyterlab import (
     Lab,
+    first_cell,
     go_dark,
     needs_browser,
     put_notebook,
@@ -212,3 +214,17 @@ def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     crossover.scroll_into_view_if_needed()
     wait_for_light_ink(crossover.locator("h2"))
     take_picture(page, "explorer_dark")
+
+
+@pytest.mark.usefixtures("shown")
+def test_a_saved_explorer_is_alive_without_a_kernel(page: "Page") -> None:
+    """Opened again without a kernel, it draws, follows its choices, and says what needs one."""
+    page.evaluate(SHUT_DOWN)
+    page.evaluate(NO_KERNEL, "explorers.ipynb")
+    crossover = first_cell(page).locator(".explorer.crossover")
+    # The bytes of other operations are not here, so no link can be reckoned for them.
+    assert crossover.locator("option[value=add]").is_disabled()
+    crossover.locator("input[name=transfers][value=none]").check(force=True)
+    crossover.locator("select[name=workload]").select_option("add")
+    crossover.locator("h2", has_text="add in float32").wait_for()
+    assert crossover.get_by_role("button", name="Measure here").is_disabled()

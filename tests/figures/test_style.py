@@ -1,10 +1,8 @@
 """The style of figures: ticks of logarithmic axes, and dark paper."""
 
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from gpulab.core import palette
-from gpulab.figures import INK, finish, log_axis, name_line, on_dark, style
+from gpulab.figures import finish, log_axis
 from gpulab.figures._style import short_number, short_sizes
 
 
@@ -33,18 +31,6 @@ def test_ticks_of_a_linear_axis_have_grouped_digits() -> None:
     shown = [text.get_text() for text in ax.get_xticklabels()]
     assert shown == ["0", "1,000", "2,000"]
     assert "0.50" in [text.get_text() for text in ax.get_yticklabels()]
-
-
-def test_names_and_the_lines_to_them_become_light() -> None:
-    """On dark paper the name of a line, its paper and the line that leads to it change."""
-    with style(is_dark=True):
-        ax = Figure().add_subplot()
-        (roof,) = ax.plot([1, 2], [3, 3], color=INK)
-        name_line(ax, roof, "float32")
-    on_dark([ax])
-    (name,) = ax.texts
-    shades = [name.get_color(), name.arrow_patch.get_edgecolor()]  # type: ignore[attr-defined]  # annotations have it
-    assert [to_hex(shade) for shade in shades] == [palette.INK.dark] * 2
 
 
 def test_ticks_of_a_logarithmic_axis_are_short() -> None:

@@ -245,7 +245,9 @@ class Explorer(Generic[State]):
 
             # Stop is not in turn: it must arrive while a step runs.
             def hear(_: object, content: dict[str, Any], __: object) -> None:
-                if content["do"] == "stop":
+                if not isinstance(content, Mapping):
+                    return
+                if content.get("do") == "stop":
                     self.stop()
                 else:
                     receive(content)
@@ -306,7 +308,7 @@ class Explorer(Generic[State]):
 
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Handle a message of the page; ``widgets/chart/explorer.js`` sends them."""
-        what = content["do"]
+        what = content.get("do")
         if what == "measure":
             if self._job is None or not self._job.is_running:
                 self._begin().start(self._loop.asyncio_loop)
@@ -314,7 +316,10 @@ class Explorer(Generic[State]):
             self._send_state()
         else:
             if "state" in content:
-                self._settle(self._read(content["state"]))
+                state = self._read(content["state"])
+                if state is None:
+                    return
+                self._settle(state)
             if what == "numbers" and "state" in content:
                 self._send(numbers=self._model.state_numbers(self._state))
             elif what == "numbers":
@@ -325,14 +330,20 @@ class Explorer(Generic[State]):
         state: Any = self._state
         return asdict(state)
 
-    def _read(self, given: Mapping[str, Any]) -> State:
-        """Return the state that the page has sent."""
+    def _read(self, sent: object) -> State | None:
+        """Return the state that the page has sent, or None if it is not one of this version."""
+        kind: Any = type(self._state)
+        names = {each.name for each in fields(kind)}
+        if not isinstance(sent, Mapping) or sent.keys() != names:
+            return None
         values = {
             name: tuple(value) if isinstance(value, list) else value
-            for name, value in given.items()
+            for name, value in sent.items()
         }
-        kind: Any = type(self._state)
-        state: State = kind(**values)
+        try:
+            state: State = self._model.settled(kind(**values))
+        except (GpulabError, TypeError):
+            return None
         return state
 
     def _send_state(self) -> None:

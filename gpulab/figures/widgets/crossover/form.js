@@ -3,7 +3,7 @@
 import { allow, menu, range, refill, segments } from "../chart/controls.js";
 import { rateText } from "../chart/quantities.js";
 import { tag } from "../shared.js";
-import { rateOf } from "./curves.js";
+import { lacksNumbers, rateOf } from "./curves.js";
 import { sourceText } from "./words.js";
 
 const COPIES = ["none", "in", "out", "both"];
@@ -78,7 +78,10 @@ export class Form {
       fields.dtype,
       value => operation.dtypes.includes(value) && (hasKernel || value in operation.types),
     );
-    allowed("workload", value => dtype in data.operations[value].types);
+    allowed("workload", value => {
+      const types = data.operations[value].types;
+      return dtype in types && !lacksNumbers(data, { ...settled, workload: value });
+    });
     allowed("gpu", id => known?.gpus[id]?.none);
     allowed("beside", id => id === "" || known?.gpus[id]?.none);
     allowed("cpu", id => id in (known?.cpus ?? {}));
