@@ -108,6 +108,8 @@ class Comparison(Saved):
     def __str__(self) -> str:
         return "\n".join([str(self.first), str(self.second), self.verdict()])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         tables = (record._repr_html_() for record in (self.first, self.second))
         return f"<p>{clean(self.verdict())}</p>{''.join(tables)}"
