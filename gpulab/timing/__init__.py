@@ -1,7 +1,7 @@
 """Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and benchmark cards."""
 
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
-from gpulab.timing._compare import Comparison, compare, versus
+from gpulab.timing._compare import Comparison, compare
 from gpulab.timing._cpu import cpu_threads, take_cpu_samples
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._event_pairs import elapsed_s, new_event, new_pairs
@@ -68,7 +68,6 @@ __all__ = [
     "run_ladder",
     "take_cpu_samples",
     "take_samples",
-    "versus",
     "warm_up",
     "work_floor",
 ]
