@@ -273,6 +273,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     A measurement from before a change is compared with the work after it:
 
     >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1 << 20, device="cuda")
     ...     before = gpulab.measure(lambda: a + a, label="before")
     ...     print(gpulab.compare(before, lambda: a + a, labels=("", "now")).verdict())
     no difference seen: now / before = 1.000 [1.000, 1.000], taken at different times
