@@ -1,12 +1,14 @@
 """The ``gpulab`` command: open the lessons, show progress, diagnose or record a machine.
 
 Errors that gpulab raises on purpose are printed as one line, without a traceback. The heavy
-imports are inside the commands, so that ``gpulab --help`` answers at once.
+imports are inside the commands, so that ``gpulab --help`` answers at once. One file, because a
+command is little more than its options and its help.
 """
 
 import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,99 @@ def doctor(*, as_json: bool) -> None:
 
     report = examine()
     _echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
+
+
+@main.command("time", epilog="Example: gpulab time script.py:function --of base.json")
+@click.argument("lines", metavar="STATEMENT|SCRIPT.py:FUNCTION", nargs=-1, required=True)
+@click.option("-s", "--setup", multiple=True, help="Runs once before, and is not timed.")
+@click.option("-n", "inner_loops", type=click.IntRange(1), help="Calls in each sample.")
+@click.option("-r", "n_samples", type=click.IntRange(1), help="Samples; default: as needed.")
+@click.option("--method", help="As in gpulab.measure; default: calibrated.")
+@click.option("--cache", help="hot or cold; default: that of the method.")
+@click.option("--precision", type=float, help="Half the interval, as a share; default: 0.01.")
+@click.option("--max-time", "max_time_s", type=float, help="Seconds of sampling.")
+@click.option("--gpu", default="auto", show_default=True, help="As for gpulab.use().")
+@click.option("--vs", metavar="STATEMENT", help="Compare with this, in turns.")
+@click.option("--of", type=click.Path(path_type=Path), help="Compare with a saved measurement.")
+@click.option(
+    "--at-most",
+    type=click.FloatRange(0, min_open=True),
+    help="Fail if the ratio to --vs or --of is larger.",
+)
+@click.option("--ladder", is_flag=True, help="Time by every method.")
+@click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Write a file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def time_work(  # noqa: PLR0913 # one for each option
+    *,
+    lines: tuple[str, ...],
+    setup: tuple[str, ...],
+    gpu: str,
+    vs: str | None,
+    of: Path | None,
+    at_most: float | None,
+    ladder: bool,
+    save: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 # those of `measure`
+) -> None:
+    """Time statements, or a function of a script, as python -m timeit does for the CPU.
+
+    Several statements are lines, and so are several --setup; torch is imported. --at-most ends
+    with exit code 1 if the work is slower, or may be. Without a CUDA GPU, a virtual one is timed.
+
+    \f
+
+    Examples
+    --------
+    >>> from click.testing import CliRunner
+    >>> done = CliRunner().invoke(main, ["time", "a + a", "--at-most", "1.05"])
+    >>> done.output.splitlines()[-1]
+    'Error: --at-most needs something to compare with: --vs STATEMENT or --of FILE'
+    """
+    if at_most is not None and vs is None and of is None:
+        raise click.UsageError(
+            "--at-most needs something to compare with: --vs STATEMENT or --of FILE"
+        )
+    if (vs is not None) + (of is not None) + ladder > 1:
+        raise click.UsageError("--vs, --of and --ladder cannot be used together; use one of them")
+    from gpulab import device, timing
+    from gpulab.device.measurement import Measurement
+
+    given = {name: value for name, value in options.items() if value is not None}
+    base = None if of is None else Measurement.load(of)
+    text = "\n".join(lines)
+    in_use = device.find(gpu)
+    if in_use.stands_in:
+        click.echo(visible(f"no CUDA GPU in use: {in_use}"), err=True)
+    with _in_words(), in_use.virtual or nullcontext():
+        names = timing.run_setup("\n".join(setup))
+        work = timing.work_of(text, names)
+        other = base if vs is None else timing.work_of(vs, names)
+        if ladder:
+            result: Any = timing.ladder(work, label=text, **given)
+        elif other is None:
+            result = timing.measure(work, label=text, **given)
+        else:
+            result = timing.compare(other, work, labels=(vs or str(of), text), **given)
+    if save is not None:
+        (result.second if isinstance(result, timing.Comparison) else result).save(save)
+    _echo(result.to_json(indent=2) if as_json else result)
+    if at_most is not None:
+        result.check(at_most=at_most)
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Show an error of the user's code with the traceback from their own line on."""
+    try:
+        yield
+    except GpulabError:
+        raise
+    except Exception as error:  # noqa: BLE001 # the user's code may raise anything
+        from gpulab.timing import users_traceback
+
+        click.echo(visible(users_traceback(error)), err=True)
+        raise click.exceptions.Exit(1) from None
 
 
 @main.command(epilog="Example: gpulab lab my-lessons --no-browser --port 9000")

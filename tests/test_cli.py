@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,6 +23,7 @@ from gpulab import device, lessons
 from gpulab.cli import main
 from gpulab.device import _report
 from gpulab.lessons import _folder
+from gpulab.timing import Comparison
 from tests.support.packages import STAND_INS
 from tests.support.ports import PORTS
 
@@ -55,7 +58,7 @@ def test_small_answers_are_quick(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["doctor", "lab", "version", "build-notebooks", "record", "progress", "course"],
+    ["doctor", "lab", "version", "build-notebooks", "record", "progress", "course", "time"],
 )
 def test_help_has_an_example(command: str) -> None:
     """Each command says what it does, and shows one call of itself."""
@@ -71,7 +74,10 @@ def test_help_has_an_example(command: str) -> None:
         ("build", "did you mean 'build-notebooks'?"),
         (
             "xyz",
-            "the commands are build-notebooks, course, doctor, lab, progress, record, version",
+            (
+                "the commands are build-notebooks, course, doctor, lab, progress, record, time, "
+                "version"
+            ),
         ),
     ],
 )
@@ -239,3 +245,160 @@ def test_lab_serves_and_stops(stop: signal.Signals, tmp_path: Path) -> None:
     with pytest.raises(urllib.error.URLError):
         _status(f"{status}?token={token}")
     assert (tmp_path / "gpulab-lessons" / "00_start_here.ipynb").is_file()
+
+
+SETUP = ("--gpu", "H200", "-s", "a = torch.ones(1 << 16, device='cuda')", "-s", "b = a + 1")
+
+
+def _time(*arguments: str) -> Result:
+    return _run("time", *SETUP, *arguments)
+
+
+def test_the_command_is_a_module() -> None:
+    """`python -m gpulab` is the command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulab", "version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{gpulab.__version__}\n"
+
+
+def test_statements_are_timed_after_their_setup() -> None:
+    """Several setups and statements are lines, and the answer is one line with its label."""
+    done = _time("-r", "6", "-n", "2", "c = a + b", "c * b")
+    assert done.exit_code == 0
+    assert done.output.startswith("c = a + b c * b: ")
+    assert "virtual NVIDIA H200" in done.output
+
+
+def test_a_baseline_decides_the_exit_code(tmp_path: Path) -> None:
+    """Equal work passes with 0; slower work fails with 1 and a sentence, also with --json."""
+    base = str(tmp_path / "base.json")
+    assert _time("a + b", "--save", base).exit_code == 0
+    assert gpulab.Measurement.load(base).label == "a + b"
+    same = _time("a + b", "--of", base, "--at-most", "1.05")
+    assert (same.exit_code, "no difference seen: a + b / a + b" in same.output) == (0, True)
+    slower = _time("a + b", "a + b", "--of", base, "--at-most", "1.05", "--json")
+    assert slower.exit_code == 1
+    assert slower.stderr.startswith("Error: at most 1.05 times is allowed, and a + b")
+    assert Comparison.from_json(slower.stdout).ratio > 1.05
+    other = _run("time", "--gpu", "A100", *SETUP[2:], "a + b", "--of", base, "--at-most", "9")
+    assert other.exit_code == 1
+    assert "not comparable, because the GPU was NVIDIA H200, and then" in other.stderr
+
+
+def test_two_statements_are_timed_in_turns() -> None:
+    """--vs divides the time of the statement by that of the other."""
+    done = _time("-r", "10", "b = a + b; b = a + b", "--vs", "a + b", "--at-most", "1.5")
+    assert "b = a + b; b = a + b takes longer: b = a + b; b = a + b / a + b = " in done.stdout
+    assert done.exit_code == 1
+
+
+def test_a_ladder_is_printed() -> None:
+    """--ladder shows the table of all methods."""
+    assert _time("--ladder", "--max-time", "0.01", "a + b").output.startswith("rung ")
+
+
+SCRIPT = """
+import helper_of_script
+import torch
+A = torch.ones(64, device="cuda")
+def add(): return A + A
+def needs(x): return x
+def fails(): return A @ A[:3]
+if __name__ == "__main__":
+    raise SystemExit("it ran as a program")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a script and a module beside it, and restore the search path after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "helper_of_script.py").touch()
+    path = tmp_path / "bench_of_user.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_a_function_of_a_script_is_timed(script: Path) -> None:
+    """The script is imported with what stands beside it, and is not run as a program."""
+    assert _time(f"{script}:add").output.startswith(f"{script}:add: ")
+    missing = _time(f"{script.parent}/none.py:add").output
+    assert f"there is no script {script.parent}/none.py; name one as script.py:fun" in missing
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("needs", "Error: needs needs the arguments x; name a function without arguments"),
+        ("ad", "Error: unknown function of bench_of_user.py 'ad'; did you mean 'add'?"),
+        ("fails", "def fails(): return A @ A[:3]"),
+    ],
+)
+def test_a_function_that_cannot_be_timed_says_why(
+    function: str, message: str, script: Path
+) -> None:
+    """A function with arguments, a typo and an error inside show no frame of ours."""
+    done = _time(f"{script}:{function}")
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert str(ROOT / "gpulab") not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ("a @", "SyntaxError: invalid syntax"),
+        ("a + nobody", "NameError: name 'nobody' is not defined"),
+    ],
+)
+def test_an_error_of_the_statement_is_shown_at_its_line(statement: str, line: str) -> None:
+    """The traceback has the user's line and no frame of ours."""
+    done = _time(statement)
+    assert done.exit_code == 1
+    assert line in done.stderr
+    assert '  File "<statement>", line 1' in done.stderr
+    assert str(ROOT / "gpulab") not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--at-most", "1.05"], "--at-most needs something to compare with: --vs STATEMENT or"),
+        (["--ladder", "--vs", "a"], "--vs, --of and --ladder cannot be used together; use one"),
+        (["-r", "0"], "Invalid value for '-r': 0 is not in the range x>=1."),
+        (["--precision", "2"], "precision=2"),
+        (["--method", "evnts"], "did you mean 'events'?"),
+        (["--gpu", "H20"], "did you mean 'H200'?"),
+        (["--of", "none.json"], "there is no file none.json in "),
+        (["--vs", "a +"], "SyntaxError: invalid syntax"),
+        (
+            ["--vs", "a", "--at-most", "0"],
+            "Invalid value for '--at-most': 0.0 is not in the range",
+        ),
+    ],
+)
+def test_wrong_options_of_time_are_one_sentence(arguments: list[str], message: str) -> None:
+    """Each wrong value is named, with what to do."""
+    done = _run("time", *arguments, *(() if "--gpu" in arguments else SETUP), "a + b")
+    assert done.exit_code in {1, 2}
+    assert message in done.output
+
+
+def test_the_guide_shows_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line of the guide prints what the page shows, but for the figures."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    page = (ROOT / "docs" / "howto" / "command-line.md").read_text("utf-8")
+    (script,) = re.findall(r"```python\n# (.*?)\n(.*?)```", page, re.DOTALL)
+    Path(script[0]).write_text(script[1])
+    sessions = "".join(re.findall(r"```console\n(.*?)```", page, re.DOTALL))
+    calls = re.findall(r"^\$ gpulab (.*)\n((?:[^$].*\n)*)", sessions, re.MULTILINE)
+    assert len(calls) == sessions.count("$ ")
+    for line, shown in calls:
+        done = CliRunner().invoke(main, shlex.split(line))
+        assert done.exit_code == ("Error: " in shown), done.output
+        output = done.stdout + "".join(re.findall("Error: .*\n", done.stderr))
+        assert re.sub(r"[0-9.]+", "N", output) == re.sub(r"[0-9.]+", "N", shown)

@@ -11,7 +11,7 @@ import pytest
 
 import gpulab
 from gpulab import explorers, recordings
-from gpulab.core.errors import NotSavedError
+from gpulab.core.errors import NotReadError, NotSavedError, SchemaVersionError
 from tests.support.refusing import refusal
 from tests.support.right_values import record
 from tests.support.trees import nodes_of
@@ -22,6 +22,7 @@ SAVERS: dict[str, Callable[[Path], object]] = {
     "explorer.png": lambda path: explorers.roofline_explorer().save(path),
     "explorer.csv": lambda path: explorers.roofline_explorer().save(path),
     "machine.json": lambda path: explorers.machine_explorer().save(path),
+    "measurement.json": lambda path: record("Measurement").save(path),
     "card.html": lambda path: record("Card").save(path),
     "card.json": lambda path: record("Card").save(path),
     "recording.jsonl": lambda path: recordings.save(record("Recording"), path),
@@ -74,6 +75,38 @@ def test_a_full_disk_leaves_the_old_file(
         SAVERS[name](path)
     assert path.read_bytes() == b"old"
     assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_record_comes_back_from_its_file(tmp_path: Path) -> None:
+    """What was saved is loaded, equal, from a file with the name as a text or a path."""
+    saved = record("Measurement")
+    path = saved.save(str(tmp_path / "base.json"))
+    assert gpulab.Measurement.load(path) == gpulab.Measurement.load(str(path)) == saved
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "message"),
+    [
+        (None, NotReadError, "there is no file {path}; check the name, or save one first"),
+        ("folder", NotReadError, "{path} is a folder; name the file in it"),
+        ('{"schema": "gpulab.measurement/0"}', SchemaVersionError, "{path}: the saved data have"),
+        ("{", SchemaVersionError, "{path}: the saved data are not a whole 'gpulab.measurement/1'"),
+        ("\udcff", SchemaVersionError, "{path}: it is not text"),
+    ],
+)
+def test_files_that_cannot_be_loaded_are_told_apart(
+    content: str | None, kind: type[Exception], message: str, tmp_path: Path
+) -> None:
+    """A lost file, a folder, an older schema and a damaged file each have their sentence."""
+    path = tmp_path / "base.json"
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(kind) as error:
+        gpulab.Measurement.load(path)
+    assert str(error.value).startswith(message.format(path=path))
+    assert "\n" not in str(error.value)
 
 
 def test_a_trace_of_the_profiler_is_written_whole(tmp_path: Path) -> None:

@@ -15,14 +15,15 @@ import platformdirs
 import psutil  # type: ignore[import-untyped]  # psutil ships no types
 
 from gpulab.core import interrupts
-from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
+from gpulab.core.errors import FileInUseError, InvalidOptionError, NotReadError, NotSavedError
+from gpulab.core.foreign_text import one_line
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-__all__ = ["GrowingFile", "growing", "not_saved", "state_folder", "write_whole"]
+__all__ = ["GrowingFile", "growing", "not_read", "not_saved", "state_folder", "write_whole"]
 
 FilePath = str | os.PathLike[str]
 
@@ -51,6 +52,22 @@ def not_saved(path: FilePath, error: OSError) -> NotSavedError:
     name = os.fspath(path) or "''"
     cure = _CURES.get(error.errno or 0, "give another file")
     return NotSavedError(f"{name} cannot be written: {error.strerror or error}; {cure}", error)
+
+
+def not_read(path: FilePath, error: OSError, cure: str) -> NotReadError:
+    """Return an error that says why a file cannot be read; ``cure`` says what to do.
+
+    >>> print(not_read("/none/a.json", FileNotFoundError(), "save it first"))
+    there is no file /none/a.json; check the name, or save it first
+    """
+    name, folder = one_line(os.fspath(path)), one_line(str(Path.cwd()))
+    if isinstance(error, FileNotFoundError):
+        where = "" if Path(path).is_absolute() else f" in {folder}"
+        return NotReadError(f"there is no file {name}{where}; check the name, or {cure}")
+    # Windows refuses to open a folder without saying that it is one.
+    if isinstance(error, IsADirectoryError | PermissionError) and Path(path).is_dir():
+        return NotReadError(f"{name} is a folder; name the file in it: {cure}")
+    return NotReadError(f"{name} cannot be read: {error.strerror or error}; {cure}")
 
 
 def write_whole(path: FilePath, content: bytes) -> None:

@@ -198,7 +198,11 @@ class RecordingError(GpulabError, ValueError):
 
 
 class NotComparableError(GpulabError, ValueError):
-    """Two recordings cannot be compared: no task in common, or one is virtual and one is not."""
+    """Two recordings or two measurements cannot be compared; the message says why."""
+
+
+class TooSlowError(GpulabError, AssertionError):
+    """Work takes longer than a check allows, or it is not shown that it does not."""
 
 
 class MissingPackageError(GpulabError, ImportError):

@@ -60,6 +60,8 @@ class Device:
         basis = ", extrapolated from its data sheet" if self._is_extrapolated else ""
         return f"{one_line(self.name)}, {source}{basis}: {one_line(self.reason)}{warning}"
 
+    __repr__ = __str__
+
     @property
     def _is_extrapolated(self) -> bool:
         return self.virtual is not None and not self.virtual.spec.recorded

@@ -42,6 +42,8 @@ class Report:
             for row in self.rows
         )
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return table(
             ((row.topic, row.state, explain(row)) for row in self.rows),

@@ -77,7 +77,7 @@ def _run(
     work: Work, options: CellOptions, other: "Measurement | Work | None"
 ) -> tuple[object, str]:
     from gpulab.device.measurement import Measurement
-    from gpulab.timing import compare, measure, versus
+    from gpulab.timing import compare, measure
 
     if options.shows_ladder:
         return _time_by_every_method(work, options)
@@ -94,7 +94,7 @@ def _run(
     record = measure(work, progress=False, **asked)  # the magic's output is one line
     text = _describe(record, options.n_digits)
     if other is not None:
-        text += f"\n{versus(other, record, options.versus or '')}"
+        text += f"\n{compare(other, record, labels=(options.versus or '', 'the cell')).verdict()}"
     return record, text
 
 

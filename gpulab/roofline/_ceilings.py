@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpulab import device, gpus
 from gpulab.core.errors import InvalidOptionError, RecordingError
@@ -107,8 +107,7 @@ class Ceilings:
         lines += [_line(roof) for roof in self.roofs]
         return "\n".join(map(one_line, lines))
 
-    def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's has no types
-        printer.text(str(self))
+    __repr__ = __str__
 
 
 CEILINGS = instance_of(Ceilings, "the ceilings of a GPU, such as ceilings('H200')")

@@ -1,7 +1,7 @@
 """Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and benchmark cards."""
 
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
-from gpulab.timing._compare import Comparison, compare, versus
+from gpulab.timing._compare import Comparison, compare
 from gpulab.timing._cpu import cpu_threads, take_cpu_samples
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._event_pairs import elapsed_s, new_event, new_pairs
@@ -14,6 +14,7 @@ from gpulab.timing._options import FLOORS, MeasurementOptions
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
+from gpulab.timing._statement import run_setup, users_traceback, work_of
 from gpulab.timing._warmup import WarmUp, warm_up
 from gpulab.timing.calibration import (
     FLOOR_METHODS,
@@ -66,9 +67,11 @@ __all__ = [
     "record_calls",
     "restore_settings_at_exit",
     "run_ladder",
+    "run_setup",
     "take_cpu_samples",
     "take_samples",
-    "versus",
+    "users_traceback",
     "warm_up",
     "work_floor",
+    "work_of",
 ]

@@ -1,22 +1,24 @@
-"""``compare``: time two pieces of work in turns, so that a drifting clock affects both equally."""
+"""``compare``: time two pieces of work in turns, or one against a measurement that was saved."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar, Never
+from typing import TYPE_CHECKING, ClassVar, Never, Self
 
 from gpulab import device, stats
-from gpulab.core.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError, NotComparableError, TooSlowError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.markup import clean
-from gpulab.core.requirements import Requirement
+from gpulab.core.requirements import POSITIVE, Requirement
 from gpulab.core.serialization import Saved
 from gpulab.core.units import counted
+from gpulab.device import clocks
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.timing._isolation import left_as_found
+from gpulab.timing._measure import measure
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
@@ -43,13 +45,16 @@ _LABELS = Requirement(
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Saved):
-    """Two measurements whose samples were taken in turns.
+    """Two measurements, and the ratio of their times.
 
     Attributes
     ----------
     first, second
-        The two measurements, with equally many samples. Samples with the same index were taken
-        close together in time.
+        The two measurements.
+    is_paired
+        Whether the samples were taken in turns. Then both have equally many, and samples with the
+        same index were taken close together in time. Otherwise they were taken at different
+        times, and GPU, clock and way of timing are compared before the times are.
 
     Examples
     --------
@@ -67,9 +72,10 @@ class Comparison(Saved):
 
     first: Measurement
     second: Measurement
+    is_paired: bool = True
 
     def __post_init__(self) -> None:
-        if self.first.n_samples != self.second.n_samples:
+        if self.is_paired and self.first.n_samples != self.second.n_samples:
             raise InvalidOptionError(
                 f"first has {counted(self.first.n_samples, 'sample')} and second has "
                 f"{counted(self.second.n_samples, 'sample')}; "
@@ -77,11 +83,26 @@ class Comparison(Saved):
             )
 
     @property
-    def ratio(self) -> float:
-        """Median of second / first over all pairs; 2 means that second takes twice as long.
+    def obstacle(self) -> str:
+        """Why the two cannot be compared; empty if they can.
 
-        Pairs in which the first time is zero are left out. If no pair remains, it is nan.
+        Samples that were taken in turns can always be compared. Of others the GPU, the source,
+        the method, the cache and the number of calls in a sample must be the same, the clock
+        within 3 %, and on a virtual GPU the version of gpulab, because its model may change.
         """
+        return "" if self.is_paired else "; ".join(_differences(self.first, self.second))
+
+    @property
+    def ratio(self) -> float:
+        """Time of second / first; 2 means that second takes twice as long.
+
+        Of samples in turns it is the median over all pairs, without those in which the first time
+        is zero; otherwise the ratio of the medians. It is nan without a pair, if the first
+        reads zero, or if the two are not comparable.
+        """
+        if not self.is_paired:
+            is_known = self.first.median_s and not self.obstacle
+            return self.second.median_s / self.first.median_s if is_known else math.nan
         # The median of the ratios, not the ratio of the medians: drift between two pairs, which
         # are far apart in time, is then in no ratio.
         return median(self._ratios())
@@ -91,6 +112,13 @@ class Comparison(Saved):
         """95 % interval of the ratio, valid for these inputs, clocks and this machine only."""
         if math.isnan(self.ratio):
             return math.nan, math.nan
+        if not self.is_paired:
+            # Without pairs the two errors cannot cancel, so the interval is the widest.
+            (first_low_s, first_high_s), (low_s, high_s) = (
+                self.first.interval_s,
+                self.second.interval_s,
+            )
+            return low_s / first_high_s, high_s / first_low_s if first_low_s else math.inf
         return stats.median_interval(self._ratios(), _CONFIDENCE)
 
     @property
@@ -98,6 +126,47 @@ class Comparison(Saved):
         """Whether the interval excludes 1; False means that no difference was seen."""
         low, high = self.ratio_interval
         return low > 1 or high < 1  # both are False for nan, that is without a ratio
+
+    def check(self, *, at_most: float) -> Self:
+        """Return this comparison if second takes at most ``at_most`` times as long as first.
+
+        The whole interval must be below the limit, so that a noisy measurement does not pass.
+
+        Parameters
+        ----------
+        at_most
+            The largest ratio that passes, such as 1.05 for 5 % longer.
+
+        Raises
+        ------
+        TooSlowError
+            If the interval of the ratio is above the limit, or reaches above it; the message
+            says which. It is an AssertionError, so that a test fails.
+        NotComparableError
+            If the two cannot be compared, or the first reads zero.
+
+        Examples
+        --------
+        >>> import torch, gpulab
+        >>> with gpulab.virtual_gpu("H200"):
+        ...     a = torch.ones(1024, 1024, device="cuda")
+        ...     result = gpulab.compare(lambda: a + a, lambda: a + a)
+        >>> print(result.check(at_most=1.05).verdict())
+        no difference seen: second / first = 1.000 [1.000, 1.000]
+        """
+        POSITIVE.check(at_most=at_most)
+        low, high = self.ratio_interval
+        if math.isnan(low):
+            raise NotComparableError(self.verdict())
+        if low > at_most:
+            raise TooSlowError(f"at most {at_most:g} times is allowed, and {self.verdict()}")
+        if high > at_most:
+            raise TooSlowError(
+                f"at most {at_most:g} times is not shown, because the interval reaches above it: "
+                f"{self.verdict()}; measure again with a smaller precision= or a larger "
+                "max_time_s="
+            )
+        return self
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per sample of both; columns as in a measurement's table."""
@@ -108,12 +177,19 @@ class Comparison(Saved):
     def __str__(self) -> str:
         return "\n".join([str(self.first), str(self.second), self.verdict()])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         tables = (record._repr_html_() for record in (self.first, self.second))
         return f"<p>{clean(self.verdict())}</p>{''.join(tables)}"
 
     def verdict(self) -> str:
-        """Return one line: which of the two takes longer, or that no difference was seen."""
+        """Return one line: which of the two takes longer, or that no difference was seen.
+
+        It says why if the two cannot be compared.
+        """
+        if self.obstacle:
+            return f"not comparable, because {self.obstacle}"
         low, high = self.ratio_interval
         second, first = (
             one_line(self.second.label) or "second",
@@ -121,18 +197,19 @@ class Comparison(Saved):
         )
         if math.isnan(self.ratio):
             return f"{first} reads zero each time, so there is no ratio to it"
-        found = f"{self.ratio:.3f} [{low:.3f}, {high:.3f}]"
+        found = f"{second} / {first} = {self.ratio:.3f} [{low:.3f}, {high:.3f}]"
+        found += "" if self.is_paired else ", taken at different times"
         if not self.differs:
-            return f"no difference seen: {second} / {first} = {found}"
-        return f"{second} takes {'longer' if low > 1 else 'less'}: {second} / {first} = {found}"
+            return f"no difference seen: {found}"
+        return f"{second} takes {'longer' if low > 1 else 'less'}: {found}"
 
     def _ratios(self) -> list[float]:
         return _ratios(self.first.samples_s, self.second.samples_s) or [math.nan]
 
 
 def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
-    first: Callable[[], object],
-    second: Callable[[], object],
+    first: Callable[[], object] | Measurement,
+    second: Callable[[], object] | Measurement,
     *,
     labels: tuple[str, str] = ("first", "second"),
     method: str = DEFAULTS.method,
@@ -153,12 +230,16 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     turns, five samples each, so the drift affects both equally, and each sample is divided by
     its neighbour. The ratio is valid for these inputs on this machine now.
 
+    A measurement in place of a function was taken at another time, such as one that was saved
+    before a change. Then nothing takes turns, the interval is wider, and the result says "not
+    comparable, because ..." if the GPU, its clock or the way of timing was another.
+
     Parameters
     ----------
     first, second
-        Functions without arguments that enqueue the work.
+        Functions without arguments that enqueue the work, or measurements.
     labels
-        Their names.
+        Their names; a measurement with a label keeps it.
     method, cache, flush, floor, setup, n_warmup, inner_loops
         As in :func:`gpulab.measure`.
     n_samples
@@ -188,6 +269,14 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     ...     a = torch.ones(1 << 20, device="cuda")
     ...     print(gpulab.compare(lambda: a + a, lambda: a + a).verdict())
     no difference seen: second / first = 1.000 [1.000, 1.000]
+
+    A measurement from before a change is compared with the work after it:
+
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1 << 20, device="cuda")
+    ...     before = gpulab.measure(lambda: a + a, label="before")
+    ...     print(gpulab.compare(before, lambda: a + a, labels=("", "now")).verdict())
+    no difference seen: now / before = 1.000 [1.000, 1.000], taken at different times
     """
     refuse_unknown(compare, unknown)
     options = MeasurementOptions(
@@ -202,9 +291,16 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         precision=precision,
         max_time_s=max_time_s,
     )
-    refuse_uncallable("first", first)
-    refuse_uncallable("second", second)
+    for name, work in (("first", first), ("second", second)):
+        if not isinstance(work, Measurement):
+            refuse_uncallable(name, work)
     _LABELS.check(labels=labels)
+    if isinstance(first, Measurement) or isinstance(second, Measurement):
+        return Comparison(
+            _labelled(first, labels[0], options),
+            _labelled(second, labels[1], options),
+            is_paired=False,
+        )
     with device.active():
         with left_as_found():
             real_time = RealTime(options.max_time_s, n_works=2)
@@ -214,7 +310,39 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             ]
             _sample(runs, options, real_time)
         return Comparison(
-            *(run.measurement(label=label) for run, label in zip(runs, labels, strict=True))
+            runs[0].measurement(label=labels[0]), runs[1].measurement(label=labels[1])
+        )
+
+
+def _labelled(
+    work: Callable[[], object] | Measurement, label: str, options: MeasurementOptions
+) -> Measurement:
+    """Return a measurement of the work, or the measurement itself, with a label."""
+    if not isinstance(work, Measurement):
+        return measure(work, **options.arguments(), label=label, progress=False)
+    return work if work.label.strip() else replace(work, label=label)
+
+
+def _differences(first: Measurement, second: Measurement) -> Iterator[str]:
+    """Yield why two measurements that were taken at different times are not comparable."""
+    before, after = first.conditions, second.conditions
+    same: list[tuple[str, object, object]] = [
+        ("GPU", before.device_name, after.device_name),
+        ("source", first.source, second.source),
+        ("method", first.method, second.method),
+        ("cache", before.cache, after.cache),
+        ("number of calls in a sample", first.inner_loops, second.inner_loops),
+    ]
+    if first.source == second.source == "virtual":
+        same.append(("version of gpulab's model", before.gpulab_version, after.gpulab_version))
+    for name, old, new in same:
+        if old != new:
+            yield one_line(f"the {name} was {old}, and then {new}")
+    old_mhz, new_mhz = before.clock_after_mhz, after.clock_after_mhz
+    if old_mhz and new_mhz and abs(new_mhz / old_mhz - 1) > clocks.TOLERANCE:
+        yield (
+            f"the clock was {old_mhz} MHz, and then {new_mhz} MHz; time both functions in "
+            "turns, or lock the clock: gpulab.clocks.lock()"
         )
 
 
@@ -257,37 +385,3 @@ def _take_turn(run: MeasurementRun, n_samples: int) -> None:
 def _ratios(first_s: Sequence[float], second_s: Sequence[float]) -> list[float]:
     """Return second / first for each pair in which the first is not zero."""
     return [b / a for a, b in zip(first_s, second_s, strict=True) if a]
-
-
-def versus(before: Measurement, now: Measurement, name: str) -> str:
-    """Return one line that compares a measurement with one that was taken at another time.
-
-    The interval of the ratio divides the ends of the two intervals, so it is wide. The clock may
-    have drifted in between: only :func:`compare`, which takes turns, is fair to both.
-
-    Parameters
-    ----------
-    before, now
-        The earlier measurement and the new one.
-    name
-        What to call the earlier one.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import versus
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     old = gpulab.measure(lambda: a @ a, n_samples=9)
-    ...     new = gpulab.measure(lambda: a + a, n_samples=9)
-    >>> versus(old, new, "old").partition(":")[0]
-    'it differs'
-    """
-    (low_before_s, high_before_s), (low_s, high_s) = before.interval_s, now.interval_s
-    if not (before.median_s and low_before_s):
-        return f"{name} reads zero, so there is no ratio to it"
-    # Without pairs the two errors cannot cancel, so the widest interval is the only honest one.
-    low, high = low_s / high_before_s, high_s / low_before_s
-    found = f"{now.median_s / before.median_s:.3f} [{low:.3f}, {high:.3f}] times {name}"
-    seen = "no difference seen" if low <= 1 <= high else "it differs"
-    return f"{seen}: {found}, which was taken at another time"

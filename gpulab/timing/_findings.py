@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gpulab import stats
 from gpulab.core.units import counted, format_time
+from gpulab.device import clocks
 from gpulab.device.measurement import Finding
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._observations import RunObservations
@@ -118,8 +119,6 @@ _HOST_PACE = 1.2  # a time of up to this many times the host's may be the host's
 _COLD_OVER_HOT = 1.05
 # About how long a launch takes to simulate (python -m benchmarks.virtual_speed).
 _LAUNCH_REAL_S = 50e-6
-# The same tolerance as in gpulab.clocks (docs/clocks.md).
-_CLOCK_CHANGE = 0.03
 # How much faster than the data sheet's limit a result may be without a finding: data sheets
 # round, and the clock may boost a little higher.
 _FASTER = 1.05
@@ -255,7 +254,7 @@ def clock_changed(run: RunObservations) -> Finding | None:
     if low_mhz is None or high_mhz is None:
         return None
     # A clock that was held down all the time did not move, and is reported all the same below.
-    moved = high_mhz - low_mhz > _CLOCK_CHANGE * high_mhz
+    moved = high_mhz - low_mhz > clocks.TOLERANCE * high_mhz
     if run.regime.reasons:
         return Finding(
             "throttled",

@@ -199,6 +199,8 @@ class Ladder(Saved):
         notes = [f"  note: {finding.brief()}" for finding in self.findings]
         return "\n".join([*rows, f"({device_label(self.device_name, self.source)})", *notes])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
         caption = f"{name}every method beside the driver's records; {self.device_name}"

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpulab.core.errors import DamagedDataError, NotReadError
+from gpulab.core.disk import not_read
+from gpulab.core.errors import DamagedDataError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import PATH, TEXT
 from gpulab.core.serialization import parse_json, read_text
@@ -104,21 +105,10 @@ def _text(path: str | Path) -> str:
     try:
         text = read_text(path)
     except OSError as error:
-        raise NotReadError(_why_not_read(path, error)) from error
+        raise not_read(path, error, _CURE) from error
     if not text.strip():
         raise DamagedDataError("it is empty")
     return text
-
-
-def _why_not_read(path: str | Path, error: OSError) -> str:
-    name, folder = one_line(str(path)), one_line(str(Path.cwd()))
-    if isinstance(error, FileNotFoundError):
-        where = "" if Path(path).is_absolute() else f" in {folder}"
-        return f"there is no file {name}{where}; check the name, or record a trace first: {_CURE}"
-    # Windows refuses to open a folder without saying that it is one.
-    if isinstance(error, IsADirectoryError | PermissionError) and Path(path).is_dir():
-        return f"{name} is a folder; name the file in it: {_CURE}"
-    return f"{name} cannot be read: {error.strerror or error}; {_CURE}"
 
 
 def _events(trace: object) -> Iterator[_Event]:

@@ -121,6 +121,8 @@ class Summary:
     def __str__(self) -> str:
         return visible("\n".join(self.lines()))
 
+    __repr__ = __str__
+
     def lines(self) -> list[str]:
         """Return the lines of the summary's text."""
         if not self.n_spans:

@@ -153,6 +153,8 @@ class Timeline(Saved):
     def __str__(self) -> str:
         return str(self.summary())
 
+    __repr__ = __str__
+
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         # Imported here: a program without a notebook needs neither anywidget nor matplotlib.
         from gpulab.tracing._widget import bundle

@@ -101,6 +101,9 @@ _RECORDS: dict[str, Callable[[], Any]] = {
 }
 
 
+RECORD_NAMES = tuple(_RECORDS)
+
+
 def make_records() -> None:
     """Make all records now, so that forked processes share them."""
     for name in _RECORDS:

@@ -1,5 +1,6 @@
 """`compare` times two pieces of work in turns and judges their ratio by its interval."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,10 +8,16 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.core.errors import (
+    InvalidOptionError,
+    NotCallableError,
+    NotComparableError,
+    TooSlowError,
+    UnknownNameError,
+)
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import Comparison, compare, versus
+from gpulab.timing import Comparison, compare
 from tests.support.conditions import HERE
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
@@ -165,12 +172,84 @@ def test_pairs_in_which_the_first_reads_zero_are_left_out() -> None:
     assert found.ratio == 3
 
 
-def test_ratio_to_an_earlier_measurement() -> None:
-    """The interval is the widest that both allow, and the text warns that the times differ."""
-    now = replace(ONE, samples_s=tuple(10 * sample_s for sample_s in ONE.samples_s))
-    assert versus(ONE, now, "base") == (
-        "it differs: 10.000 [1.667, 60.000] times base, which was taken at another time"
+def times_longer(measurement: Measurement, factor: float) -> Measurement:
+    """Return the measurement with all samples multiplied."""
+    return replace(
+        measurement, samples_s=tuple(factor * time_s for time_s in measurement.samples_s)
     )
-    assert versus(ONE, ONE, "base").startswith("no difference seen: 1.000 [")
+
+
+# Steady samples, so that the interval of a ratio is narrow.
+BASE = replace(ONE, samples_s=(1.0,) * 6 + (1.01,) * 6, label="base")
+
+
+def test_samples_of_different_times_have_the_widest_interval() -> None:
+    """The interval divides the ends of both, and the verdict says that the times differ."""
+    now = replace(times_longer(ONE, 10), label="now")
+    assert compare(ONE, now).verdict() == (
+        "now takes longer: now / one = 10.000 [1.667, 60.000], taken at different times"
+    )
+    assert compare(ONE, ONE).verdict().startswith("no difference seen: one / one = 1.000 [")
     nothing = replace(ONE, samples_s=(0.0,) * 6)
-    assert versus(nothing, ONE, "base") == "base reads zero, so there is no ratio to it"
+    assert (
+        compare(nothing, ONE).verdict() == "one reads zero each time, so there is no ratio to it"
+    )
+
+
+def test_a_saved_measurement_is_compared_with_work() -> None:
+    """Work and a measurement are compared in either order, and each keeps or gets its label."""
+    base = gpulab.measure(lambda: kernel(100), n_samples=9)
+    now = compare(base, lambda: kernel(150), labels=("base", "now"))
+    assert now.ratio == pytest.approx(1.5, abs=1e-3)
+    assert (now.first.label, now.second.label, now.is_paired) == ("base", "now", False)
+    assert compare(lambda: kernel(150), base).ratio == pytest.approx(2 / 3, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"device_name": "NVIDIA A100"}, f"the GPU was {HERE.device_name}, and then NVIDIA A100"),
+        ({"source": "virtual"}, "the source was measured, and then virtual"),
+        ({"method": "naive"}, "the method was events, and then naive"),
+        ({"cache": "cold"}, "the cache was hot, and then cold"),
+        ({"inner_loops": 2}, "the number of calls in a sample was 1, and then 2"),
+        ({"clock_after_mhz": 1440}, "the clock was 1980 MHz, and then 1440 MHz; time both"),
+        ({"device_name": "A", "source": "virtual"}, "and then A; the source was measured"),
+    ],
+)
+def test_what_differs_is_not_compared(change: dict[str, object], reason: str) -> None:
+    """Another GPU, clock, source or way of timing is named, and there is no ratio."""
+    base = replace(BASE, conditions=replace(HERE, clock_after_mhz=1980))
+    fields = base.conditions.__dataclass_fields__
+    inside = {name: value for name, value in change.items() if name in fields}
+    outside = {name: value for name, value in change.items() if name not in fields}
+    now = replace(base, conditions=replace(base.conditions, **inside), **outside)
+    found = compare(base, now)
+    assert found.verdict().startswith("not comparable, because ")
+    assert reason in found.verdict()
+    assert (math.isnan(found.ratio), found.differs) == (True, False)
+    with pytest.raises(NotComparableError, match="not comparable, because "):
+        found.check(at_most=2)
+
+
+def test_another_model_is_not_compared() -> None:
+    """A virtual time of another version of gpulab is not compared; a measured one is."""
+    old = replace(BASE, conditions=replace(HERE, gpulab_version="0.1"))
+    assert compare(old, BASE).obstacle == ""
+    models = [replace(record, source="virtual") for record in (old, BASE)]
+    assert "version of gpulab's model was 0.1" in compare(*models).verdict()
+
+
+@pytest.mark.parametrize("is_paired", [True, False])
+def test_a_check_fails_with_the_interval_in_its_words(*, is_paired: bool) -> None:
+    """What is shown to be below the limit passes; above it and undecided are two errors."""
+    found = Comparison(BASE, replace(times_longer(BASE, 1.05), label="now"), is_paired)
+    assert found.check(at_most=1.07) is found
+    with pytest.raises(AssertionError) as error:
+        found.check(at_most=1.02)
+    assert str(error.value) == f"at most 1.02 times is allowed, and {found.verdict()}"
+    undecided = Comparison(BASE, replace(ONE, samples_s=(1.0, 1.2) * 6), is_paired)
+    with pytest.raises(TooSlowError) as slow:
+        undecided.check(at_most=1.05)
+    assert str(slow.value).startswith("at most 1.05 times is not shown, because the interval")
+    assert undecided.verdict() in str(slow.value)

@@ -106,7 +106,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     """The error says what the path is, where it was looked for and what to do."""
     monkeypatch.chdir(tmp_path)
     said = {
-        "step.json": f"there is no file step.json in {tmp_path}; check the name, or record a ",
+        "step.json": f"there is no file step.json in {tmp_path}; check the name, or give ",
         tmp_path / "step.json": f"there is no file {tmp_path / 'step.json'}; check the name, or ",
         tmp_path: f"{tmp_path} is a folder; name the file in it: give read_trace() a file that ",
         "nul\0": "nul\\x00 cannot be read: Invalid argument; give read_trace() a file that ",

@@ -4,12 +4,16 @@ import json
 import math
 import reprlib
 from dataclasses import MISSING, asdict, fields, is_dataclass
+from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
+from gpulab.core.disk import not_read, write_whole
 from gpulab.core.errors import DamagedDataError, SchemaVersionError
-from gpulab.core.requirements import COUNT_OR_ZERO, Requirement, instance_of
+from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import COUNT_OR_ZERO, PATH, Requirement, instance_of
 from gpulab.core.serialization._json import parse_json
+from gpulab.core.serialization._text import read_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -99,6 +103,38 @@ class Saved:
         except DamagedDataError as error:
             raise SchemaVersionError(f"{_bad(cls.schema)} {error}") from error
         return cls.from_dict(data)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the record as JSON, and return the path.
+
+        Raises
+        ------
+        NotSavedError
+            If the file cannot be written.
+        """
+        PATH.check(path=path)
+        target = Path(path)
+        write_whole(target, f"{self.to_json(indent=1)}\n".encode())
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the record that :meth:`save` wrote.
+
+        Raises
+        ------
+        NotReadError
+            If there is no such file, it is a folder, or the system cannot read it.
+        SchemaVersionError
+            If it is another kind of record, comes from another version of gpulab, or is damaged.
+        """
+        PATH.check(path=path)
+        try:
+            return cls.from_json(read_text(path))
+        except OSError as error:
+            raise not_read(path, error, f"save one first: record.save({str(path)!r})") from error
+        except (DamagedDataError, SchemaVersionError) as error:
+            raise SchemaVersionError(f"{one_line(str(path))}: {error}") from error
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:

@@ -3,11 +3,12 @@
 from gpulab.device.clocks._lock import Lock, lock
 from gpulab.device.clocks._read import PARTS, QUICK, read, try_read, watch, watch_by
 from gpulab.device.clocks._reading import Reading, to_frame
-from gpulab.device.clocks._regime import Regime, flag, summarize
+from gpulab.device.clocks._regime import TOLERANCE, Regime, flag, summarize
 
 __all__ = [
     "PARTS",
     "QUICK",
+    "TOLERANCE",
     "Lock",
     "Reading",
     "Regime",

@@ -39,6 +39,8 @@ class Finding:
     def __str__(self) -> str:
         return visible(f"{self.message}; {self.advice}")
 
+    __repr__ = __str__
+
     def brief(self) -> str:
         """Return its name and what to do about it, in one line."""
         return one_line(f"{self.code}: {self.advice}")

@@ -208,6 +208,8 @@ class Measurement(Saved):
         notes = (f"  note: {finding.brief()}" for finding in self.findings)
         return "\n".join([self.line(), *notes])
 
+    __repr__ = __str__
+
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text("\n".join([self.line(), *map(str, self.findings)]))
 

@@ -108,6 +108,8 @@ class Curve:
     def __str__(self) -> str:
         return f"{self.name}: {self.fit or 'too few points for a line'}"
 
+    __repr__ = __str__
+
 
 def curve_of(points: Sequence[Point]) -> Curve:
     """Return the curve of points that differ in their size only.

@@ -111,6 +111,8 @@ class Fit:
     def __str__(self) -> str:
         return f"{self._start}, {self._growth}; farthest point {self._farthest} off"
 
+    __repr__ = __str__
+
     @property
     def _start(self) -> str:
         if not self.fixed_s:

@@ -115,6 +115,8 @@ class Recording:
     def __str__(self) -> str:
         return one_line(f"{self.name}: {'; '.join(self._facts())}")
 
+    __repr__ = __str__
+
     def _facts(self) -> Iterator[str]:
         about = self.provenance
         yield f"{'virtual ' if self.is_virtual else ''}{about.get('gpu')} and {about.get('cpu')}"

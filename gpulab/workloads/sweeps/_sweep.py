@@ -95,6 +95,8 @@ class Sweep:
             )
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 _EXECUTOR = instance_of(Executor, "an executor of concurrent.futures").or_none
 _WORKLOAD = NameOf("workload", WORKLOADS)

@@ -127,6 +127,8 @@ class Task:
             f"{self.workload} n={self.size:,} {self.dtype} on the {self.on.upper()}: {how}{copied}"
         )
 
+    __repr__ = __str__
+
 
 def _threads(n_threads: int | None) -> str:
     return "PyTorch's number of threads" if n_threads is None else counted(n_threads, "thread")

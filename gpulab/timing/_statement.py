@@ -1,0 +1,142 @@
+"""Work that is given as text: Python statements, or the name of a function in a script."""
+
+import importlib.util
+import inspect
+import linecache
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from gpulab.core.errors import InvalidOptionError, NotReadError, UnknownNameError
+from gpulab.core.foreign_text import one_line
+from gpulab.device.work import Work
+from gpulab.timing._options import refuse_uncallable
+
+__all__ = ["run_setup", "users_traceback", "work_of"]
+
+
+_SETUP, _STATEMENT = "<setup>", "<statement>"
+_OURS = (str(Path(__file__).parents[1]), "<frozen importlib")
+_FUNCTION = re.compile(r"(?P<script>.+\.py):(?P<function>[^\W\d]\w*)")
+
+
+def run_setup(setup: str) -> dict[str, object]:
+    """Run statements, and return the names that they define; ``torch`` is defined already.
+
+    Raises
+    ------
+    SyntaxError
+        If the text is not Python. An exception of the statements reaches you unchanged.
+
+    Examples
+    --------
+    >>> run_setup("n = 2 ** 10")["n"]
+    1024
+    """
+    import torch
+
+    names: dict[str, object] = {"torch": torch, "__name__": _SETUP}
+    exec(_compiled(setup, _SETUP), names)  # noqa: S102  # running the user's code is the purpose
+    return names
+
+
+def work_of(text: str, names: dict[str, object]) -> Work:
+    """Return a function that runs a text, or the function that a text names.
+
+    Parameters
+    ----------
+    text
+        Statements, or ``script.py:function``. The script is imported, so what stands below
+        ``if __name__ == "__main__":`` does not run.
+    names
+        The names that statements use, and where they store theirs.
+
+    Raises
+    ------
+    SyntaxError
+        If the statements are not Python.
+    NotReadError
+        If there is no such script.
+    UnknownNameError, InvalidOptionError
+        If the script has no such function, or the function needs arguments.
+
+    Examples
+    --------
+    >>> names = run_setup("n = 1")
+    >>> work_of("n += 1", names)()
+    >>> names["n"]
+    2
+    """
+    named = _FUNCTION.fullmatch(text.strip())
+    if named is not None:
+        return _function(_script(Path(named["script"]), names), named["function"])
+    code = _compiled(text, _STATEMENT)
+    # As in `timeit`, names are shared with the setup.
+    return lambda: exec(code, names)  # noqa: S102  # as above
+
+
+def users_traceback(error: BaseException) -> str:
+    """Return the text of an error's traceback without the frames of gpulab and of imports.
+
+    Examples
+    --------
+    >>> try:
+    ...     work_of("1 / 0", {})()
+    ... except ZeroDivisionError as error:
+    ...     print(users_traceback(error).splitlines()[-1])
+    ZeroDivisionError: division by zero
+    """
+    report = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in report.stack if not frame.filename.startswith(_OURS)]
+    head = ["Traceback (most recent call last):\n"] if frames else []
+    stack = traceback.StackSummary.from_list(frames).format()
+    return "".join([*head, *stack, *report.format_exception_only()]).rstrip()
+
+
+def _compiled(text: str, filename: str) -> CodeType:
+    # Otherwise a traceback would have no source lines.
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    return compile(text, filename, "exec")
+
+
+def _script(path: Path, names: dict[str, object]) -> ModuleType:
+    """Import a script into ``names``, unless it is there already, and return its module."""
+    imported = names.get(path.stem)
+    if isinstance(imported, ModuleType) and imported.__file__ == str(path):
+        return imported
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise NotReadError(
+            f"there is no script {one_line(str(path))}; name one as script.py:function, or "
+            "write statements"
+        )
+    module = importlib.util.module_from_spec(spec)
+    # As for `python script.py`, modules beside the script can be imported.
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules.setdefault(path.stem, module)
+    names[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _function(script: ModuleType, name: str) -> Work:
+    function = getattr(script, name, None)
+    if not callable(function):
+        functions = [each for each, value in vars(script).items() if inspect.isfunction(value)]
+        raise UnknownNameError(f"function of {script.__name__}.py", name, functions)
+    refuse_uncallable(name, function)
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        raise InvalidOptionError(
+            f"{name} needs the arguments {', '.join(needed)}; name a function without arguments, "
+            "whose inputs the script makes before"
+        )
+    work: Work = function
+    return work

@@ -1,0 +1,22 @@
+"""The code of the guides runs word by word, from the first cell to the last."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.ipython import Notebook
+
+GUIDES = Path(__file__).parents[2] / "docs" / "howto"
+CELL = re.compile(r"```{code-cell} ipython3\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_guide_to_ci_runs(notebook: Notebook) -> None:
+    """The check fails in words against the saved measurement; the one before it passes."""
+    ran = notebook.run(*CELL.findall((GUIDES / "in-ci.md").read_text("utf-8")))
+    assert [cell.message for cell in ran if cell.error] == []
+    assert "new takes less: new / old = " in ran[1].out
+    assert ran[-1].out.startswith(
+        "at most 1.05 times is allowed, and now takes longer: now / before = "
+    )
