@@ -1,10 +1,11 @@
 """The magic itself: it parses the line, compiles the cell once, calls ``measure`` and prints."""
 
+import io
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from IPython.core.magic import (
     Magics,
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 
 _NAME = "cudatime"
+_INVISIBLE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+}
 
 
 @magics_class
@@ -240,8 +245,10 @@ def _gpu(options: CellOptions) -> Iterator["Device"]:
 
 
 def _is_silenced(source: str) -> bool:
-    hook: Any = DisplayHook
-    return bool(hook.semicolon_at_end_of_expression(source))
+    """Return whether code ends in a semicolon, as IPython would say; version 7 does not tell."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    *_, last = (token.string for token in tokens if token.type not in _INVISIBLE)
+    return last == ";"
 
 
 def _print(text: str) -> None:
