@@ -1,9 +1,11 @@
 """The magic runs the user's code as IPython would, compiles it once, and isolates its names."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
+from gpulab.magic import _cell
 from tests.support.ipython import Notebook, shows_our_frames
 
 pytestmark = pytest.mark.slow
@@ -12,6 +14,14 @@ pytestmark = pytest.mark.slow
 TIMED_CELL = (
     r"Cell In\[2\], line {0}, in <timed>\(\)|<ipython-input-2-\w+> in <timed>\(\)\n(.*\n)*-+> {0} "
 )
+
+
+def test_an_ipython_without_names_of_cells() -> None:
+    """IPython 7 cannot name a cell: its number is the count, and the line that of the caller."""
+    scope: dict[str, object] = {"find": _cell._find_cell}
+    scope["shell"] = SimpleNamespace(compile=None, user_ns=scope, execution_count=7)
+    exec("def ask():\n    return find(shell)\n\nanswer = ask()", scope)
+    assert scope["answer"] == (7, 2)
 
 
 def test_braces_are_not_expanded(notebook: Notebook) -> None:
