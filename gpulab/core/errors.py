@@ -100,7 +100,7 @@ class StreamLeftOpenError(GpulabError, RuntimeError):
 
 
 class UnsupportedVersionError(GpulabError, RuntimeError):
-    """The installed version of Python or torch is not supported."""
+    """The installed Python is not supported, or the virtual GPU fails with this torch."""
 
 
 class NoGpuError(GpulabError, RuntimeError):

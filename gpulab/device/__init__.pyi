@@ -5,6 +5,8 @@ from ._device import STAND_IN as STAND_IN
 from ._device import Device as Device
 from ._device import find as find
 from ._device import outside as outside
+from ._first_cell import hint as hint
+from ._first_cell import introduction as introduction
 from ._in_use import NotEnteredWarning as NotEnteredWarning
 from ._in_use import active as active
 from ._in_use import conditions as conditions

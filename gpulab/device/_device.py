@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab import gpus
+from gpulab.core import versions
 from gpulab.core.errors import NoGpuError, UnknownNameError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.interrupts import contextmanager
@@ -89,7 +90,8 @@ def find(gpu: str, *, max_value_bytes: int = VALUE_BYTES) -> Device:
     NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     """
     COUNT_OR_ZERO.check(max_value_bytes=max_value_bytes)
-    _probe.check_versions()
+    versions.check_python()
+    versions.warn_of_untried_torch()
     with outside():  # inside a virtual GPU, torch would see it and take it for a real one
         return _choose(gpu, _probe.cuda_obstacle(), max_value_bytes)
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import platform
 from typing import Any
 
+from gpulab.core import versions
 from gpulab.device import _probe
 from gpulab.device._report import DiagnosisRow, Report
 
@@ -36,21 +37,17 @@ def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | Non
 
 
 def _python_row() -> DiagnosisRow:
-    supported = _probe.is_within(platform.python_version(), _probe.PYTHON_RANGE)
-    pythons = _probe.span(_probe.PYTHON_RANGE)
+    supported = versions.is_within(platform.python_version(), versions.PYTHON_RANGE)
+    pythons = versions.span(versions.PYTHON_RANGE)
     advice = "" if supported else f"nothing; make an environment with Python {pythons}"
     return DiagnosisRow("Python", platform.python_version(), f"{pythons} are supported", advice)
 
 
 def _torch_row() -> DiagnosisRow:
-    supported = _probe.is_within(_probe.torch_version(), _probe.TORCH_RANGE)
-    advice = "" if supported else f"nothing; {_probe.INSTALL_TORCH}"
-    return DiagnosisRow(
-        "torch",
-        _probe.torch_version(),
-        f"{_probe.span(_probe.TORCH_RANGE)} are supported",
-        advice,
-    )
+    reason = f"{versions.span(versions.TORCH_RANGE)} were tried"
+    if not versions.torch_was_tried():
+        reason += "; this one measures a CUDA GPU, and the virtual GPU if it passes its self-check"
+    return DiagnosisRow("torch", versions.torch_version(), reason)
 
 
 def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
@@ -97,11 +94,7 @@ def _profiler_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
 
 def _virtual_row(failure: str | None) -> DiagnosisRow:
     if failure is not None:
-        cure = (
-            ""
-            if _probe.is_within(_probe.torch_version(), _probe.TORCH_RANGE)
-            else ", or a torch that is supported"
-        )
+        cure = "" if versions.torch_was_tried() else f"; or {versions.INSTALL_TORCH}"
         return DiagnosisRow("virtual GPU", "not usable", failure, f"a CUDA GPU only{cure}")
     checked = "values, gradients, streams, graphs and more passed their self-check"
     return DiagnosisRow(

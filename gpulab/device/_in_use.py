@@ -8,9 +8,10 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import __version__, gpus
+from gpulab.core import versions
 from gpulab.core.interrupts import contextmanager
 from gpulab.device import _diagnostics, _probe
-from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, make_virtual, outside
+from gpulab.device._device import STAND_IN, VALUE_BYTES, Device, as_device, outside
 from gpulab.device._notebook_session import session
 from gpulab.device._report import Report
 from gpulab.device.measurement import Conditions
@@ -52,7 +53,8 @@ def use(gpu: str = "auto", *, max_value_bytes: int = VALUE_BYTES) -> Device:
     UnknownNameError
         If there is no such GPU; the message suggests the nearest.
     UnsupportedVersionError
-        If Python or torch is outside the supported range.
+        If Python is outside the supported range, or the virtual GPU is chosen and fails its
+        self-check with a torch that was not tried.
     VirtualGpuError
         If a notebook calls it on another thread than the one that runs the cells.
 
@@ -133,7 +135,7 @@ def conditions() -> Conditions:
     real = device.virtual is None
     return Conditions(
         device_name=device.name,
-        torch_version=_probe.torch_version(),
+        torch_version=versions.torch_version(),
         python_version=platform.python_version(),
         gpulab_version=__version__,
         cuda_version=_probe.cuda_version() if real else None,
@@ -174,8 +176,6 @@ def _try_virtual() -> str | None:
     try:
         from gpulab import virtual
 
-        with make_virtual(STAND_IN):
-            failed = virtual.failures()
-    except Exception as error:  # noqa: BLE001 # a report must say what failed, whatever it was
+        return virtual.self_check() or None
+    except Exception as error:  # noqa: BLE001 # a report must say what failed, also an import
         return f"{type(error).__name__}: {error}"
-    return "; ".join(f"{name}: {reason}" for name, reason in failed.items()) or None

@@ -4,18 +4,13 @@ import ctypes
 import importlib
 import importlib.metadata
 import os
-import platform
 import sys
 import warnings
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.core.errors import UnsupportedVersionError
+from gpulab.core.versions import torch_version
 
-# The first version that is supported, and the first one that is not.
-PYTHON_RANGE = ((3, 11), (3, 15))
-TORCH_RANGE = ((2, 11), (2, 14))
-INSTALL_TORCH = 'pip install "torch>=2.11,<2.14"'
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
@@ -25,44 +20,6 @@ class Obstacle:
 
     reason: str
     cure: str
-
-
-def check_versions() -> None:
-    """Refuse a Python or a torch outside the supported range.
-
-    Raises
-    ------
-    UnsupportedVersionError
-        If one of the two is too old or too new; the message says what to install.
-    """
-    if not is_within(platform.python_version(), PYTHON_RANGE):
-        raise UnsupportedVersionError(
-            f"Python {platform.python_version()} is not supported; "
-            f"make an environment with Python {span(PYTHON_RANGE)}"
-        )
-    if not is_within(torch_version(), TORCH_RANGE):
-        raise UnsupportedVersionError(
-            f"torch {torch_version()} is not supported; install a supported one: {INSTALL_TORCH}"
-        )
-
-
-def is_within(version: str, bounds: tuple[tuple[int, int], tuple[int, int]]) -> bool:
-    """Return whether a version such as ``"2.13.0"`` is in a range; the range excludes its end."""
-    major, minor = version.split(".")[:2]
-    return bounds[0] <= (int(major), int(minor)) < bounds[1]
-
-
-def span(bounds: tuple[tuple[int, int], tuple[int, int]]) -> str:
-    """Return a range in words, e.g. ``"3.11 to 3.14"``; the range excludes its end."""
-    (major, minor), (last_major, end) = bounds
-    return f"{major}.{minor} to {last_major}.{end - 1}"
-
-
-def torch_version() -> str:
-    """Return the version of the torch that is imported, e.g. ``"2.13.0+cpu"``."""
-    import torch
-
-    return str(torch.__version__)
 
 
 def cuda_version() -> str | None:

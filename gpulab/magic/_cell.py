@@ -155,10 +155,13 @@ def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> o
 def _find_cell(shell: Shell) -> tuple[int, int]:
     """Return the number of the cell that called the magic, and the line in it."""
     # shell.execution_count is no substitute: some versions of IPython increase it before the cell
-    # runs.
+    # runs. IPython 7 increases it afterwards, and has no names of cells.
+    cell_name = getattr(shell.compile, "format_code_name", None)
     frame = sys._getframe().f_back  # noqa: SLF001  # Python has no public name for it
     while frame is not None:
-        label = shell.compile.format_code_name(frame.f_code.co_filename)
+        if cell_name is None and frame.f_globals is shell.user_ns:
+            return shell.execution_count, frame.f_lineno
+        label = cell_name and cell_name(frame.f_code.co_filename)
         if label is not None:
             return int(re.sub(r"\D", "", label[1])), frame.f_lineno
         frame = frame.f_back

@@ -1,10 +1,11 @@
 """The magic itself: it parses the line, compiles the cell once, calls ``measure`` and prints."""
 
+import io
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from IPython.core.magic import (
     Magics,
@@ -26,10 +27,16 @@ from gpulab.magic._options import CellOptions, parse_options
 from gpulab.magic._run import figures, seed, timed_result
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult
+
     from gpulab.device import Device
 
 
 _NAME = "cudatime"
+_INVISIBLE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+}
 
 
 @magics_class
@@ -40,6 +47,7 @@ class CudaTimeMagics(Magics):
         super().__init__(shell)
         self._shell = shell
         self._introduced = ""
+        self._is_first_cell = True
 
     # Without no_var_expand, IPython would replace {x} and $x in the user's code. With
     # needs_local_scope, a line inside a function can use the function's local variables.
@@ -140,6 +148,16 @@ class CudaTimeMagics(Magics):
                 return None if _is_silenced(timed.source) else value
         return result if options.returns_result else None
 
+    def after_cell(self, result: "ExecutionResult") -> None:
+        """Say after the first cell which GPU is in use, and later how to get a missing one."""
+        # At the end of the cell, because it may choose a GPU below %load_ext.
+        from gpulab import device
+
+        text = device.introduction() if self._is_first_cell else device.hint(result.error_in_exec)
+        self._is_first_cell = False
+        if text:
+            _print(text)
+
     def _introduce(self, gpu: "Device") -> None:
         """Print why the GPU is not a real one, once and after each change."""
         text = f"no CUDA GPU in use: {gpu}"
@@ -150,6 +168,8 @@ class CudaTimeMagics(Magics):
 
 def load_ipython_extension(shell: Shell) -> None:
     """Register the magics in a shell; ``%load_ext gpulab`` calls this.
+
+    At the end of its cell, one line says which GPU is in use, unless the cell has chosen one.
 
     Raises
     ------
@@ -179,7 +199,10 @@ def load_ipython_extension(shell: Shell) -> None:
                 f"the magic {_NAME} already belongs to {_describe_owner(owner)}; unload that "
                 "first (%unload_ext), or restart the kernel, then %load_ext gpulab"
             )
-    shell.register_magics(CudaTimeMagics(shell))
+    _stop_listening(shell)
+    magics = CudaTimeMagics(shell)
+    shell.register_magics(magics)
+    shell.events.register("post_run_cell", magics.after_cell)
 
 
 def unload_ipython_extension(shell: Shell) -> None:
@@ -205,7 +228,13 @@ def unload_ipython_extension(shell: Shell) -> None:
     for table in shell.magics_manager.magics.values():
         if _is_ours(table.get(_NAME)):
             del table[_NAME]
-    shell.magics_manager.registry.pop(CudaTimeMagics.__name__, None)
+    _stop_listening(shell)
+
+
+def _stop_listening(shell: Shell) -> None:
+    magics = shell.magics_manager.registry.pop(CudaTimeMagics.__name__, None)
+    if magics is not None:
+        shell.events.unregister("post_run_cell", magics.after_cell)
 
 
 def _is_ours(magic: object) -> bool:
@@ -240,8 +269,10 @@ def _gpu(options: CellOptions) -> Iterator["Device"]:
 
 
 def _is_silenced(source: str) -> bool:
-    hook: Any = DisplayHook
-    return bool(hook.semicolon_at_end_of_expression(source))
+    """Return whether code ends in a semicolon, as IPython would say; version 7 does not tell."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    *_, last = (token.string for token in tokens if token.type not in _INVISIBLE)
+    return last == ";"
 
 
 def _print(text: str) -> None:

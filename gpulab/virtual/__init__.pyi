@@ -3,8 +3,8 @@ from ._entered import entered as entered
 from ._environment import IgnoredSwitchWarning as IgnoredSwitchWarning
 from ._real_clocks import ClocksRead as ClocksRead
 from ._real_clocks import watch_clocks as watch_clocks
-from ._self_check import failures as failures
 from ._session import VirtualGpu as VirtualGpu
+from ._session import self_check as self_check
 from ._session import virtual_gpu as virtual_gpu
 from .dispatch import MissingValuesWarning as MissingValuesWarning
 from .patches import NotCompiledWarning as NotCompiledWarning

@@ -1,4 +1,4 @@
-"""Check briefly that the virtual GPU works with the installed PyTorch, for ``gpulab doctor``."""
+"""Check briefly that the virtual GPU works with the installed PyTorch."""
 
 from collections.abc import Callable
 from typing import Any

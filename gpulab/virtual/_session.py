@@ -3,13 +3,15 @@
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import TracebackType
 from typing import Self
 
 import torch
 
 from gpulab import gpus
-from gpulab.core.errors import VirtualGpuError
+from gpulab.core import versions
+from gpulab.core.errors import UnsupportedVersionError, VirtualGpuError
 from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
 from gpulab.core.torch_private import disable_dispatch, leave_mode, mode_flags
@@ -18,6 +20,7 @@ from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._environment import Environment
 from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
+from gpulab.virtual._self_check import failures
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
@@ -272,6 +275,8 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
     ------
     UnknownNameError
         If there is no GPU of that name; the message names the most similar one.
+    UnsupportedVersionError
+        If gpulab was not tried with this torch, and the virtual GPU fails its self-check.
 
     Examples
     --------
@@ -280,6 +285,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
     ...     torch.arange(3, device="cuda").sum().item()
     3
     """
+    _check_untried_torch()
     return VirtualGpu(
         gpu,
         count=count,
@@ -288,3 +294,41 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
         max_value_bytes=max_value_bytes,
         value_budget_s=value_budget_s,
     )
+
+
+def self_check() -> str:
+    """Return which parts of a new virtual GPU fail with this torch; empty if none does.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> virtual.self_check()
+    ''
+    """
+    try:
+        with VirtualGpu(
+            "H200",
+            count=1,
+            first_use=True,
+            max_value_elements=1 << 20,
+            max_value_bytes=1 << 24,
+            value_budget_s=1.0,
+        ):
+            failed = failures()
+    except Exception as error:  # noqa: BLE001 # an unknown torch can fail in any way
+        return f"{type(error).__name__}: {error}"
+    return "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+
+
+@cache  # once a process is enough; an error is not stored
+def _check_untried_torch() -> None:
+    """Refuse a torch that was not tried and with which the virtual GPU fails its self-check."""
+    if versions.torch_was_tried():
+        return
+    versions.warn_of_untried_torch()
+    problem = self_check()
+    if problem:
+        raise UnsupportedVersionError(
+            f"the virtual GPU does not work with torch {versions.torch_version()} ({problem}); "
+            f"install a torch that was tried: {versions.INSTALL_TORCH}"
+        )

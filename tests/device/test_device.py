@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,16 @@ import torch
 
 import gpulab
 from gpulab import device, gpus
+from gpulab.core import versions
 from gpulab.core.errors import (
     InvalidOptionError,
     NoGpuError,
     UnknownNameError,
     UnsupportedVersionError,
 )
-from gpulab.device import Device, _in_use, _notebook_session, _probe
+from gpulab.device import Device, _notebook_session, _probe
 from gpulab.device._probe import Obstacle
-from gpulab.virtual import entered
+from gpulab.virtual import _self_check, _session, entered
 
 NO_GPU = Obstacle("torch 2.13.0 is a CPU build", "install a build for CUDA")
 
@@ -97,11 +98,41 @@ def test_unknown_gpu(gpu: str, hint: str) -> None:
     assert device.current() is before
 
 
-def test_unsupported_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No GPU can be chosen with an unsupported torch."""
-    monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
-    with pytest.raises(UnsupportedVersionError, match=r"^torch 2\.4\.0 is not supported; "):
-        gpulab.use()
+@pytest.fixture
+def _untried_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let torch look like a version that nobody has tried."""
+    checks = (versions.warn_of_untried_torch, _session._check_untried_torch)
+    monkeypatch.setattr(versions, "torch_version", lambda: "2.99.0")
+    for check in checks:
+        check.cache_clear()
+    yield
+    for check in checks:
+        check.cache_clear()
+
+
+@pytest.mark.usefixtures("_with_gpu", "_untried_torch")
+def test_an_untried_torch_measures_a_real_gpu() -> None:
+    """A real GPU needs nothing of torch that is private: an untried version gives a warning."""
+    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.13"):
+        assert gpulab.use().source == "measured"
+
+
+@pytest.mark.usefixtures("_untried_torch")
+@pytest.mark.parametrize("choose", [gpulab.use, gpulab.virtual_gpu])
+def test_the_self_check_decides_about_an_untried_torch(
+    choose: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The virtual GPU of an untried torch is used if it passes its self-check, else refused."""
+    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.13"):
+        choose("H200")
+    _session._check_untried_torch.cache_clear()
+    monkeypatch.setitem(_self_check.CHECKS, "graphs", lambda: False)
+    with pytest.raises(UnsupportedVersionError) as error:
+        choose("H200")
+    assert str(error.value) == (
+        "the virtual GPU does not work with torch 2.99.0 (graphs: gave a wrong result); "
+        'install a torch that was tried: pip install "torch>=2.11,<2.14"'
+    )
 
 
 def test_html_is_escaped() -> None:
@@ -244,10 +275,10 @@ def test_doctor_says_what_is_in_use() -> None:
 def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the virtual GPU fails, the report quotes its error."""
 
-    def broken(_gpu: str) -> None:
+    def broken() -> None:
         raise RuntimeError("no such private name")
 
-    monkeypatch.setattr(_in_use, "make_virtual", broken)
+    monkeypatch.setattr(_session, "failures", broken)
     gpu = {row.topic: row for row in gpulab.doctor().rows}["virtual GPU"]
     assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
 

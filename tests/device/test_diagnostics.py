@@ -3,6 +3,7 @@
 import ctypes
 import importlib.metadata
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gpulab.core import versions
 from gpulab.core.errors import UnsupportedVersionError
 from gpulab.device import _diagnostics, _probe
 from gpulab.device._probe import Obstacle
@@ -61,31 +63,42 @@ def test_unsupported_python(version: str, monkeypatch: pytest.MonkeyPatch) -> No
     """An unsupported Python is refused with the supported ones."""
     monkeypatch.setattr(platform, "python_version", lambda: version)
     with pytest.raises(UnsupportedVersionError) as error:
-        _probe.check_versions()
+        versions.check_python()
     assert str(error.value) == (
         f"Python {version} is not supported; make an environment with Python 3.11 to 3.14"
     )
 
 
-@pytest.mark.parametrize("version", ["2.10.1", "2.14.0", "3.0.0"])
-def test_unsupported_torch(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unsupported torch is refused with the command that installs a supported one."""
-    monkeypatch.setattr(_probe, "torch_version", lambda: version)
-    with pytest.raises(UnsupportedVersionError) as error:
-        _probe.check_versions()
-    assert str(error.value) == (
-        f"torch {version} is not supported; "
-        'install a supported one: pip install "torch>=2.11,<2.14"'
-    )
-
-
 @pytest.mark.parametrize("python", ["3.11.0", "3.14.9"])
-@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.13.1+cu130"])
-def test_supported_versions(version: str, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends of both ranges of versions are accepted."""
-    monkeypatch.setattr(_probe, "torch_version", lambda: version)
+def test_supported_python(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends of the range of Python are accepted."""
     monkeypatch.setattr(platform, "python_version", lambda: python)
-    _probe.check_versions()
+    versions.check_python()
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "2.14.0+cu130", "3.0.0"])
+def test_an_untried_torch_is_named_once(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch outside the range that was tried gives one warning, which names both."""
+    monkeypatch.setattr(versions, "torch_version", lambda: version)
+    both = rf"tried with torch 2\.11 to 2\.13, and this is torch {re.escape(version)}:"
+    with pytest.warns(UserWarning, match=both):
+        versions.warn_of_untried_torch()
+    versions.warn_of_untried_torch()  # a second warning would be an error
+
+
+@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.13.1+cu130"])
+def test_a_tried_torch_gives_no_warning(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends of the range of torch are silent."""
+    monkeypatch.setattr(versions, "torch_version", lambda: version)
+    versions.warn_of_untried_torch()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_warning() -> Iterator[None]:
+    """Warn anew in each test, and in none after the last."""
+    versions.warn_of_untried_torch.cache_clear()
+    yield
+    versions.warn_of_untried_torch.cache_clear()
 
 
 def _machine(
@@ -277,10 +290,10 @@ def test_rows_without_clock_and_profiler(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_broken_virtual_gpu_on_another_torch_names_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If the virtual GPU fails on an unsupported torch, the report suggests a supported one."""
-    monkeypatch.setattr(_probe, "torch_version", lambda: "2.14.0")
+    """If the virtual GPU fails on an untried torch, the report names one that was tried."""
+    monkeypatch.setattr(versions, "torch_version", lambda: "2.14.0")
     assert _rows(virtual="streams: gave a wrong result")["virtual GPU"].instead == (
-        "a CUDA GPU only, or a torch that is supported"
+        'a CUDA GPU only; or pip install "torch>=2.11,<2.14"'
     )
 
 
@@ -292,11 +305,16 @@ def test_broken_virtual_gpu_is_reported() -> None:
 
 
 def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report lists unsupported versions instead of refusing them."""
-    monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
+    """The report lists versions that were not tried instead of refusing them."""
+    monkeypatch.setattr(versions, "torch_version", lambda: "2.4.0")
     monkeypatch.setattr(platform, "python_version", lambda: "3.15.0")
     rows = _rows()
-    assert rows["torch"].instead == 'nothing; pip install "torch>=2.11,<2.14"'
+    assert rows["torch"] == DiagnosisRow(
+        "torch",
+        "2.4.0",
+        "2.11 to 2.13 were tried; this one measures a CUDA GPU, and the virtual GPU if it passes "
+        "its self-check",
+    )
     assert rows["Python"].instead == "nothing; make an environment with Python 3.11 to 3.14"
 
 

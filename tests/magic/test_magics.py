@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks.common.notebooks import client_of
 from gpulab.magic._options import _OPTIONS
@@ -32,12 +33,87 @@ LINE = re.compile(
 def test_loading_is_light_and_importing_registers_nothing(tmp_path: Path) -> None:
     """``import gpulab`` registers no magic; ``%load_ext`` does, without importing torch."""
     with Notebook(tmp_path) as fresh:
-        imported, loaded, torch_seen = fresh.run(
-            "import gpulab\n%cudatime", LOAD, "import sys; print('torch' in sys.modules)"
+        imported, loaded = fresh.run(
+            "import gpulab\n%cudatime", f"{LOAD}\nimport sys; print('torch' in sys.modules)"
         )
     assert imported.message == "Line magic function `%cudatime` not found."
     assert loaded.error is None
-    assert torch_seen.out == "False\n"
+    assert loaded.out.startswith("False\n")
+
+
+def test_the_first_cell_says_which_gpu_is_in_use(notebook: Notebook) -> None:
+    """The cell of %load_ext ends with one line that has the cure, and the next cell does not."""
+    loaded, following = notebook.run(LOAD, "1;")
+    reason, _, rest = loaded.out.partition(". ")
+    assert reason.startswith("no CUDA GPU: torch ")
+    assert rest == (
+        "%cudatime times the virtual NVIDIA H200; "
+        'plain cells with device="cuda" need gpulab.use("auto")\n'
+    )
+    assert following.out == ""
+
+
+def test_the_first_cell_is_silent_if_it_chooses_a_gpu(notebook: Notebook) -> None:
+    """Whoever chooses a GPU in the cell of %load_ext knows which one is in use."""
+    (loaded,) = notebook.run(f"{LOAD}\nimport gpulab\ngpulab.use('auto');")
+    assert loaded.out == ""
+
+
+def test_a_real_gpu_is_named_in_the_first_cell(notebook: Notebook) -> None:
+    """With a GPU that torch can use, the line has its name alone."""
+    patched = (
+        "from gpulab.device import _probe\nsaved = _probe.cuda_obstacle, _probe.cuda_name\n"
+        "_probe.cuda_obstacle, _probe.cuda_name = (lambda: None), (lambda: 'NVIDIA L4')"
+    )
+    _, loaded, _ = notebook.run(patched, LOAD, "_probe.cuda_obstacle, _probe.cuda_name = saved")
+    assert loaded.out == "GPU in use: NVIDIA L4\n"
+
+
+HINT = (
+    'hint: this PyTorch has no CUDA; run gpulab.use("auto"), then this cell again on the virtual '
+    "GPU"
+)
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="these are errors of a CPU build")
+@pytest.mark.parametrize("before", ["import torch", "import torch\n%cudatime -q 1"])
+@pytest.mark.parametrize("cell", ["torch.ones(3, device='cuda')", "torch.ones(3).cuda()"])
+def test_errors_of_a_missing_gpu_get_a_hint(notebook: Notebook, cell: str, before: str) -> None:
+    """PyTorch's errors for a missing GPU, before and after a virtual one, name the cure."""
+    _, _, failed, _, again = notebook.run(
+        LOAD, before, cell, "import gpulab; gpulab.use('auto');", cell
+    )
+    assert failed.error in {"AssertionError", "NotImplementedError", "RuntimeError"}
+    assert failed.out.splitlines()[-1] == HINT
+    assert again.error is None
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "assert 0, 'CUDA'",
+        "raise RuntimeError('Torch not compiled with CUDA enabled')",
+        "raise NotImplementedError('not yet')",
+        "gpulab.use('H200'); raise AssertionError('Torch not compiled with CUDA enabled')",
+    ],
+)
+def test_other_errors_get_no_hint(notebook: Notebook, cell: str) -> None:
+    """An error of the user's own, or with a GPU in each cell, stays as it is."""
+    *_, failed = notebook.run(LOAD, "import gpulab", cell)
+    assert failed.error is not None
+    assert "hint:" not in failed.out
+
+
+@pytest.mark.parametrize("cell", ["%unload_ext gpulab", "%reload_ext gpulab"])
+def test_unloading_removes_the_hook(notebook: Notebook, cell: str) -> None:
+    """No hook is left after unloading, and one after reloading."""
+    *_, ran = notebook.run(
+        LOAD,
+        cell,
+        "hooks = get_ipython().events.callbacks['post_run_cell']\n"
+        "print([each.__name__ for each in hooks].count('after_cell'))",
+    )
+    assert ran.out == f"{int('reload' in cell)}\n"
 
 
 def test_a_magic_of_another_package_is_not_replaced(notebook: Notebook) -> None:

@@ -1,6 +1,7 @@
 """Every file that contains versions agrees with pyproject.toml and the package."""
 
 import re
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -11,13 +12,15 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from gpulab.device import _probe
+from gpulab.core import versions
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-PYTHONS = [f"3.{minor}" for minor in range(_probe.PYTHON_RANGE[0][1], _probe.PYTHON_RANGE[1][1])]
+(_, _FIRST), (_, _END) = versions.PYTHON_RANGE
+PYTHONS = [f"3.{minor}" for minor in range(_FIRST, _END)]
 # Debian has patch releases that are years old.
 PATCH_RELEASES = [f"{version}.0" for version in PYTHONS]
+MAX_BARE_PACKAGES = 52  # and with the CPU build of torch eight more, so at most 60
 
 
 def read(name: str) -> str:
@@ -89,26 +92,58 @@ def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
 
 def test_one_range_of_python_everywhere() -> None:
     """pip, gpulab, the Makefile, README and tox name the same versions of Python."""
-    first, end = (".".join(map(str, bound)) for bound in _probe.PYTHON_RANGE)
+    first, end = (".".join(map(str, bound)) for bound in versions.PYTHON_RANGE)
     assert PROJECT["requires-python"] == f">={first},<{end}"
     assert [
         each.rpartition(" ")[2] for each in PROJECT["classifiers"] if ":: Python :: 3." in each
     ] == PYTHONS
-    assert f"{_probe.PYTHON_RANGE[0]} <= sys.version_info[:2] < {_probe.PYTHON_RANGE[1]}" in (
+    assert f"{versions.PYTHON_RANGE[0]} <= sys.version_info[:2] < {versions.PYTHON_RANGE[1]}" in (
         read("Makefile")
     )
-    assert f"is not Python {_probe.span(_probe.PYTHON_RANGE)}; name one" in read("Makefile")
-    assert f"You need Python {_probe.span(_probe.PYTHON_RANGE)}" in read("README.md")
+    assert f"is not Python {versions.span(versions.PYTHON_RANGE)}; name one" in read("Makefile")
+    assert f"You need Python {versions.span(versions.PYTHON_RANGE)}" in read("README.md")
     (minors,) = re.findall(r"env_list = 3\.\{([\d,]+)\}", read("tox.ini"))
     assert [f"3.{minor}" for minor in minors.split(",")] == PYTHONS
 
 
 def test_one_range_of_torch_everywhere() -> None:
-    """pip, gpulab and Binder name the same versions of torch."""
-    first, end = (".".join(map(str, bound)) for bound in _probe.TORCH_RANGE)
-    assert str(wanted()["torch"].specifier) == str(SpecifierSet(f">={first},<{end}"))
-    assert f'pip install "torch>={first},<{end}"' == _probe.INSTALL_TORCH
+    """pip, gpulab and Binder name the same oldest torch, and only pip no newest one."""
+    first, end = (".".join(map(str, bound)) for bound in versions.TORCH_RANGE)
+    assert str(wanted()["torch"].specifier) == f">={first}"  # newer ones are judged when used
+    assert f'pip install "torch>={first},<{end}"' == versions.INSTALL_TORCH
     assert f"pytorch-cpu>={first},<{end}" in read("binder/environment.yml")
+
+
+def brought_by(requirements: list[str]) -> set[str]:
+    """Return the packages that pip would install for these, by the metadata of the installed."""
+    names: set[str] = set()
+    pending = [Requirement(text) for text in requirements]
+    while pending:
+        requirement = pending.pop()
+        name = canonicalize_name(requirement.name)
+        if name in names or name == "torch":  # what torch needs depends on its build
+            continue
+        names.add(name)
+        needed = [Requirement(text) for text in distribution(name).requires or []]
+        pending += [
+            each for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})
+        ]
+    return names
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems need other packages")
+def test_the_page_names_what_a_bare_install_brings() -> None:
+    """Without extras there is no server, and the page has every package that is installed."""
+    if distribution("ipywidgets").version != pins("constraints.txt", "3.11")["ipywidgets"]:
+        pytest.skip("older versions need other packages")
+    (count, names) = re.findall(
+        r"brings these (\d+) packages besides torch and what torch needs:\s([^.]+)\.",
+        read("docs/dependencies.md"),
+    )[0]
+    named = names.replace("\n", " ").split(", ")
+    assert len(named) == int(count) <= MAX_BARE_PACKAGES
+    assert brought_by(PROJECT["dependencies"]) <= set(named)
+    assert not {"jupyterlab", "jupyter-server", "notebook"} & set(named)
 
 
 def test_the_page_names_every_dependency() -> None:
