@@ -30,7 +30,11 @@ def rooms() -> dict[str, str]:
     for path in paths:
         name = path.parent.name if path.name == "__init__.py" else path.stem
         found[name] = modules.sentence_of(path)
-    return {name: text for name, text in found.items() if name not in {"gpulab", "_version", "__main__"}}
+    return {
+        name: text
+        for name, text in found.items()
+        if name not in {"gpulab", "_version", "__main__"}
+    }
 
 
 def table() -> dict[str, tuple[str, int]]:

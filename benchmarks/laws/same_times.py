@@ -181,7 +181,7 @@ def _fail(programs: Session) -> None:
 def _next_cell(machine: VirtualGpu) -> None:
     """End a cell and begin another; PyTorch may have been interrupted inside a context of its own.
 
-    That of a stream or of autocast stays entered then, also on hardware.
+    That of a stream, of autocast or of no_grad stays entered then, also on hardware.
     """
     machine.__exit__(None, None, None)
     machine.__enter__()
@@ -191,6 +191,7 @@ def _next_cell(machine: VirtualGpu) -> None:
     for _ in range(torch.autocast_increment_nesting()):
         torch.autocast_decrement_nesting()
     torch.clear_autocast_cache()
+    torch.set_grad_enabled(True)  # torch's signature
 
 
 def _use_tools() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch._compile
 import torch._decomp
+import torch._library.simple_registry
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
@@ -30,6 +31,8 @@ C_nn: Any = torch._C._nn  # and below torch.nn.functional
 variable_functions: Any = torch._VF
 tensor_utils: Any = torch._utils
 disable_dispatch: Any = torch._C._DisableTorchDispatch
+# PyTorch's dispatcher calls this before an operator; an error in it leaks the operator's tensors.
+find_dispatch_rule: Any = torch._library.simple_registry.find_torch_dispatch_rule
 disabled_torch_function: Any = torch._C._disabled_torch_function_impl
 # For the virtual tensor: torch.Tensor has no public way to make a tensor without memory.
 make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass

@@ -10,9 +10,9 @@ from typing import Self
 import torch
 
 from gpulab import gpus
-from gpulab.core import versions
+from gpulab.core import torch_private, versions
 from gpulab.core.errors import UnsupportedVersionError, VirtualGpuError
-from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go
+from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go, step
 from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
 from gpulab.core.torch_private import disable_dispatch, leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
@@ -40,6 +40,7 @@ _BUDGET = Requirement(
 # Ctrl-C waits for the end of every function of this package: an operator that is half launched, or
 # a kernel that has half ended, would stay so.
 all_are_steps("gpulab.virtual")
+step(torch_private.find_dispatch_rule)
 
 _IN_USE = (
     "the virtual {} is in use on another thread, which measures or is inside `with gpu:`, and a "
