@@ -54,7 +54,7 @@ class Rate:
     Examples
     --------
     >>> print(Rate("B", 2.4e12, 2.3e12, 2.5e12, 4.8e12, "memory bandwidth", "as given"))
-    2.40 TB/s [2.30 TB/s, 2.50 TB/s], 50.0 % of the memory bandwidth (data sheet); bytes as given
+    2.40 TB/s [2.30 TB/s, 2.50 TB/s], 50 % of the memory bandwidth (data sheet); bytes as given
     """
 
     unit: str
