@@ -1,4 +1,4 @@
-"""The ``gpulab`` command: open the lessons, show progress, diagnose or record a machine.
+"""The ``gpulab`` command: time code, open the lessons, show progress, diagnose a machine.
 
 Errors that gpulab raises on purpose are printed as one line, without a traceback. The heavy
 imports are inside the commands, so that ``gpulab --help`` answers at once. One file, because a

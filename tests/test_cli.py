@@ -375,7 +375,7 @@ def test_an_error_of_the_statement_is_shown_at_its_line(statement: str, line: st
         (["--ladder", "--vs", "a"], "--vs, --of and --ladder cannot be used together; use one"),
         (["-r", "0"], "Invalid value for '-r': 0 is not in the range x>=1."),
         (["--precision", "2"], "precision=2"),
-        (["--method", "evnts"], "did you mean 'events'?"),
+        (["--method", "event"], "did you mean 'events'?"),
         (["--gpu", "H20"], "did you mean 'H200'?"),
         (["--of", "none.json"], "there is no file none.json in "),
         (["--flops", "many"], "Invalid value for '--flops': 'many' is neither a number nor auto"),

@@ -20,6 +20,20 @@ class Counts:
         Type of the operations as data sheets name it, such as ``"tf32"``; empty if not known.
     is_counted
         Whether PyTorch counted the operations.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a count is negative or not finite.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, flops=2 * 64**3, n_samples=6)
+    >>> taken.counts.flops
+    524288
     """
 
     flops: float | None = None
