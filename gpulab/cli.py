@@ -1,4 +1,4 @@
-"""The ``gpulab`` command: time code, open the lessons, show progress, diagnose a machine.
+"""The ``gpulab`` command: open the lessons, show progress, diagnose or record a machine.
 
 Errors that gpulab raises on purpose are printed as one line, without a traceback. The heavy
 imports are inside the commands, so that ``gpulab --help`` answers at once. One file, because a
@@ -169,8 +169,12 @@ def _number_or_auto(text: str) -> float | str:
 @click.option("--cache", help="hot or cold; default: that of the method.")
 @click.option("--precision", type=float, help="Half the interval, as a share; default: 0.01.")
 @click.option("--max-time", "max_time_s", type=float, help="Seconds of sampling.")
-@click.option("--flops", type=_number_or_auto, help="Of one call, or auto for PyTorch's count.")
-@click.option("--bytes", "size_bytes", type=float, help="Of one call; both print rates.")
+@click.option(
+    "--flops", type=_number_or_auto, metavar="NUMBER|auto", help="Of one call; auto: counted."
+)
+@click.option(
+    "--bytes", "size_bytes", type=float, metavar="NUMBER", help="Of one call; both print rates."
+)
 @click.option("--gpu", default="auto", show_default=True, help="As for gpulab.use().")
 @click.option("--vs", metavar="STATEMENT", help="Compare with this, in turns.")
 @click.option("--of", type=click.Path(path_type=Path), help="Compare with a saved measurement.")
