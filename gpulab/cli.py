@@ -153,6 +153,13 @@ def doctor(*, as_json: bool) -> None:
     _echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
 
 
+def _number_or_auto(text: str) -> float | str:
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
+
+
 @main.command("time", epilog="Example: gpulab time script.py:function --of base.json")
 @click.argument("lines", metavar="STATEMENT|SCRIPT.py:FUNCTION", nargs=-1, required=True)
 @click.option("-s", "--setup", multiple=True, help="Runs once before, and is not timed.")
@@ -162,6 +169,12 @@ def doctor(*, as_json: bool) -> None:
 @click.option("--cache", help="hot or cold; default: that of the method.")
 @click.option("--precision", type=float, help="Half the interval, as a share; default: 0.01.")
 @click.option("--max-time", "max_time_s", type=float, help="Seconds of sampling.")
+@click.option(
+    "--flops", type=_number_or_auto, metavar="NUMBER|auto", help="Of one call; auto: counted."
+)
+@click.option(
+    "--bytes", "size_bytes", type=float, metavar="NUMBER", help="Of one call; both print rates."
+)
 @click.option("--gpu", default="auto", show_default=True, help="As for gpulab.use().")
 @click.option("--vs", metavar="STATEMENT", help="Compare with this, in turns.")
 @click.option("--of", type=click.Path(path_type=Path), help="Compare with a saved measurement.")

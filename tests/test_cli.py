@@ -293,6 +293,13 @@ def test_two_statements_are_timed_in_turns() -> None:
     assert done.exit_code == 1
 
 
+def test_counts_give_rates() -> None:
+    """--flops and --bytes print FLOP/s and bytes per second."""
+    done = _time("a.view(256, 256) @ a.view(256, 256)", "--flops", "auto", "--bytes", "786432")
+    assert "% of the float32 peak (data sheet); FLOPs counted by PyTorch" in done.output
+    assert "% of the memory bandwidth (data sheet); bytes as given" in done.output
+
+
 def test_a_ladder_is_printed() -> None:
     """--ladder shows the table of all methods."""
     assert _time("--ladder", "--max-time", "0.01", "a + b").output.startswith("rung ")
@@ -368,9 +375,11 @@ def test_an_error_of_the_statement_is_shown_at_its_line(statement: str, line: st
         (["--ladder", "--vs", "a"], "--vs, --of and --ladder cannot be used together; use one"),
         (["-r", "0"], "Invalid value for '-r': 0 is not in the range x>=1."),
         (["--precision", "2"], "precision=2"),
-        (["--method", "evnts"], "did you mean 'events'?"),
+        (["--method", "event"], "did you mean 'events'?"),
         (["--gpu", "H20"], "did you mean 'H200'?"),
         (["--of", "none.json"], "there is no file none.json in "),
+        (["--flops", "many"], "Invalid value for '--flops': 'many' is neither a number nor auto"),
+        (["--bytes", "-1"], "size_bytes=-1.0"),
         (["--vs", "a +"], "SyntaxError: invalid syntax"),
         (
             ["--vs", "a", "--at-most", "0"],

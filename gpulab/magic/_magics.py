@@ -102,6 +102,9 @@ class CudaTimeMagics(Magics):
         --precision X     stop when the 95 % interval of the median is within this
                           share of it (default 0.01)
         --max-time S      stop sampling after this many seconds (default 1)
+        --flops N         floating-point operations of a call, or auto for PyTorch's count:
+                          the result has FLOP/s and its share of the data sheet's peak
+        --bytes N         bytes that a call moves: the same for bytes per second
         --seed N          torch.manual_seed(N) before the setup
         --stream NAME     run on the stream in this variable
         --save NAME       the same as -v

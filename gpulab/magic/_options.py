@@ -160,6 +160,8 @@ _OPTIONS: dict[str, _Option] = {
     "--warmup": _SharedValue("n_warmup", int),
     "--precision": _SharedValue("precision", float),
     "--max-time": _SharedValue("max_time_s", _finite),
+    "--flops": _SharedValue("flops", lambda text: text if text == "auto" else _finite(text)),
+    "--bytes": _SharedValue("size_bytes", _finite),
     "--seed": _Value("seed", int, lambda n: 0 <= n < 2**64, "a whole number, 0 or more"),
     "--stream": _Value("stream", str, _is_name, _NAME),
     "--run": _Flag("runs_after"),

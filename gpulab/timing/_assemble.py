@@ -27,6 +27,7 @@ def assemble(run: RunObservations, *, label: str) -> Measurement:
         flagged=run.flagged,
         # With the method "events" the time itself may be the host's; a finding says so instead.
         launch_s=0.0 if run.method.name == "events" else host_pace_s(run),
+        counts=run.counts,
     )
 
 

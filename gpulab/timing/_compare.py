@@ -222,6 +222,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     inner_loops: int = DEFAULTS.inner_loops,
     precision: float = DEFAULTS.precision,
     max_time_s: float = 2.0,
+    flops: float | str | None = DEFAULTS.flops,
+    size_bytes: float | None = DEFAULTS.size_bytes,
     **unknown: Never,
 ) -> Comparison:
     """Return the ratio of the times of two pieces of work, measured in turns, with an interval.
@@ -240,7 +242,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         Functions without arguments that enqueue the work, or measurements.
     labels
         Their names; a measurement with a label keeps it.
-    method, cache, flush, floor, setup, n_warmup, inner_loops
+    method, cache, flush, floor, setup, n_warmup, inner_loops, flops, size_bytes
         As in :func:`gpulab.measure`.
     n_samples
         How many pairs. None: at least 20, and more until the interval of the ratio is within
@@ -290,6 +292,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         inner_loops=inner_loops,
         precision=precision,
         max_time_s=max_time_s,
+        flops=flops,
+        size_bytes=size_bytes,
     )
     for name, work in (("first", first), ("second", second)):
         if not isinstance(work, Measurement):

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Never
 
-from gpulab import device, gpus
+from gpulab import device
 from gpulab.core.progress import Bar
-from gpulab.core.requirements import FLAG, NOT_NEGATIVE, TEXT
-from gpulab.core.units import format_bytes
+from gpulab.core.requirements import FLAG, TEXT
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
-from gpulab.gpus import data_sheet
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
@@ -48,8 +46,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     inner_loops: int = DEFAULTS.inner_loops,
     precision: float = DEFAULTS.precision,
     max_time_s: float = DEFAULTS.max_time_s,
-    flops: float | None = None,
-    size_bytes: float | None = None,
+    flops: float | str | None = DEFAULTS.flops,
+    size_bytes: float | None = DEFAULTS.size_bytes,
     label: str = "",
     progress: bool = True,
     **unknown: Never,
@@ -109,8 +107,10 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         virtual time, and also the most real time for warm-up and samples together, but at least
         two seconds. If that ends them, a finding says so, and what a call takes in real time.
     flops, size_bytes
-        Floating-point operations of one call, and the least number of bytes that it must move. If
-        you pass them, a finding says when the result is faster than this GPU can be.
+        Floating-point operations of one call, and the least number of bytes that it must move. The
+        result then has FLOP/s and bytes per second beside the limits of the data sheet, and a
+        finding says when it is faster than this GPU can be. With ``flops="auto"`` PyTorch counts
+        those of matmuls, convolutions and attention in one more call.
     label
         A name for the result.
     progress
@@ -159,13 +159,13 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         inner_loops=inner_loops,
         precision=precision,
         max_time_s=max_time_s,
+        flops=flops,
+        size_bytes=size_bytes,
     )
     # Every argument is checked before the GPU is touched.
     work = as_work(work, inputs)
-    NOT_NEGATIVE.or_none.check(flops=flops, size_bytes=size_bytes)
     TEXT.check(label=label)
     FLAG.check(progress=progress)
-    least_s = _least_time(flops, size_bytes)
     with device.active():
         bar = Bar(desc="warming up", unit=" calls", disable=not progress)
         with left_as_found(), bar:
@@ -176,28 +176,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
             bar.count("measuring", " samples", total=options.n_samples)
             _sample(run, label=label)
         # The record comes last: reading the driver takes time, and clocks sink while it does.
-        return run.measurement(label=label, least_s=least_s)
-
-
-def _least_time(flops: float | None, size_bytes: float | None) -> tuple[float, str] | None:
-    """Return the least seconds that the GPU in use needs for one call, and the reason.
-
-    The type of the arithmetic is not known, so the peak of the fastest type counts. Bytes that
-    fit into the L2 set no limit, because they may come from there. Returns None for a GPU without
-    a data sheet, or without a limit.
-    """
-    spec = gpus.by_driver_name(device.current().name)
-    if spec is None:
-        return None
-    limits, roof = [], data_sheet(spec)
-    if flops:
-        counted = f"{flops:.3g} floating-point operations"
-        limits.append((roof.compute_s(flops, roof.fastest), counted))
-    if size_bytes and size_bytes > spec.l2_bytes:
-        counted = f"{format_bytes(size_bytes)} from and to memory"
-        limits.append((roof.memory_s(size_bytes), counted))
-    # Arithmetic and memory may overlap completely, so the slower of the two is the limit.
-    return max(limits, default=None)
+        return run.measurement(label=label)
 
 
 def _sample(run: MeasurementRun, *, label: str) -> None:

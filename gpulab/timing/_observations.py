@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from gpulab.device import clocks
+from gpulab.device.measurement import NO_COUNTS, Counts
 from gpulab.timing._methods import Method
 from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._warmup import WarmUp
@@ -96,6 +97,8 @@ class RunFacts:
         How often PyTorch asked the driver for memory while samples were taken.
     cold_s
         Seconds of a call on a cold cache, if some cold samples were taken after a hot run.
+    counts
+        The FLOPs and bytes of one call.
     """
 
     options: MeasurementOptions
@@ -107,6 +110,7 @@ class RunFacts:
     after: clocks.Reading | None = None
     n_allocations: int = 0
     cold_s: float | None = None
+    counts: Counts = NO_COUNTS
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.core.requirements import (
     COUNT,
     COUNT_OR_ZERO,
+    NOT_NEGATIVE,
     SECONDS,
     SHARE,
     NameOf,
@@ -28,6 +29,11 @@ __all__ = ["FLOORS", "MeasurementOptions"]
 
 CACHES = ("hot", "cold")
 FLOORS = ("work", "device")
+AUTO = "auto"
+_FLOPS = Requirement(
+    'a finite number, 0 or more, or "auto"',
+    lambda value: value == AUTO if isinstance(value, str) else NOT_NEGATIVE.accepts(value),
+)
 _CURE = "pass a function: measure(lambda: a @ b)"
 _INPUTS = each(
     Requirement("a tuple", lambda value: isinstance(value, list | tuple)),
@@ -65,6 +71,8 @@ class MeasurementOptions:
         Stop when half the width of the interval is at most this share of the median.
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is None.
+    flops, size_bytes
+        Floating-point operations of one call, or ``"auto"`` for PyTorch's count, and its bytes.
 
     Raises
     ------
@@ -93,6 +101,8 @@ class MeasurementOptions:
     inner_loops: int = _option(1, COUNT)
     precision: float = _option(0.01, SHARE)
     max_time_s: float = _option(1.0, SECONDS)
+    flops: float | str | None = _option(None, _FLOPS)
+    size_bytes: float | None = _option(None, NOT_NEGATIVE)
 
     def __post_init__(self) -> None:
         for option in fields(self):

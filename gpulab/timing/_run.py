@@ -19,6 +19,7 @@ from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, refuse_endless
 from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
+from gpulab.timing._counts import counts_of, least_time
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._methods import METHODS, Method
 from gpulab.timing._observations import (
@@ -95,6 +96,7 @@ class MeasurementRun(RunFacts):
         # would get the block that the work frees after each call, and the next call of the work
         # would have to ask the driver for another block.
         before_each = options.before_each()
+        counts = counts_of(work, options)
         floor = _first_floor(options, before_each)
         seen = warm_up(
             work,
@@ -112,6 +114,7 @@ class MeasurementRun(RunFacts):
         return cls(
             work=work,
             options=options,
+            counts=counts,
             before_each=before_each,
             warm_up=seen,
             method=method,
@@ -231,8 +234,8 @@ class MeasurementRun(RunFacts):
         share_s = floor_s / self.options.inner_loops
         return tuple(max(0.0, sample_s - share_s) for sample_s in self.samples.values_s)
 
-    def observations(self, least_s: tuple[float, str] | None = None) -> RunObservations:
-        """Return everything that is known about the run, and the least time that is possible."""
+    def observations(self) -> RunObservations:
+        """Return everything that is known about the run."""
         readings = self.samples.readings
         flags = clocks.flag(readings, self.samples.batch_sizes)
         facts = {fact.name: getattr(self, fact.name) for fact in fields(RunFacts)}
@@ -244,12 +247,12 @@ class MeasurementRun(RunFacts):
             n_starved=self.sampler.n_starved,
             n_dropped=self.sampler.n_dropped,
             simulation=self._simulation(),
-            least_s=least_s,
+            least_s=least_time(self.counts),
         )
 
-    def measurement(self, *, label: str, least_s: tuple[float, str] | None = None) -> Measurement:
+    def measurement(self, *, label: str) -> Measurement:
         """Return the measurement; the GPU must still be in use."""
-        return assemble(self.observations(least_s), label=label)
+        return assemble(self.observations(), label=label)
 
     def _work_floor(self, n_more: int) -> Floor | None:
         if not _has_own_floor(self.options) or self.stopped_by == "interrupt":

@@ -20,3 +20,12 @@ def test_the_guide_to_ci_runs(notebook: Notebook) -> None:
     assert ran[-1].out.startswith(
         "at most 1.05 times is allowed, and now takes longer: now / before = "
     )
+
+
+@pytest.mark.slow
+def test_the_guide_to_a_kernel_runs(notebook: Notebook) -> None:
+    """Its throughput is counted by PyTorch for the matmul, and given for the softmax."""
+    ran = notebook.run(*CELL.findall((GUIDES / "time-a-kernel.md").read_text("utf-8")))
+    assert [cell.message for cell in ran if cell.error] == []
+    assert "% of the float32 peak (data sheet); FLOPs counted by PyTorch" in ran[-1].out
+    assert "% of the memory bandwidth (data sheet); bytes as given" in ran[-1].out

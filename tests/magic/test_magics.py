@@ -455,6 +455,17 @@ def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
     assert "], taken at different times" in ran.out
 
 
+def test_counts_of_a_cell_give_rates(notebook: Notebook) -> None:
+    """--flops and --bytes print a line with the rate each, below that of the time."""
+    ran = notebook.last(
+        "%%cudatime --flops auto --bytes 1e6 -r 6 a = torch.ones(64, 64, device='cuda')\na @ a"
+    )
+    time, flops, size = ran.out.splitlines()[1:4]
+    assert "per call" in time
+    assert flops.endswith("% of the float32 peak (data sheet); FLOPs counted by PyTorch")
+    assert size.endswith("% of the memory bandwidth (data sheet); bytes as given")
+
+
 def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
     """--vs also compares with a function without arguments."""
     ran = notebook.last(

@@ -12,7 +12,8 @@ from gpulab.timing import METHODS, MeasurementOptions, measure
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
     "--timeline, --vs, --backend, --warmup, --precision, "
-    "--max-time, --seed, --stream, --run; write -- before code that begins with a minus"
+    "--max-time, --flops, --bytes, --seed, --stream, --run; write -- before code that begins "
+    "with a minus"
 )
 
 

@@ -111,6 +111,13 @@ class Saved:
         ------
         NotSavedError
             If the file cannot be written.
+
+        Examples
+        --------
+        ::
+
+            gpulab.measure(lambda: a @ a, label="before").save("base.json")
+            base = gpulab.Measurement.load("base.json")
         """
         PATH.check(path=path)
         target = Path(path)
@@ -127,6 +134,13 @@ class Saved:
             If there is no such file, it is a folder, or the system cannot read it.
         SchemaVersionError
             If it is another kind of record, comes from another version of gpulab, or is damaged.
+
+        Examples
+        --------
+        ::
+
+            base = gpulab.Measurement.load("base.json")
+            gpulab.compare(base, lambda: a @ a).check(at_most=1.05)
         """
         PATH.check(path=path)
         try:

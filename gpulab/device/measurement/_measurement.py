@@ -22,6 +22,7 @@ from gpulab.core.serialization import Saved
 from gpulab.core.units import format_estimate, format_interval, format_time
 from gpulab.device.measurement._conditions import Conditions, Finding
 from gpulab.device.measurement._html import Distribution, to_html
+from gpulab.device.measurement._rates import NO_COUNTS, Counts, Rate, rates_of
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.stats import median_interval, robust_spread
 
@@ -85,6 +86,8 @@ class Measurement(Saved):
     launch_s
         Seconds that Python needs per call, if a loop of this work runs at the pace of the host
         because the GPU is done before the next launch; otherwise 0.
+    counts
+        Floating-point operations and bytes of one call, if they are known.
 
     Raises
     ------
@@ -125,6 +128,7 @@ class Measurement(Saved):
     floor_method: str = ""
     flagged: tuple[int, ...] = ()
     launch_s: float = 0.0
+    counts: Counts = NO_COUNTS
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -183,6 +187,22 @@ class Measurement(Saved):
         """Robust spread of the single samples, in seconds; it is not the error of the median."""
         return robust_spread(self.samples_s)
 
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """FLOP/s and bytes per second beside the data sheet's limits, if the counts are known.
+
+        Examples
+        --------
+        >>> import torch, gpulab
+        >>> with gpulab.virtual_gpu("H200"):
+        ...     a = torch.ones(4096, 4096, device="cuda")
+        ...     taken = gpulab.measure(lambda: a @ a, flops="auto")
+        >>> taken.counts.flops == 2 * 4096**3, taken.rates[0].limit_name
+        (True, 'float32 peak')
+        """
+        times_s = (self.median_s, *self.interval_s)
+        return tuple(rates_of(times_s, self.conditions.device_name, self.counts))
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per sample.
 
@@ -206,12 +226,15 @@ class Measurement(Saved):
 
     def __str__(self) -> str:
         notes = (f"  note: {finding.brief()}" for finding in self.findings)
-        return "\n".join([self.line(), *notes])
+        return "\n".join([self.line(), *self._rate_lines(), *notes])
 
     __repr__ = __str__
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
-        printer.text("\n".join([self.line(), *map(str, self.findings)]))
+        printer.text("\n".join([self.line(), *self._rate_lines(), *map(str, self.findings)]))
+
+    def _rate_lines(self) -> Iterator[str]:
+        return (visible(f"  {rate}") for rate in self.rates)
 
     def _repr_html_(self) -> str:
         shown = Distribution(
@@ -283,6 +306,8 @@ class Measurement(Saved):
             known = f"known within {format_time(error_s)}" if error_s else "known exactly"
             source = _FLOORS.get(self.floor_method, "")
             yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
+        for rate in self.rates:
+            yield "throughput", str(rate)
         yield "GPU, source", f"{at.device_name}, {self.source}"
         yield "clock before, after", _both(at.clock_before_mhz, at.clock_after_mhz, "MHz")
         yield "power before, after", _both(at.power_before_w, at.power_after_w, "W")

@@ -1,0 +1,126 @@
+"""Throughput: FLOPs or bytes per second, beside what the GPU's data sheet allows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpulab import gpus
+from gpulab.core.requirements import NOT_NEGATIVE, check_fields
+from gpulab.core.units import format_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The floating-point operations and bytes of one call.
+
+    Attributes
+    ----------
+    flops, size_bytes
+        Operations, and bytes to and from memory; None if not known.
+    arithmetic
+        Type of the operations as data sheets name it, such as ``"tf32"``; empty if not known.
+    is_counted
+        Whether PyTorch counted the operations.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a count is negative or not finite.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, flops=2 * 64**3, n_samples=6)
+    >>> taken.counts.flops
+    524288
+    """
+
+    flops: float | None = None
+    size_bytes: float | None = None
+    arithmetic: str = ""
+    is_counted: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        NOT_NEGATIVE.or_none.check(flops=self.flops, size_bytes=self.size_bytes)
+
+
+NO_COUNTS = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A throughput with its interval, and the limit of the GPU's data sheet.
+
+    Attributes
+    ----------
+    unit
+        ``"FLOP"`` or ``"B"``, for bytes.
+    per_s, low_per_s, high_per_s
+        Units per second at the median, and at the ends of its 95 % interval.
+    limit_per_s, limit_name
+        The most that the data sheet allows, and its name, such as ``"float32 peak"``; None for a
+        GPU without a data sheet.
+    origin
+        Where the number of units comes from, such as ``"counted by PyTorch"``.
+
+    Examples
+    --------
+    >>> print(Rate("B", 2.4e12, 2.3e12, 2.5e12, 4.8e12, "memory bandwidth", "as given"))
+    2.40 TB/s [2.30 TB/s, 2.50 TB/s], 50 % of the memory bandwidth (data sheet); bytes as given
+    """
+
+    unit: str
+    per_s: float
+    low_per_s: float
+    high_per_s: float
+    limit_per_s: float | None
+    limit_name: str
+    origin: str
+
+    @property
+    def share(self) -> float | None:
+        """Share of the limit; above 1 for bytes that come from the cache. None without a limit."""
+        return None if self.limit_per_s is None else self.per_s / self.limit_per_s
+
+    def __str__(self) -> str:
+        rates = (self.per_s, self.low_per_s, self.high_per_s)
+        middle, low, high = (format_rate(rate, self.unit) for rate in rates)
+        interval = "" if low == middle == high else f" [{low}, {high}]"
+        share = (
+            "no data sheet of this GPU"
+            if self.share is None
+            else f"{100 * self.share:.3g} % of the {self.limit_name} (data sheet)"
+        )
+        noun = "FLOPs" if self.unit == "FLOP" else "bytes"
+        return f"{middle}{interval}, {share}; {noun} {self.origin}"
+
+    __repr__ = __str__
+
+
+def rates_of(
+    times_s: tuple[float, float, float], device_name: str, counts: Counts
+) -> Iterator[Rate]:
+    """Yield the rates of work that takes ``times_s``: the median and both ends of its interval."""
+    time_s, low_s, high_s = times_s
+    if not low_s:
+        return
+    spec = gpus.by_driver_name(device_name)
+    roof = None if spec is None else gpus.data_sheet(spec)
+    if counts.flops:
+        peak, name = (None, "") if roof is None else _peak(roof, counts.arithmetic)
+        origin = "counted by PyTorch" if counts.is_counted else "as given"
+        flops = counts.flops
+        yield Rate("FLOP", flops / time_s, flops / high_s, flops / low_s, peak, name, origin)
+    if counts.size_bytes:
+        size, name = counts.size_bytes, "memory bandwidth"
+        limit = None if roof is None else roof.bandwidth_bytes_per_s
+        yield Rate("B", size / time_s, size / high_s, size / low_s, limit, name, "as given")
+
+
+def _peak(roof: gpus.Roof, arithmetic: str) -> tuple[float, str]:
+    """Return the peak of a type, or the highest peak, which bounds all, if it is not known."""
+    if arithmetic in roof.peak_flops_per_s:
+        return roof.peak(arithmetic), f"{arithmetic} peak"
+    return roof.peak(roof.fastest), f"{roof.fastest} peak, the highest"

@@ -1,0 +1,122 @@
+"""FLOPs and bytes, given or counted by PyTorch, become rates beside the limits of the GPU."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.core.errors import InvalidOptionError
+from gpulab.device.measurement import Counts, Measurement
+from gpulab.gpus import gpu
+from gpulab.timing import compare, measure
+from tests.support.conditions import HERE
+
+H200 = gpu("H200")
+TAKEN = Measurement(
+    (1e-3,) * 6 + (1.25e-3,) * 5,
+    "events",
+    "measured",
+    replace(HERE, device_name=H200.driver_name),
+    counts=Counts(1e9, 2e9),
+)
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def test_a_rate_is_the_count_over_the_time() -> None:
+    """The median and both ends of the interval turn into rates, and the limit into a share."""
+    flops, size = TAKEN.rates
+    assert (flops.low_per_s, flops.per_s, flops.high_per_s) == (8e11, 1e12, 1e12)
+    assert (size.unit, size.per_s) == ("B", 2e12)
+    assert size.share == 2e12 / H200.bandwidth_bytes_per_s
+    # The type of the arithmetic is not known, so the highest peak is named.
+    assert flops.limit_per_s == max(H200.peak_flops_per_s.values())
+    assert str(TAKEN).splitlines()[1] == (
+        "  1.00 TFLOP/s [800 GFLOP/s, 1.00 TFLOP/s], 0.101 % of the float16 peak, the highest "
+        "(data sheet); FLOPs as given"
+    )
+    assert "memory bandwidth (data sheet); bytes as given" in str(TAKEN)
+    assert "1.00 TFLOP/s [800" in TAKEN._repr_html_()
+
+
+def test_what_has_no_rate() -> None:
+    """Without counts, or for a reading of zero, there is none; an unknown GPU has no limit."""
+    assert replace(TAKEN, counts=Counts()).rates == ()
+    assert replace(TAKEN, samples_s=(0.0,) * 9).rates == ()
+    unknown = replace(TAKEN, conditions=replace(HERE, device_name="GPU of 2040"))
+    assert [rate.share for rate in unknown.rates] == [None, None]
+    assert "1.00 TFLOP/s [800 GFLOP/s, 1.00 TFLOP/s], no data sheet of this GPU" in str(unknown)
+
+
+def test_counts_are_saved() -> None:
+    """A record with counts comes back from JSON; one from before there were counts, too."""
+    assert Measurement.from_json(TAKEN.to_json()) == TAKEN
+    before = {name: value for name, value in TAKEN.to_dict().items() if name != "counts"}
+    assert Measurement.from_dict(before).counts == Counts()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "allows_tf32", "peak"),
+    [
+        (torch.float32, False, "float32"),
+        (torch.float32, True, "tf32"),
+        (torch.float16, False, "float16"),
+        (torch.float64, True, "float64"),
+    ],
+)
+def test_pytorch_counts_and_the_peak_is_that_of_the_type(
+    dtype: torch.dtype, *, allows_tf32: bool, peak: str
+) -> None:
+    """A matmul has 2 n³ operations, and its limit is the peak of its type."""
+    a = torch.ones(128, 128, dtype=dtype, device="cuda")
+    torch.backends.cuda.matmul.allow_tf32 = allows_tf32
+    try:
+        taken = measure(lambda: torch.relu(a @ a), flops="auto", n_samples=6)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    assert taken.counts == Counts(2 * 128**3, None, peak, is_counted=True)
+    (rate,) = taken.rates
+    assert rate.limit_per_s == H200.peak_flops_per_s[peak]
+    assert rate.per_s == taken.counts.flops / taken.median_s
+    assert str(rate).endswith("FLOPs counted by PyTorch")
+
+
+def test_each_work_of_a_comparison_is_counted() -> None:
+    """Two works have their own counts, and the text shows the rate of each."""
+    a, b = (torch.ones(n, n, device="cuda") for n in (64, 128))
+    found = compare(lambda: a @ a, lambda: b @ b, flops="auto", size_bytes=1e6, n_samples=6)
+    assert [record.counts.flops for record in (found.first, found.second)] == [
+        2 * 64**3,
+        2 * 128**3,
+    ]
+    assert str(found).count("FLOPs counted by PyTorch") == 2
+
+
+def test_work_without_counted_operators_is_refused() -> None:
+    """PyTorch counts no addition: the error says what it counts, and no sample is taken."""
+    n_calls = 0
+    a = torch.ones(64, device="cuda")
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        a.add_(1)
+
+    with pytest.raises(InvalidOptionError, match="counts nothing in this work: it knows matmuls"):
+        measure(work, flops="auto")
+    assert n_calls == 1
+
+
+@pytest.mark.parametrize("flops", ["aut", -1.0, float("nan"), True])
+def test_wrong_counts_are_refused(flops: float | str) -> None:
+    """What is no count is named before the work runs."""
+    for timed in (measure, lambda work, **options: compare(work, work, **options)):
+        with pytest.raises(InvalidOptionError, match="it must be a finite number, 0 or more"):
+            timed(lambda: pytest.fail("it ran"), flops=flops)
