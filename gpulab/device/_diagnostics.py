@@ -6,7 +6,7 @@ import platform
 from typing import Any
 
 from gpulab.core import versions
-from gpulab.device import _probe
+from gpulab.device import _builds, _probe
 from gpulab.device._report import DiagnosisRow, Report
 
 
@@ -53,7 +53,11 @@ def _torch_row() -> DiagnosisRow:
 def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
     if obstacle is None:
         return DiagnosisRow("GPU", in_use, "torch can use a CUDA GPU")
-    return DiagnosisRow("GPU", "none", obstacle.reason, in_use)
+    installed = _builds.installed_gpus() if obstacle.needs_another_build else []
+    if not installed:
+        return DiagnosisRow("GPU", "none", obstacle.reason, in_use)
+    cure = _builds.cure(installed, torch=versions.TRIED_TORCH)
+    return DiagnosisRow("GPU", "not usable", obstacle.reason, f"{in_use}. To use the GPU: {cure}")
 
 
 def _driver_row() -> DiagnosisRow:

@@ -4,6 +4,7 @@ import ctypes
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -11,15 +12,25 @@ from functools import cache
 
 from gpulab.core.versions import torch_version
 
+_ARCHITECTURE = re.compile(r"(?P<kind>sm|compute)_(?P<major>\d+)(?P<minor>\d)[a-z]?")
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why torch cannot use a CUDA GPU here, and what would change that."""
+    """Why torch cannot use a CUDA GPU here, and what would change that.
+
+    Attributes
+    ----------
+    reason, cure
+        Clauses for a message.
+    needs_another_build
+        Whether the build of torch is what is wrong.
+    """
 
     reason: str
     cure: str
+    needs_another_build: bool = False
 
 
 def cuda_version() -> str | None:
@@ -56,13 +67,47 @@ def cuda_obstacle() -> Obstacle | None:
         return Obstacle(
             f"torch {release} is a CPU build",
             "install a build of torch for CUDA, or use the virtual GPU: gpulab.use()",
+            needs_another_build=True,
         )
     with warnings.catch_warnings():
         # torch warns about the same problems; the messages below also say what to do.
         warnings.simplefilter("ignore")
         if torch.cuda.is_available():
-            return None
+            return _architecture_obstacle(release)
     return _driver_obstacle(f"torch {release} is built for CUDA {built_for}", built_for)
+
+
+def _architecture_obstacle(release: str) -> Obstacle | None:
+    """Return that torch has no kernels for the GPU, which else the first kernel would say."""
+    capability, architectures = cuda_capability(), cuda_architectures()
+    names = [_ARCHITECTURE.fullmatch(name) for name in architectures]
+    built_for = [(int(name["major"]), int(name["minor"]), name["kind"]) for name in names if name]
+    # Compiled kernels run within one major version, and PTX on everything newer.
+    if not built_for or any(
+        (major, minor) <= capability and (major == capability[0] or kind == "compute")
+        for major, minor, kind in built_for
+    ):
+        return None
+    return Obstacle(
+        f"torch {release} has no kernels for {cuda_name()} (sm_{capability[0]}{capability[1]}); "
+        f"it has {', '.join(architectures)}",
+        "install a build of torch that has them: `gpulab doctor` prints the line",
+        needs_another_build=True,
+    )
+
+
+def cuda_capability() -> tuple[int, int]:
+    """Return the compute capability of the current CUDA GPU, e.g. (9, 0)."""
+    import torch
+
+    return torch.cuda.get_device_capability()
+
+
+def cuda_architectures() -> list[str]:
+    """Return what this torch has kernels for, e.g. ``["sm_80", "sm_90"]``."""
+    import torch
+
+    return torch.cuda.get_arch_list()
 
 
 def _driver_obstacle(build: str, built_for: str) -> Obstacle:
@@ -76,6 +121,7 @@ def _driver_obstacle(build: str, built_for: str) -> Obstacle:
         return Obstacle(
             f"{build}, but the NVIDIA driver supports CUDA {supported[0]}.{supported[1]} at most",
             "update the NVIDIA driver, or install a torch built for an older CUDA",
+            needs_another_build=True,
         )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:

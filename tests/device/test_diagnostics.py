@@ -14,7 +14,8 @@ import torch
 
 from gpulab.core import versions
 from gpulab.core.errors import UnsupportedVersionError
-from gpulab.device import _diagnostics, _probe
+from gpulab.device import _builds, _diagnostics, _probe
+from gpulab.device._builds import InstalledGpu
 from gpulab.device._probe import Obstacle
 from gpulab.device._report import DiagnosisRow, Report
 
@@ -121,6 +122,7 @@ def test_cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is a CPU build",
         "install a build of torch for CUDA, or use the virtual GPU: gpulab.use()",
+        needs_another_build=True,
     )
 
 
@@ -139,6 +141,7 @@ def test_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but the NVIDIA driver supports CUDA 12.4 at most",
         "update the NVIDIA driver, or install a torch built for an older CUDA",
+        needs_another_build=True,
     )
 
 
@@ -170,7 +173,71 @@ def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         return True
 
     monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    _gpu(monkeypatch, "NVIDIA H100", (9, 0), ["sm_90"])
     assert _probe.cuda_obstacle() is None
+
+
+def _gpu(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    capability: tuple[int, int],
+    architectures: list[str],
+) -> None:
+    """Make torch see a GPU, and look as if it were built for these architectures."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(_probe, "cuda_name", lambda: name)
+    monkeypatch.setattr(_probe, "cuda_capability", lambda: capability)
+    monkeypatch.setattr(_probe, "cuda_architectures", lambda: architectures)
+
+
+CUDA_13 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
+CUDA_12_6 = ["sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "architectures", "usable"),
+    [
+        ((7, 0), CUDA_13, False),
+        ((7, 0), CUDA_12_6, True),
+        ((6, 1), CUDA_12_6, True),
+        *(((major, minor), CUDA_13, True) for major, minor in ((7, 5), (8, 0), (8, 9), (9, 0))),
+        ((12, 0), CUDA_13, True),
+        ((12, 0), CUDA_12_6, False),
+        ((12, 0), [*CUDA_12_6, "compute_90"], True),
+        ((9, 0), ["sm_90a"], True),
+        ((7, 2), ["sm_75"], False),
+        ((7, 0), [], True),
+    ],
+)
+def test_a_gpu_needs_kernels(
+    capability: tuple[int, int],
+    architectures: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    usable: bool,
+) -> None:
+    """A GPU is usable with kernels for its major version, or with PTX that is not newer."""
+    _machine(monkeypatch, driver=(13, 0))
+    _gpu(monkeypatch, "a GPU", capability, architectures)
+    assert (_probe.cuda_obstacle() is None) == usable
+
+
+def test_a_gpu_without_kernels_is_named_with_the_line_to_paste(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A V100 with a torch for CUDA 13 is not usable, and doctor prints the line that cures it."""
+    _machine(monkeypatch, driver=(13, 0))
+    _gpu(monkeypatch, "Tesla V100-SXM2-16GB", (7, 0), ["sm_75", "sm_80"])
+    v100 = [InstalledGpu("580.65.06", (7, 0))]
+    monkeypatch.setattr(_builds, "installed_gpus", lambda: v100)
+    obstacle = _probe.cuda_obstacle()
+    assert _rows(obstacle, "the virtual NVIDIA H200")["GPU"] == DiagnosisRow(
+        "GPU",
+        "not usable",
+        "torch 2.13.0 has no kernels for Tesla V100-SXM2-16GB (sm_70); it has sm_75, sm_80",
+        "the virtual NVIDIA H200. To use the GPU: pip install --force-reinstall "
+        '"torch>=2.11,<2.14" --index-url https://download.pytorch.org/whl/cu126',
+    )
 
 
 def test_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:

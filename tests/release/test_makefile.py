@@ -4,11 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+BUILDS = "gpulab/device/_builds.py"
 TORCH_ALONE = "pip install -c constraints.txt --no-deps --index-url"
 THE_REST = "pip install -c constraints.txt -e .[lab,gpu]"
 SMALL, LARGE = "0.2 GB to download and 0.8 GB on disk", "2.1 GB to download and 4.6 GB on disk"
@@ -36,18 +38,21 @@ def test_make_looks_for_browser_tests_where_they_are() -> None:
 class Clone:
     """A copy of what `make` reads, with stand-ins for Python, pip, gpulab and nvidia-smi."""
 
-    def __init__(self, folder: Path, *, gpu: bool) -> None:
+    def __init__(self, folder: Path, *, gpu: bool, answer: str = "580.65.06, 9.0") -> None:
         self.folder, self.log = folder, folder / "log"
+        (folder / BUILDS).parent.mkdir(parents=True)
+        shutil.copy(ROOT / BUILDS, folder / BUILDS)
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(ROOT / name, folder)
         programs = folder / "programs"
         note = f'echo "$(basename "$0") $*" >> "{self.log}"'
-        write_program(programs / "nvidia-smi", "echo 'GPU 0: NVIDIA H200'" if gpu else "exit 9")
+        write_program(programs / "nvidia-smi", f"echo '{answer}'" if gpu else "exit 9")
         for name in ("pip", "gpulab"):
             write_program(programs / name, note, '[ "$*" != "$FAILS" ]')
         write_program(
             programs / "python3",
             '[ "$1" = -c ] && exit $OLD',
+            f'[ "$1" = {BUILDS} ] && exec "{sys.executable}" "$@"',
             f'mkdir -p "$3/bin" && cp "{programs}"/* "$3/bin"',
         )
         self.path = f"{programs}{os.pathsep}{os.environ['PATH']}"
@@ -90,13 +95,36 @@ def test_with_a_gpu_torch_is_what_pip_takes(tmp_path: Path) -> None:
     clone = Clone(tmp_path, gpu=True)
     said = clone.make("lab").stdout
     assert clone.calls() == [THE_REST, "gpulab lab"]
-    assert "the build that pip takes by itself, because nvidia-smi lists an NVIDIA GPU." in said
+    assert "the build that pip takes by itself, because it serves driver 580.65.06" in said
     before, _, _ = said.partition("python3 -m venv")
     assert "make lab TORCH=cpu" in before
     assert LARGE in before
 
 
-@pytest.mark.parametrize(("gpu", "torch", "n_calls"), [(True, "cpu", 3), (False, "default", 2)])
+def test_an_old_gpu_gets_the_build_that_serves_it(tmp_path: Path) -> None:
+    """For a V100, torch has CUDA 12.6, and make says why before it downloads anything."""
+    clone = Clone(tmp_path, gpu=True, answer="580.65.06, 7.0")
+    said = clone.make("lab").stdout
+    index = "https://download.pytorch.org/whl/cu126"
+    assert clone.calls() == [f"{TORCH_ALONE} {index} torch", THE_REST, "gpulab lab"]
+    before, _, _ = said.partition("python3 -m venv")
+    assert (
+        "the build for CUDA 12.6, because it serves driver 580.65.06 and compute capability 7.0"
+        in before
+    )
+
+
+def test_a_driver_that_no_build_supports_gets_the_small_build(tmp_path: Path) -> None:
+    """Where no build could use the GPU, make takes the small one and says what to update."""
+    clone = Clone(tmp_path, gpu=True, answer="470.82.01, 8.0")
+    said = clone.make("lab").stdout
+    assert len(clone.calls()) == 3
+    assert "update the NVIDIA driver to 580 or newer" in said
+
+
+@pytest.mark.parametrize(
+    ("gpu", "torch", "n_calls"), [(True, "cpu", 3), (False, "default", 2), (False, "cu126", 3)]
+)
 def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gpu: bool) -> None:
     """The choice does not depend on nvidia-smi."""
     clone = Clone(tmp_path, gpu=gpu)
@@ -130,7 +158,7 @@ def test_an_unknown_build_is_refused(tmp_path: Path) -> None:
     """An unknown TORCH is refused, with the two valid values."""
     clone = Clone(tmp_path, gpu=False)
     said = clone.make("lab", "TORCH=cuda").stderr
-    assert "TORCH=cuda is not known; write TORCH=cpu for the small build or TORCH=default" in said
+    assert "TORCH=cuda is not known; write TORCH=cpu for the small build, TORCH=cu126" in said
     assert clone.calls() == []
 
 
