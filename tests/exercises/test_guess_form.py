@@ -8,7 +8,7 @@ from gpulab import exercises
 from gpulab.exercises._guess_form import GuessForm, read_typed
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder, kept
-from tests.support.notebook_display import shown_in
+from tests.support.notebook_display import needs_ipywidgets_8, shown_in
 
 __all__ = ["folder"]  # a fixture: an empty folder with a journal of its own
 
@@ -81,6 +81,7 @@ def test_a_saved_choice_that_is_no_longer_offered_is_no_guess(
 
 
 @pytest.mark.slow
+@needs_ipywidgets_8
 def test_a_front_end_gets_the_form_and_words_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words follow what is typed; without a front end IPython shows text and HTML."""
     asked = exercises.predict(QUESTION, ..., unit="µs")

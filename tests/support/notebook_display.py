@@ -1,12 +1,18 @@
 """A replacement for IPython's display that records what is shown."""
 
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpulab.figures import widgets
+
+needs_ipywidgets_8 = pytest.mark.skipif(
+    version("ipywidgets").startswith("7."),
+    reason="version 7 asks at its import for the comms of the kernel, which a stand-in lacks",
+)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,7 @@ from gpulab.figures import Figure, PackedCanvas
 from gpulab.views.live import _display, _stop
 from gpulab.views.live._display import Painter, Screen, screen_for
 from gpulab.views.live._stop import Stop, StopButton
-from tests.support.notebook_display import shown_in
+from tests.support.notebook_display import needs_ipywidgets_8, shown_in
 
 NOTE = "Interrupt the kernel to stop; what there is by then is kept."
 
@@ -202,12 +201,6 @@ def test_the_thread_draws_the_newest_and_ends() -> None:
 
 
 # The button
-
-
-# Version 7 asks the kernel for its comms at import, which this stand-in does not have.
-needs_ipywidgets_8 = pytest.mark.skipif(
-    version("ipywidgets").startswith("7."), reason="subshells came with ipywidgets 8"
-)
 
 
 def kernel(*subshells: str) -> Any:  # noqa: ANN401  # a kernel has no types
