@@ -342,10 +342,10 @@ def _reading_lengths(original: Any) -> Any:
             if _is_for_cudnn(log_probs, targets, lengths) and not all(
                 item.is_cuda for item in lengths
             ):
+                # Lengths in int32 are cuDNN's, which reads them in the memory of the GPU.
                 raise RuntimeError(
-                    "ctc_loss: with targets in one row and lengths in int32, cuDNN reads the "
-                    "lengths in the memory of the GPU, but they are on the host; move them with "
-                    ".cuda(), or pass them as int64"
+                    "Expected all tensors to be on the same device, but found at least two "
+                    f"devices, {log_probs.device} and cpu!"
                 )
             input_lengths, target_lengths = [
                 item.tolist() if isinstance(item, torch.Tensor) else item for item in lengths
