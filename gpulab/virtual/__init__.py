@@ -1,6 +1,6 @@
 """A GPU that is computed: unmodified torch.cuda code runs on it, on a virtual clock.
 
-Its packages import in one direction: ``simulator`` (without torch), ``tensors``, ``kernels``,
+Its packages import in one direction: ``simulator`` (without torch), ``tensors``, ``operators``,
 ``dispatch``, ``patches``. Import each through its ``__init__``; modules named ``_x`` are private
 to their package.
 """
