@@ -39,7 +39,7 @@ def test_ctrl_c_inside_backward_keeps_no_memory() -> None:
         count = DispatcherTracer()
         count.run(train)
         left = {}
-        for at in range(count.n):
+        for at in range(count.n // 2, count.n):  # the first half is forward
             injector.is_done = False
             try:
                 DispatcherTracer(injector, at=at).run(train)

@@ -471,7 +471,7 @@ def test_an_empty_recording_is_not_compared() -> None:
 def test_a_recording_shows_no_points() -> None:
     """`repr` of a recording does not list its thousands of points."""
     shown = repr(_recording.load("h200-sxm-2026-11"))
-    assert shown.startswith("Recording(name='h200-sxm-2026-11', provenance=")
+    assert shown.startswith("h200-sxm-2026-11: NVIDIA H200 and ")
     assert len(shown) < 500
 
 
