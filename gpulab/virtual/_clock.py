@@ -63,8 +63,9 @@ class HostClocks:
             self._began_ns = self.host.now_ns
             self._starts = {name: getattr(time, f"{name}_ns")() for name in CLOCKS}
             self._starts["perf_counter"] = _PERF_COUNTER_START_NS
-            for name in _CLOCK_IDS if hasattr(time, "clock_gettime_ns") else ():
-                self._starts[name] = time.clock_gettime_ns(getattr(time, name))
+            read_ns: Any = getattr(time, "clock_gettime_ns", None)  # some systems have none
+            for name in _CLOCK_IDS if read_ns else ():
+                self._starts[name] = read_ns(getattr(time, name))
 
     def clock(self, name: str) -> ReadClock:
         """Return the function that reads a clock, in nanoseconds."""
