@@ -125,8 +125,8 @@ class ClaimReview:
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f'<span style="margin-right:1.5em"><em>{clean(name)}</em> {clean(value)}'
-            f"{clean(_TRUTH[truth])}</span>"
+            f'<span style="margin-right:1.5em;display:inline-block"><em>{clean(name)}</em> '
+            f"{clean(value)}{clean(_TRUTH[truth])}</span>"
             for name, value, truth in self.worlds
         )
         tone = _OPEN if self.holds is None else _HOLDS if self.holds else _FAILS

@@ -161,8 +161,12 @@ class Question:
 def _table(readings: "pd.DataFrame") -> str:
     """Return readings as an HTML table, with each time in a unit that is easy to read."""
     columns = [name for name in map(str, readings.columns) if name.endswith("_s")]
-    times = {name: readings[name].map(format_time) for name in columns}
+    times = {name: readings[name].map(_on_one_line) for name in columns}
     return visible(readings.assign(**times).to_html(index=False, border=0))
+
+
+def _on_one_line(time_s: float) -> str:
+    return format_time(time_s).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @dataclass(frozen=True, slots=True)

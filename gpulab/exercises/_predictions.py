@@ -37,6 +37,7 @@ _ONE = {
 }
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
+_NEXT = " Now see what comes out."
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
 
@@ -209,7 +210,8 @@ class Prediction:
         if self.guess is not None:
             sure = f" ({self.confidence})" if self.confidence else ""
             note = f" {self.note}" if self.note else ""
-            return f"You say {self._said}{sure}.{note} Now see what comes out."
+            is_late = self.note.endswith(_saved_guesses.LATE)
+            return f"You say {self._said}{sure}.{note}{'' if is_late else _NEXT}"
         return (
             self.problem
             or f"Put your guess in place of the three dots: {_form(self.unit, self.choices)}."

@@ -7,6 +7,7 @@ from gpulab.exercises.journal import Guess, Reveal, journal, lesson_of, predicti
 
 _TOO_LATE = "The outcome was shown before this guess, so it is kept and does not count."
 _CHANGED = "The outcome was shown before, so this change is kept, and your first guess counts."
+LATE = (_TOO_LATE, _CHANGED)
 
 
 def keep(guess: Guess) -> str:

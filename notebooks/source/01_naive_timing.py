@@ -134,7 +134,7 @@ behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"
 # %% [markdown]
 # The upper lane is the host, the lower one the stream. An arrow goes from each launch to the
 # kernel that it started. Below them, *queue depth* counts the launches that the GPU has not
-# finished yet. The other rows show how many kernels run at once, and the memory in use.
+# finished yet. The last row shows the memory in use.
 #
 # A naive stopwatch reads the time from one launch to the next. The work is in the other lane. The
 # same as a film, with five matmuls; *Pause* stops it, and *In words* says what it shows.

@@ -124,7 +124,7 @@ print(f"square: {intensity(large, large):,.0f} FLOP/byte; one row: {intensity(ro
 # `gpulab` knows the FLOPs and bytes of each operation of the explorer:
 
 # %%
-WORKLOADS["softmax"].derivation
+print(WORKLOADS["softmax"].derivation)
 
 # %% [markdown]
 # ## 3 Two limits

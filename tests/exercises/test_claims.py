@@ -93,6 +93,12 @@ def test_a_claim_is_announced_and_escaped() -> None:
     assert "<em>yours</em>" in page
 
 
+def test_a_value_and_its_tick_stay_on_one_line() -> None:
+    """A browser breaks lines between the values of a claim, not inside them."""
+    page = claim("03.word", here=1)._repr_html_()
+    assert page.count("display:inline-block") == page.count("<em>")
+
+
 # Claim, its value here, whether that is measured, the saved values, and what the card says.
 WHY = [
     # The GPUs disagree: the claim's own words, and on a GPU where it fails a possible reason.

@@ -348,5 +348,5 @@ def test_public_names_load_on_first_use() -> None:
 def test_readings_are_shown_in_readable_units() -> None:
     """The HTML table writes times with a unit, because 0.000001 would show one digit only."""
     html = exercises.ask("03.floor")._repr_html_()
-    assert "<td>1.28 µs</td>" in html
+    assert "<td>1.28\N{NO-BREAK SPACE}µs</td>" in html
     assert "0.000001" not in html

@@ -225,6 +225,8 @@ def test_the_title_names_the_first_and_the_last_crossing() -> None:
     """With two operations that cross, the title has the smallest and the largest size."""
     title = draw_crossings([made("add", 10, 20), made("exp", 10, 40)]).title
     assert title.startswith("The GPU gets ahead first in add (1.5 KiB), last in exp (2 KiB) (")
+    large = draw_crossings([made("add", 10, 20), made("matmul", 10, 100)]).title
+    assert "matmul (4,800 KiB)" in large
     alone = draw_crossings([made("add", 10, 20)]).title
     assert alone.startswith("Where the GPU gets ahead of the CPU (")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpulab.core.units import format_ratio
 from gpulab.figures import (
     Figure,
     Plot,
@@ -85,7 +86,9 @@ class _Crossings(Plot):
             return "Where the GPU gets ahead of the CPU"
         ordered = once.sort_values("size_kib")
         first, last = (ordered.iloc[end] for end in (0, -1))
-        low, high = (f"{row['operation']} ({row['size_kib']:,.3g} KiB)" for row in (first, last))
+        low, high = (
+            f"{row['operation']} ({format_ratio(row['size_kib'])} KiB)" for row in (first, last)
+        )
         return f"The GPU gets ahead first in {low}, last in {high}"
 
     @property

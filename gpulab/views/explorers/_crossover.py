@@ -284,10 +284,9 @@ def _where(record: Crossover, size: int) -> str:
         return here
     copies = "" if record.transfers == "none" else f" with transfers {record.transfers}"
     ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
-    return (
-        f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
-        f"the {ahead} is {format_ratio(times)} times as fast."
-    )
+    ratio = format_ratio(times)
+    faster = "both take the same time" if ratio == "1" else f"the {ahead} is {ratio} times as fast"
+    return f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; {faster}."
 
 
 def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterable[str]:

@@ -58,6 +58,8 @@ def test_both_sides_at_a_size(explorer: Explorer[CrossoverState]) -> None:
         "At n = 16,777,216: CPU 5.04 ms, GPU 60.3 µs; the GPU is 83.5 times as fast."
     )
     assert words(explorer)[1].startswith("Crossing: n = 25,900 [")
+    explorer.choose(size=25_900)
+    assert words(explorer)[0].endswith("; both take the same time.")
 
 
 def test_threads_of_the_cpu(explorer: Explorer[CrossoverState]) -> None:

@@ -1,4 +1,4 @@
-// How much longer the copies make a call: the arithmetic of gpulab.roofline.scaling.copies_s.
+// How much longer the copies make a call: the arithmetic of copies_s in gpulab/roofline/scaling/_links.py.
 
 // `payload` has the bytes of each input and of each result; `rate` is the link's, in bytes per second.
 export function copiesTime([going, coming], transfers, rate, { reached, first_byte_s, launch_s }) {

@@ -1,4 +1,4 @@
-// Where two curves cross: the arithmetic of gpulab.roofline.scaling.find_crossing.
+// Where two curves cross: the arithmetic of find_crossing in gpulab/roofline/scaling/_intersection.py.
 // A curve is { sizes, median_s, low_s, high_s }; between its sizes it is straight in both logarithms.
 
 const CPU_AHEAD = 1,

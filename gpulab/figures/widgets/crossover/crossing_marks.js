@@ -4,6 +4,7 @@ import { sizeText } from "../chart/quantities.js";
 import { timeAt } from "./crossing.js";
 
 const LINE_PX = 22,
+  LETTER_PX = 11.5,
   NEAR_PX = 110,
   SIDE_PX = 100,
   NARROW_SIDE_PX = 84;
@@ -12,7 +13,7 @@ const WHOLE = { always: "GPU faster", never: "CPU faster" };
 
 export function crossingMarks(plane, view) {
   const [alone, found] = [ringsOf(plane, view, ["bare"]), ringsOf(plane, view, ["gpu", "second"])];
-  return [...sides(plane, view.crossing), ...alone.flatMap(bareMarks), ...sizeMarks(found)];
+  return [...sides(plane, view.crossing), ...alone.flatMap(bareMarks), ...sizeMarks(found, plane.left)];
 }
 
 // The crossings as points that can be reached.
@@ -53,8 +54,8 @@ function interval({ low, high, first, last }) {
 }
 
 // Up and left of a crossing both curves are below, so the sizes stand there, and those of neighbours one
-// above the other. The interval has room only if there is one crossing.
-function sizeMarks(rings) {
+// above the other, and none left of the axis. The interval has room only if there is one crossing.
+function sizeMarks(rings, left) {
   const isAlone = rings.length === 1 && rings[0].isOne;
   const placed = [];
   for (const ring of rings.sort((one, other) => other.y - one.y)) {
@@ -64,8 +65,10 @@ function sizeMarks(rings) {
     placed.push({ ...ring, text: Math.min(ring.y - (isAlone ? 30 : 16), ...near) });
   }
   return placed.flatMap(({ key, id, size, x, y, text: high, ...ring }) => {
-    const name = { class: `size end ${key}`, x: x - 16, y: high, text: `n = ${sizeText(size)}` };
-    const ends = { class: "remark end", x: x - 16, y: high + 17, text: interval(ring) };
+    const text = `n = ${sizeText(size)}`,
+      end = Math.max(x - 16, left + LETTER_PX * text.length);
+    const name = { class: `size end ${key}`, x: end, y: high, text };
+    const ends = { class: "remark end", x: end, y: high + 17, text: interval(ring) };
     return [
       { key: `to ${id}`, tag: "line", class: "leader", x1: x - 5, y1: y - 5, x2: x - 13, y2: y - 13 },
       { key: id, tag: "circle", class: `crossing ${key}`, cx: x, cy: y, r: 8 },

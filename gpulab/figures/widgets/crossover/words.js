@@ -46,7 +46,9 @@ export function atHandle(data, { state, cpu, gpu, second }) {
   const times = curves.map(curve => `${curve.name} ${timeText(timeAt(curve, state.size))}`);
   const ratio = timeAt(cpu, state.size) / timeAt(gpu, state.size),
     ahead = ratio >= 1 ? short(gpu) : "CPU";
-  const faster = `The ${ahead} is ${ratioText(Math.max(ratio, 1 / ratio))} times as fast`;
+  const factor = ratioText(Math.max(ratio, 1 / ratio));
+  const faster =
+    factor === "1" ? "Both take the same time" : `The ${ahead} is ${factor} times as fast`;
   return `At n = ${n}: ${times.join(" · ")}. ${faster}.`;
 }
 

@@ -8,6 +8,8 @@ import * as words from "./words.js";
 const N_LABELS = 3,
   LEAST = 1.15; // a smaller factor is no outlier
 const LETTER_PX = 6.6,
+  BOLD_LETTER_PX = 7.4,
+  SIDE_LETTER_PX = 9.3, // the names of the sides are large and bold
   LINE_PX = 17,
   SIGN_PX = 7,
   LEADER_PX = 22;
@@ -29,12 +31,7 @@ const NEARBY = [
 // `names` are texts that stand in the picture already.
 export function outlierMarks(plane, spots, model, names) {
   const seen = spots.filter(({ x, y }) => plane.holds(x, y));
-  const taken = names.map(({ x, y, text }) => ({
-    x: x - text.length * LETTER_PX,
-    y: y - 13,
-    width: text.length * LETTER_PX,
-    height: LINE_PX,
-  }));
+  const taken = names.filter(({ transform }) => !transform).map(boxOf);
   const signs = seen.map(({ x, y }) => ({
     x: x - SIGN_PX,
     y: y - SIGN_PX,
@@ -49,7 +46,7 @@ export function outlierMarks(plane, spots, model, names) {
     const ratio = ratioOf(point, model),
       times = ratioText(Math.max(ratio, 1 / ratio));
     const text = `${words.title(point)}: ${times}× ${ratio > 1 ? "slower" : "faster"}`;
-    const box = freeBox(plane, x, y, text.length * LETTER_PX, taken);
+    const box = freeBox(plane, x, y, text.length * BOLD_LETTER_PX, taken);
     if (!box) return [];
     taken.push(box);
     const name = {
@@ -61,6 +58,12 @@ export function outlierMarks(plane, spots, model, names) {
     };
     return [...leader(point, x, y, box), { key: `far ${point.operation}`, ...name }];
   });
+}
+
+function boxOf({ class: kind, x, y, text }) {
+  const words = kind.split(" "),
+    width = text.length * (words.includes("side") ? SIDE_LETTER_PX : LETTER_PX);
+  return { x: words.includes("end") ? x - width : x, y: y - 13, width, height: LINE_PX };
 }
 
 function farthest(spots, model) {
