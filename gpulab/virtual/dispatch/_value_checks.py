@@ -4,6 +4,7 @@ A kernel of CUDA has assertions, and the next call that waits raises their error
 need only a look at the index; the results themselves may wait.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,20 @@ def note_check(entry: LogEntry, operator: Operator, args: list[Any]) -> None:
         indices = [item.tensor for item in ranges if isinstance(item.tensor, Reference)]
         entry.checked = [item.span() for item in indices if item.layout.n_elements]
         entry.check = partial(_hold, ranges)
+        if "backward" in operator.name and entry.compute is not None:
+            # PyTorch's CPU kernel relies on the check of the forward pass, which has raised its
+            # error there; it would write outside of its tensors.
+            entry.compute = partial(_computed_if_right, ranges, entry.compute)
+
+
+def _computed_if_right(ranges: list[IndexRange], compute: Callable[[], None]) -> None:
+    wrong = next((item for item in ranges if not item.holds()), None)
+    if wrong is not None:
+        raise IndexError(
+            f"an index of the forward pass is out of range: not from {wrong.least} to "
+            f"{wrong.greatest}"
+        )
+    compute()
 
 
 def _hold(ranges: list[IndexRange]) -> bool:

@@ -52,6 +52,11 @@ def of_rows(args: list[Any]) -> list[IndexRange]:
     return [IndexRange(args[1], 0, args[0].layout.sizes[0] - 1)]
 
 
+def of_gradient_rows(args: list[Any]) -> list[IndexRange]:
+    """Return the range of the index of an embedding in its backward pass."""
+    return [IndexRange(args[1], 0, args[2] - 1)]
+
+
 def of_classes(scores: int) -> Callable[[list[Any]], list[IndexRange]]:
     """Return a function for the classes of a loss; its scores are the argument at ``scores``."""
 

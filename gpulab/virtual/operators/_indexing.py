@@ -13,7 +13,12 @@ from gpulab.virtual.operators._host_reads import (
     has_mask,
     on_device,
 )
-from gpulab.virtual.operators._index_ranges import along_dimension, of_each_dimension, of_rows
+from gpulab.virtual.operators._index_ranges import (
+    along_dimension,
+    of_each_dimension,
+    of_gradient_rows,
+    of_rows,
+)
 from gpulab.virtual.operators._model import Alert, Autocast, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall, n_indexed
 from gpulab.virtual.simulator.costs import KernelWork
@@ -118,7 +123,9 @@ MODELS: Models = {
         lowering=_indexed_rows("rows"), surface=("embedding", _READ), index_ranges=of_rows
     ),
     "embedding_dense_backward": OperatorModel(
-        lowering=_added, surface=("embedding backward", _GRADIENT)
+        lowering=_added,
+        surface=("embedding backward", _GRADIENT),
+        index_ranges=of_gradient_rows,
     ),
     "embedding_renorm": OperatorModel(may_find_wrong_values=True),
     "_embedding_bag _embedding_bag_forward_only": _BAG,

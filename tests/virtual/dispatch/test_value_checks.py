@@ -88,6 +88,13 @@ WRONG: dict[str, Call] = {
         *(x[None, None], [1, 2, 2], [1, 2, 2], torch.full((1, 1, 2, 2), _WRONG).cuda()),
     ),
     "masked_scatter": lambda x: x.masked_scatter(x > 0, x[0]),
+    "embedding_dense_backward": lambda x: aten.embedding_dense_backward(
+        x[:1],
+        _on_device(_WRONG),
+        4,
+        -1,
+        True,  # noqa: FBT003 # torch's signature
+    ),
     "embedding_renorm": lambda x: aten.embedding_renorm_(x, _on_device(_WRONG), 1.0, 2.0),
     "multinomial": lambda x: torch.multinomial(-x, 2, replacement=True),
     "_assert_async": lambda x: torch._assert_async(x[0, 0] > 1),
@@ -141,3 +148,28 @@ def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index(
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert len(found) > 15
     assert {*found} - _checked() == set()
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        lambda x, wrong: aten.nll_loss_backward(
+            *(x[:, 0], x, wrong, None, 0, -100, _on_device(2.0)[0])
+        ),
+        lambda x, wrong: aten.nll_loss2d_backward(
+            *(x[:, :1, None], x[..., None, None], wrong[:, None, None], None, 0, -100),
+            _on_device(2.0)[0],
+        ),
+        lambda x, wrong: aten.embedding_dense_backward(x, wrong, 4, -1, True),  # noqa: FBT003 # torch's signature
+    ],
+    ids=["nll_loss", "nll_loss2d", "embedding"],
+)
+def test_no_gradient_is_written_outside_of_its_tensor(
+    backward: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> None:
+    """A wrong index fails in a backward pass, too, where PyTorch's CPU kernel checks nothing."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        gradient = backward(torch.ones(3, 5, device="cuda"), _on_device(1, 70, 2))
+        with pytest.raises(IndexError, match="an index of the forward pass is out of range"):
+            torch.cuda.synchronize()
+        del gradient
