@@ -35,7 +35,7 @@ def note_check(entry: LogEntry, operator: Operator, args: list[Any]) -> None:
             entry.compute = partial(_computed_if_right, ranges, entry.compute)
 
 
-def _computed_if_right(ranges: list[IndexRange], compute: Callable[[], None]) -> None:
+def _computed_if_right(ranges: list[IndexRange], compute: Callable[[], object]) -> None:
     wrong = next((item for item in ranges if not item.holds()), None)
     if wrong is not None:
         raise IndexError(
