@@ -48,7 +48,7 @@ help:
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make lab TORCH=cu126        the first time: take the build for drivers from 525, or for Volta"
-	@echo "make check                  style, types and the fast tests: half a minute on two cores"
+	@echo "make check                  style, types and the fast tests: 70 seconds on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"

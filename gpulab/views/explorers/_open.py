@@ -37,7 +37,7 @@ def crossover_explorer(
 ) -> Explorer[CrossoverState]:
     """Explore the size from which on the GPU is faster than the CPU.
 
-    It shows the times of CPU and GPU over the size. Move the slider to a size to see both times
+    It shows the times of CPU and GPU over the size. Drag the handle to a size to see both times
     and their ratio. "Measure here" times both sides on this machine and adds the points. It
     measures step by step, so that the notebook stays usable.
 
@@ -92,9 +92,9 @@ def roofline_explorer(
 ) -> Explorer[RooflineState]:
     """Explore how close the operations of the catalogue come to the limits of the GPU.
 
-    It shows measured over predicted times of every operation, or a roofline, with a tooltip at
-    each point and the same data as a table. "Measure here" measures the roofs of the GPU in use,
-    and then the operations that are shown.
+    It shows measured over predicted times, of five operations at first, or a roofline, with a
+    tooltip at each point and the same data as a table. "Measure here" measures the roofs of the
+    GPU in use, and then the operations that are shown.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def _computed_if_right(ranges: list[IndexRange], compute: Callable[[], object]) 
     if wrong is not None:
         raise IndexError(
             f"an index of the forward pass is out of range: not from {wrong.least} to "
-            f"{wrong.greatest}"
+            f"{wrong.greatest}; check the classes or indices that the program gives to it"
         )
     compute()
 
