@@ -4,8 +4,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ Function = Callable[..., Any]
 
 _CYCLES_PER_S = 1.98e9
 _WAKE_UP_S = 35e-6
+_EVENTS_S = 5e-6  # a pair of events may read so much more than the kernel between them
 _N_NUMBERS = 700
 
 
@@ -282,13 +284,116 @@ def times_a_library(function: Function) -> bool:
     """Return whether a function times a kernel in a stream of its own, also after other work."""
     from gpulab.exercises import cases
 
-    for duration_ms, other_s in ((0.08, 0.0), (1.5, 0.0), (0.7, 3e-3)):
-        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
+    works = ((0.08, 0.0), (1.5, 0.0), (0.7, 3e-3))
+    # A pause makes no order, and takes time itself: the answer is right with it and without it.
+    for (duration_ms, other_s), pauses in product(works, (no_pauses, nullcontext)):
+        with gpulab.virtual_gpu("H200", first_use=False), pauses():
             op = cases.library_kernel(duration_ms)
             with torch.cuda.stream(op.stream):
                 kernel(other_s)()
             value = function(op)
         if not is_number_near(value, duration_ms / 1e3, more=16e-6):
+            return False
+    return True
+
+
+def kernels_s(work: Callable[[], object]) -> float:
+    """Return the seconds of the kernels that a work launches, from the simulator's records."""
+    return sum(record.duration_ns for record in capture(work).records) / 1e9
+
+
+def compares_cold(function: Function) -> bool:
+    """Return whether a function returns the ratio of two cold sums."""
+    for n_old, n_new, shared in ((6, 6, True), (6, 3, True), (25, 6, False)):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            stored = torch.ones(n_old << 20, device="cuda")
+            new = stored[: n_new << 20] if shared else torch.ones(n_new << 20, device="cuda")
+            value = float(function(stored.sum, new.sum))
+            cold_s = []
+            other = torch.ones(1 << 26, device="cuda")
+            for work in (stored.sum, new.sum):
+                other.sum()
+                cold_s.append(kernels_s(work))
+        old_s, new_s = cold_s
+        with_events = (old_s + _EVENTS_S) / (new_s + _EVENTS_S)
+        if not 0.95 * with_events <= value <= 1.05 * old_s / new_s:
+            return False
+    return True
+
+
+def times_a_long_run(function: Function) -> bool:
+    """Return whether a function returns the time of a matmul after seconds of work."""
+    for n in (7168, 8448):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            a = torch.ones(n, n, device="cuda", dtype=torch.half)
+            value = float(function(lambda a=a: a @ a))
+        with gpulab.virtual_gpu("H200", first_use=False):
+            a = torch.ones(n, n, device="cuda", dtype=torch.half)
+            for _ in range(700):
+                a @ a
+            long_s = kernels_s(lambda a=a: a @ a)
+        if not is_number_near(value, long_s, share=0.02):
+            return False
+    return True
+
+
+def finds_two_modes(function: Function) -> bool:
+    """Return whether a function returns both modes of a step and the share of the slow one."""
+    from gpulab.exercises import cases
+
+    for fast_ms, slow_ms, period, n_slow in ((0.25, 1.0, 5, 1), (0.3, 0.7, 5, 3)):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            value = list(function(cases.decoder(fast_ms, slow_ms, period, n_slow)))
+        modes_s = (fast_ms / 1e3, slow_ms / 1e3)
+        near = [
+            is_number_near(part, mode_s, more=8e-6)
+            for part, mode_s in zip(value, modes_s, strict=False)
+        ]
+        if len(value) != 3 or not all(near) or not is_number_near(value[2], n_slow / period):  # noqa: PLR2004  # three numbers
+            return False
+    return True
+
+
+def compares_rivals(function: Function) -> bool:
+    """Return whether a function returns the ratio of two matmuls, at the same clock."""
+    from gpulab.exercises import cases
+
+    for n_rows in (8192, 7424):
+        with gpulab.virtual_gpu("H200", first_use=True):
+            value = float(function(*cases.rival_matmuls(n_rows)))
+        with gpulab.virtual_gpu("H200", first_use=False):
+            works = cases.rival_matmuls(n_rows)
+            for _ in range(400):
+                for work in works:
+                    work()
+            a_s, b_s = map(kernels_s, works)
+        if not is_number_near(value, b_s / a_s, share=0.025):
+            return False
+    return True
+
+
+def times_a_simulation(function: Function) -> bool:
+    """Return whether a function times steps with one copy in and one copy out."""
+    from gpulab.exercises import cases
+
+    def three(x: torch.Tensor) -> torch.Tensor:
+        return cases.smooth(cases.smooth(cases.smooth(x)))
+
+    for step, n, n_steps in ((cases.smooth, 1 << 20, 18), (three, 1 << 19, 8)):
+        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
+            seen = capture(partial(function, step, torch.ones(n), n_steps))
+            value = float(function(step, torch.ones(n), n_steps))
+            data = torch.ones(n)
+            torch.cuda.synchronize()
+            start_s = time.perf_counter()
+            x = data.cuda()
+            for _ in range(n_steps):
+                x = step(x)
+            x.tolist()
+            wanted_s = (time.perf_counter() - start_s) / n_steps
+        if copied_bytes(seen.records, "copy out") < x.nbytes:
+            return False
+        if not is_number_near(value, wanted_s, share=0.12):
             return False
     return True
 
@@ -411,8 +516,13 @@ REFERENCES: dict[str, Callable[[Function], bool]] = {
     "13.refilled": uploads,
     "13.endless": counts_fillers,
     "case-01.mend": reads_the_speed,
+    "case-02.mend": compares_cold,
+    "case-03.mend": times_a_long_run,
     "case-04.mend": trains_beside,
     "case-05.mend": times_a_library,
+    "case-06.mend": finds_two_modes,
+    "case-07.mend": compares_rivals,
+    "case-08.mend": times_a_simulation,
     "case-09.mend": serves_each,
     "case-10.mend": times_calls,
 }

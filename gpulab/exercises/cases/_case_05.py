@@ -7,8 +7,9 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial
 
+_BACKLOG_S = 20.0  # of the virtual clock, so it costs nothing
 _FLOOR_S = 15e-6  # on an idle stream, the time between two events also contains a launch
 
 
@@ -53,10 +54,9 @@ def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
 
 
 def _busy_kernel() -> OwnStreamKernel:
-    """Return a kernel whose stream still has other work to do."""
+    """Return a kernel whose stream still has so much other work that no pause outlasts it."""
     kernel = library_kernel(0.1)
-    kernel.launch()
-    kernel.launch()
+    OwnStreamKernel(kernel.stream, round(_BACKLOG_S * 1.98e9)).launch()
     return kernel
 
 
@@ -86,8 +86,9 @@ def end_only(op: OwnStreamKernel) -> float:
 
 
 def _is_charged_for_other_work(trial: MendedTrial) -> bool:
-    """Return whether a program without events times the work that was there before."""
-    return not trial.uses_events and trial.is_like(end_only)
+    """Return whether a program also times the work that was there before."""
+    value = trial.values[-1]
+    return isinstance(value, float) and value > 2 * trial.expected[-1]  # type: ignore[operator]  # seconds
 
 
 EXERCISES = (
@@ -154,6 +155,14 @@ EXERCISES = (
                     ),
                 ),
                 (
+                    lambda trial: trial.uses_events and trial.is_like(end_only),
+                    Diagnosis(
+                        "start-in-other-stream",
+                        "The end is in the right stream, the start is not: it does not wait for "
+                        "other work that is still in the library's stream. Record both there.",
+                    ),
+                ),
+                (
                     _is_charged_for_other_work,
                     Diagnosis(
                         "backlog",
@@ -161,22 +170,14 @@ EXERCISES = (
                         "Wait for that work first, or record both events in this stream.",
                     ),
                 ),
-                (
-                    like(end_only),
-                    Diagnosis(
-                        "start-in-other-stream",
-                        "The end is in the right stream, the start is not: it does not wait for "
-                        "other work that is still in the library's stream. Record both there.",
-                    ),
-                ),
             ),
-            hidden_mistakes=(
+            errors=(
                 (
-                    lambda trial: trial.never_waits,
+                    "Both events must be completed",
                     Diagnosis(
                         "pause",
-                        "The events were completed by luck: nothing waits for them, and a pause "
-                        "may be too short. Let the host wait: end.synchronize().",
+                        "The GPU has not passed the second event: nothing waits for it, and a "
+                        "pause may be too short. Let the host wait: end.synchronize().",
                     ),
                 ),
             ),
