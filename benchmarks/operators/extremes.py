@@ -143,6 +143,8 @@ def _invented(found: object, expected: object) -> str:
             continue
         if ours.shape != theirs.shape:
             return f"shape {tuple(ours.shape)}, not {tuple(theirs.shape)}"
+        if ours.dtype is not theirs.dtype:
+            return f"{ours.dtype}, not {theirs.dtype}"
         one, other = (torch.view_as_real(x) if x.is_complex() else x for x in (ours, theirs))
         if other.is_floating_point():
             is_same = torch.isclose(one, other, rtol=_NEAR, atol=_NEAR, equal_nan=True)

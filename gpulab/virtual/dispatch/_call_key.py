@@ -27,12 +27,13 @@ _NOTED = (
 class CallKey:
     """Builds the key of a call, and collects its tensors and the values that it leaves out."""
 
-    __slots__ = ("_last", "host_tensors", "tensors", "unplanned")
+    __slots__ = ("_last", "has_host_numbers", "host_tensors", "tensors", "unplanned")
 
     def __init__(self, tensors: list[VirtualTensor]) -> None:
         self._last = -math.inf
         self.tensors = tensors
         self.host_tensors: list[torch.Tensor] = []
+        self.has_host_numbers = False
         self.unplanned: list[object] = []
 
     def of(self, value: Any) -> Hashable:
@@ -63,9 +64,10 @@ class CallKey:
         self.unplanned.append(value)
         if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
             return str(type(value))
-        # CUDA's operators, too, take a host tensor without dimensions for a number.
         if value.dim() or value.is_meta:
             self.host_tensors.append(value)
+        else:
+            self.has_host_numbers = True
         # A nested tensor has no shape, so the name of its class stands for it.
         return (value.dtype, str(type(value)) if value.is_nested else tuple(value.shape))
 

@@ -53,7 +53,7 @@ from gpulab.virtual.dispatch._host_operators import on_host
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
-from gpulab.virtual.dispatch._placement import check_host_tensors, named_gpu
+from gpulab.virtual.dispatch._placement import check_host_numbers, check_host_tensors, named_gpu
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
@@ -187,6 +187,8 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     gpu = key.gpu(device, func, args, kwargs)
     if key.host_tensors and tensors:
         check_host_tensors(operator, args, kwargs)
+    if key.has_host_numbers and tensors:
+        check_host_numbers(operator, args, kwargs)
     dispatched = DispatchedCall(operator, *call, tensors, key.unplanned, gpu, generator)
     reads = reads_of(dispatched) if operator.host_reads else ()
     # Before the plan, which is made from shapes alone.

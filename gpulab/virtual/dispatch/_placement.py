@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves
 from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.core.torch_private import arguments_of, overload_name
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.operators import Operator
+from gpulab.virtual.operators import Operator, operator_of
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -38,6 +38,22 @@ def check_host_tensors(operator: Operator, args: tuple[Any, ...], kwargs: dict[s
         )
     if not (model.takes_host_indices or model.takes_lengths):
         raise RuntimeError(_mixed_devices(operator.func, args, kwargs))
+
+
+def check_host_numbers(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse a host tensor without dimensions, unless CUDA's kernel takes it for a number.
+
+    Raises
+    ------
+    RuntimeError
+        With PyTorch's message.
+    """
+    taken = operator.host_numbers
+    if operator.model.takes_host_indices:
+        taken |= {"indices"}
+    for name, tensor in _named_tensors(operator.func, args, kwargs):
+        if name not in taken and not isinstance(tensor, VirtualTensor) and not tensor.dim():
+            raise RuntimeError(_mixed_devices(operator.func, args, kwargs))
 
 
 def named_gpu(device: torch.device | None) -> SimulatedGpu:
@@ -77,23 +93,16 @@ def refuse_far_apart(
 
 def _mixed_devices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Return PyTorch's message for a call whose tensors are on several devices."""
-    arguments = arguments_of(func)
-    named = [(argument.name, given) for argument, given in zip(arguments, args, strict=False)]
-    tensors = [
-        (name, tensor)
-        for name, given in (*named, *kwargs.items())
-        for tensor in (given if isinstance(given, (list, tuple)) else (given,))
-        if isinstance(tensor, torch.Tensor)
-    ]
+    tensors = _named_tensors(func, args, kwargs)
     # A tensor without dimensions may be on the host, so PyTorch's message names none of them,
-    # unless it is the only one on the device.
+    # unless all others are on one device.
     found = [(name, tensor.device) for name, tensor in tensors if tensor.dim()]
-    if len({device for _, device in found}) == 1:
+    if len({device for _, device in found}) < 2:  # noqa: PLR2004  # two devices
         found = [(name, tensor.device) for name, tensor in tensors]
     first = found[0][1]
     name, other = next(item for item in found if item[1] != first)
     expected = "Expected all tensors to be on the same device, but"
-    if torch.Tag.pointwise in func.tags:
+    if torch.Tag.pointwise in func.tags and operator_of(func).model.host_numbers is None:
         return f"{expected} found at least two devices, {first} and {other}!"
     overload = "" if overload_name(func) == "default" else f"{overload_name(func)}_"
     method = f"wrapper_CUDA_{overload}{func.overloadpacket.__name__}"
@@ -101,3 +110,16 @@ def _mixed_devices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         f"{expected} got {name} is on {other}, different from other tensors on {first} "
         f"(when checking argument in method {method})"
     )
+
+
+def _named_tensors(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[str, torch.Tensor]]:
+    """Return the tensors of a call, each with the name of its argument."""
+    named = [(item.name, value) for item, value in zip(arguments_of(func), args, strict=False)]
+    return [
+        (name, tensor)
+        for name, value in (*named, *kwargs.items())
+        for tensor in (value if isinstance(value, (list, tuple)) else (value,))
+        if isinstance(tensor, torch.Tensor)
+    ]

@@ -29,9 +29,8 @@ def note_check(entry: LogEntry, operator: Operator, args: list[Any]) -> None:
         indices = [item.tensor for item in ranges if isinstance(item.tensor, Reference)]
         entry.checked = [item.span() for item in indices if item.layout.n_elements]
         entry.check = partial(_hold, ranges)
-        if "backward" in operator.name and entry.compute is not None:
-            # PyTorch's CPU kernel relies on the check of the forward pass, which has raised its
-            # error there; it would write outside of its tensors.
+        # On a CPU the error of the forward pass comes before; here it may come later.
+        if operator.model.trusts_index and entry.compute is not None:
             entry.compute = partial(_computed_if_right, ranges, entry.compute)
 
 

@@ -165,7 +165,11 @@ MODELS: Models = {
     ),
     # Measured as operators of their kinds, though not themselves.
     "trace": OperatorModel(surface=("reduction", reductions.reduction), widens_bool=True),
-    "dist": OperatorModel(surface=("reduction", reductions.reduction), autocast=Autocast.FLOAT32),
+    "dist": OperatorModel(
+        surface=("reduction", reductions.reduction),
+        autocast=Autocast.FLOAT32,
+        host_numbers=("other",),
+    ),
     "segment_reduce": OperatorModel(
         checks=(refuse("segment_reduce_cuda", NOT_FLOATING),),
         host_reads=(_LENGTHS, replace(_LENGTHS, what="their sums", check=check_lengths)),
@@ -223,6 +227,7 @@ MODELS: Models = {
         host_reads=(HostRead(When.FOR_SIZE, "how many are selected", "cuda/Nonzero.cu"),),
     ),
     "equal": OperatorModel(
+        host_numbers=(),
         surface=_SELECTION,
         host_reads=(HostRead(When.FOR_SIZE, "whether all are equal", "cuda/Equal.cpp"),),
     ),

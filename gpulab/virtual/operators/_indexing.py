@@ -59,7 +59,12 @@ _SCATTER = OperatorModel(
 )
 # To find out whether the index is right takes about as long as to compute the values.
 _PUT = replace(_WRITE, may_find_wrong_values=True)
-_INDEX_PUT = replace(_PUT, surface_by_call=indexing.surface_of_index_put, takes_host_indices=True)
+_INDEX_PUT = replace(
+    _PUT,
+    surface_by_call=indexing.surface_of_index_put,
+    takes_host_indices=True,
+    host_numbers=("values",),
+)
 _BAG = OperatorModel(is_wrong_on_meta=True, may_find_wrong_values=True)
 _MAX_IN_BAG = Alert("embedding_bag_backward_cuda_max", lambda call: call("mode") == _MAX)
 _SPARSE_GRADIENTS = (
@@ -90,6 +95,7 @@ MODELS: Models = {
     "index_add index_copy": replace(_WRITE, index_ranges=along_dimension),
     "index_fill": replace(
         _WRITE,
+        host_numbers=("value",),
         index_ranges=along_dimension,
         host_reads=(
             HostRead(
@@ -104,7 +110,7 @@ MODELS: Models = {
     "index_reduce": OperatorModel(index_ranges=along_dimension, nondeterministic=Alert("{}_cuda")),
     "index_put": replace(_INDEX_PUT, autocast=Autocast.WIDEST),
     "_index_put_impl": _INDEX_PUT,
-    "_unsafe_index_put": replace(_PUT, lowering=elementwise),
+    "_unsafe_index_put": replace(_PUT, lowering=elementwise, host_numbers=("values",)),
     "put": replace(_PUT, nondeterministic=Alert("put_")),
     "scatter": replace(
         _SCATTER,
@@ -126,6 +132,7 @@ MODELS: Models = {
         lowering=_added,
         surface=("embedding backward", _GRADIENT),
         index_ranges=of_gradient_rows,
+        trusts_index=True,
     ),
     "embedding_renorm": OperatorModel(may_find_wrong_values=True),
     "_embedding_bag _embedding_bag_forward_only": _BAG,

@@ -254,6 +254,7 @@ MODELS: Models = {
         lowering=_loss_backward,
         surface=("likelihood backward", layers.likelihood),
         index_ranges=of_classes(1),
+        trusts_index=True,
     ),
     "nll_loss2d_forward": OperatorModel(
         index_ranges=of_classes(0),
@@ -261,7 +262,7 @@ MODELS: Models = {
             "nll_loss2d_forward_out_cuda_template", lambda call: call("reduction") != 0
         ),
     ),
-    "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1)),
+    "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1), trusts_index=True),
     "mse_loss smooth_l1_loss huber_loss soft_margin_loss binary_cross_entropy_with_logits": (
         _PAIR_LOSS
     ),
@@ -334,8 +335,10 @@ MODELS: Models = {
     },
     # Optimizers
     "_foreach_norm": OperatorModel(lowering=_foreach_norm, surface=FOREACH),
-    "_fused_adam _fused_adamw": OperatorModel(lowering=foreach, surface=FOREACH),
-    "_fused_sgd _fused_adagrad": OperatorModel(lowering=foreach),
+    "_fused_adam _fused_adamw": OperatorModel(
+        lowering=foreach, surface=FOREACH, host_numbers=("lr",)
+    ),
+    "_fused_sgd _fused_adagrad": OperatorModel(lowering=foreach, host_numbers=("lr",)),
     # Sequences. On CUDA a recurrent layer is one operator of cuDNN. Its weights are cast in every
     # call, and to float16 even if autocast is for another type, as seen on an H200.
     "lstm gru rnn_tanh rnn_relu": OperatorModel(takes_lengths=True, autocast=Autocast.FLOAT16),

@@ -106,6 +106,9 @@ class OperatorModel:
         Whether it takes the lengths of sequences as a host tensor, which decide on the shapes.
     takes_host_indices
         Whether it takes indices on the host together with tensors of the device.
+    host_numbers
+        Names of the arguments that may be a host tensor without dimensions, beside tensors of the
+        device; None: all of them if PyTorch marks the operator as pointwise, otherwise none.
     host_reads
         What PyTorch reads back on the host inside it, so that the host waits.
     checks
@@ -120,6 +123,9 @@ class OperatorModel:
         For an operator without a model: what the program called, and what to use instead.
     index_ranges
         Returns the indices among its arguments and their ranges.
+    trusts_index
+        Whether the CPU's kernel relies on the check of an index by the forward pass, so that a
+        wrong one would write outside of its tensors.
     may_find_wrong_values
         Whether it checks other values, so that it is computed before the next wait ends.
     nondeterministic
@@ -149,6 +155,7 @@ class OperatorModel:
     has_halves: bool = True
     takes_lengths: bool = False
     takes_host_indices: bool = False
+    host_numbers: tuple[str, ...] | None = None
     host_reads: tuple[HostRead, ...] = ()
     checks: tuple[Callable[..., None], ...] = ()
     is_on_cpu_alone: bool = False
@@ -156,6 +163,7 @@ class OperatorModel:
     rehearsal: Rehearsal = Rehearsal.ALL
     refusal: tuple[str, str] | None = None
     index_ranges: Callable[[list[Any]], list[IndexRange]] | None = None
+    trusts_index: bool = False
     may_find_wrong_values: bool = False
     nondeterministic: Alert | None = None
     flag_at: int | None = None

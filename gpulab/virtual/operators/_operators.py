@@ -41,6 +41,8 @@ class Operator:
         Whether PyTorch composes it of other operators, on every device.
     is_random
         Whether it draws random numbers.
+    host_numbers
+        Names of the arguments that may be a host tensor without dimensions.
     host_reads
         What PyTorch reads back on the host inside it, so that the host waits.
     is_over_lists
@@ -72,6 +74,7 @@ class Operator:
     compute: Callable[..., Any]
     is_composite: bool
     is_random: bool
+    host_numbers: frozenset[str]
     host_reads: tuple[HostRead, ...]
     is_over_lists: bool
     out_names: tuple[str, ...]
@@ -116,6 +119,7 @@ def _made(func: Any) -> Operator:
         _computing(func, model, position),
         is_composite=has_own_kernel(func, "CompositeImplicitAutograd") and not model.is_fused,
         is_random=_is_random(func),
+        host_numbers=_host_numbers(func, model),
         host_reads=_host_reads(func, model),
         is_over_lists=is_over_lists,
         out_names=tuple(argument.name for argument in arguments if argument.is_out),
@@ -125,6 +129,17 @@ def _made(func: Any) -> Operator:
         changes_arguments=any(item.is_write for item in written) and not is_over_lists,
         into=_into_result(func),
     )
+
+
+def _host_numbers(func: Any, model: OperatorModel) -> frozenset[str]:
+    if model.host_numbers is not None:
+        return frozenset(model.host_numbers)
+    # Only the overload that returns a new tensor has the mark.
+    plain = getattr(torch.ops.aten, operator_name(func), func.overloadpacket)
+    overloads = (func, *(getattr(plain, name) for name in plain.overloads()))
+    is_pointwise = any(torch.Tag.pointwise in overload.tags for overload in overloads)
+    takes = is_pointwise or operator_name(func).startswith("_foreach")
+    return frozenset(item.name for item in arguments_of(func) if takes and not item.is_out)
 
 
 def operator_name(func: Any) -> str:

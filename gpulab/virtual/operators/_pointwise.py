@@ -1,5 +1,7 @@
 """Operators that compute element by element, fill, copy, move or draw, and their kernels."""
 
+from dataclasses import replace
+
 from gpulab.virtual.operators import _copy_coordinates as copies
 from gpulab.virtual.operators import _elementwise_coordinates as pointwise
 from gpulab.virtual.operators._argument_checks import HALVES, NOT_FLOATING, refuse
@@ -72,8 +74,18 @@ MODELS: Models = {
     "zero": OperatorModel(
         lowering=_FILL, surface_by_call=copies.surface_of_copy, fills_with=0, overwrites=True
     ),
-    "fill": OperatorModel(lowering=_FILL, surface_by_call=copies.surface_of_copy, overwrites=True),
-    "copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy, overwrites=True),
+    "fill": OperatorModel(
+        lowering=_FILL,
+        surface_by_call=copies.surface_of_copy,
+        overwrites=True,
+        host_numbers=("value",),
+    ),
+    "copy": OperatorModel(
+        lowering=_copy,
+        surface_by_call=copies.surface_of_copy,
+        overwrites=True,
+        host_numbers=("src",),
+    ),
     "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy),
     "arange": OperatorModel(lowering=_lower_to("index")),
     "linspace logspace": OperatorModel(lowering=_lower_to("index"), host_reads=_BOUNDS),
@@ -91,7 +103,9 @@ MODELS: Models = {
     "rand_like": OperatorModel(lowering=_UNIFORM, takes_shape_alone=True),
     "randint_like": OperatorModel(takes_shape_alone=True),
     "random uniform": OperatorModel(lowering=_UNIFORM, overwrites=True),
-    "bernoulli": OperatorModel(lowering=_UNIFORM, overwrites=True, may_find_wrong_values=True),
+    "bernoulli": OperatorModel(
+        lowering=_UNIFORM, overwrites=True, may_find_wrong_values=True, host_numbers=("p",)
+    ),
     "randperm": OperatorModel(lowering=_UNIFORM, surface=("permutation", pointwise.elements)),
     "randn geometric log_normal": OperatorModel(lowering=_NORMAL),
     "randn_like": OperatorModel(lowering=_NORMAL, takes_shape_alone=True),
@@ -120,6 +134,7 @@ MODELS: Models = {
     "glu": OperatorModel(surface=("elementwise", pointwise.elements)),
     "masked_fill": OperatorModel(
         lowering=_masked_fill,
+        host_numbers=("value",),
         host_reads=(
             HostRead(
                 *(When.BEFORE, "the value to write", "cuda/Indexing.cu", on_device("value")),
@@ -130,19 +145,28 @@ MODELS: Models = {
     "masked_scatter": OperatorModel(may_find_wrong_values=True),
     "abs": OperatorModel(widens_bool=True),
     **{
-        name: OperatorModel(has_halves=False, checks=(refuse(f"{name}_cuda", HALVES),))
+        name: OperatorModel(
+            has_halves=False, checks=(refuse(f"{name}_cuda", HALVES),), host_numbers=()
+        )
         for name in ("angle", "igamma", "igammac")
     },
-    "polar special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta": (
-        _WITHOUT_HALVES
-    ),
+    "polar": replace(_WITHOUT_HALVES, host_numbers=()),
+    "special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta": (_WITHOUT_HALVES),
     "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1": _WITHOUT_HALVES,
     "special_chebyshev_polynomial_t special_chebyshev_polynomial_u": _WITHOUT_HALVES,
     "special_chebyshev_polynomial_v": _WITHOUT_HALVES,
     "acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh tan": _FLOAT32,
     "softplus renorm": _FLOAT32,
     "prelu": OperatorModel(autocast=Autocast.LOWER),
-    "addcdiv addcmul atan2 cross": _WIDEST,
+    "atan2 cross": _WIDEST,
+    "addcmul": replace(_WIDEST, host_numbers=("tensor2",)),
+    "addcdiv": replace(_WIDEST, host_numbers=()),
+    "lerp": OperatorModel(host_numbers=("weight",)),
+    "floor_divide": OperatorModel(host_numbers=("other",)),
+    # CUDA's kernels of these check the devices, although PyTorch marks them as pointwise.
+    "clamp clamp_max clamp_min complex gcd lcm ldexp logaddexp logaddexp2 nextafter": (
+        OperatorModel(host_numbers=())
+    ),
     # A GradScaler asks by it whether a gradient overflowed. The flag has values even if the
     # gradients have none: nothing overflowed, so the optimizer takes its step.
     "_amp_foreach_non_finite_check_and_unscale": OperatorModel(flag_at=1),
