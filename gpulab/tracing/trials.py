@@ -175,6 +175,21 @@ class Trial:
         )
 
     @property
+    def reads_events_by_luck(self) -> bool:
+        """Whether it read events although nothing waited or asked after the last was recorded.
+
+        False if there are no records, and for a program that reads them again and again until
+        they are complete.
+        """
+        calls = () if self.records is None else self.records.calls
+        recorded_ns = [call.start_ns for call in calls if "EventRecord" in call.name]
+        n_read = self.asked["Event.elapsed_time"]
+        if not 0 < n_read < len(recorded_ns) or self.asked["Event.query"]:
+            return False
+        waited_ns = max((call.end_ns for call in calls if call.kind == "wait"), default=0)
+        return not self.asked["Stream.query"] and waited_ns <= recorded_ns[-1]
+
+    @property
     def launched(self) -> "tuple[ActivityRecord, ...] | None":
         """The kernels and copies that are not the work's; None if there are no records."""
         if self.records is None:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 MendedProgram = Callable[..., object]
 
+_LUCK = Diagnosis(
+    "pause",
+    "The events were completed by luck: nothing waits for them, and a pause may be too short. Let "
+    "the host wait: end.synchronize().",
+)
+
 
 # Hidden, because a program could be fitted to the one work that the notebook shows.
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,6 @@ class MendedTrial:
     def uses_events(self) -> bool:
         """Whether it asked for the time between two events, for every work."""
         return all(trial.asked["Event.elapsed_time"] for trial in self.trials)
-
-    @property
-    def never_waits(self) -> bool:
-        """Whether it read its events, for some work, without a wait or a question before."""
-        return any(map(_asks_once_and_never_waits, self.trials))
 
     @property
     def races(self) -> "tuple[Hazard, ...]":
@@ -317,6 +318,8 @@ class Mended(FunctionJudge):
         if all(map(is_open, mended.values)):
             return UNANSWERED
         hidden = first_fitting(self.hidden_mistakes, mended)
+        if hidden is None and any(trial.reads_events_by_luck for trial in trials):
+            hidden = _LUCK
         if hidden is not None or mended.is_right:
             return hidden or self.why
         # Units after the mistakes, so that an exercise can have its own words for milliseconds.
@@ -400,12 +403,6 @@ def _as_tuple(value: object) -> object:
     if isinstance(value, list) or getattr(value, "ndim", 0) > 0:
         return tuple(value) if isinstance(value, Iterable) else value
     return value
-
-
-def _asks_once_and_never_waits(trial: Trial) -> bool:
-    # A program that asks again after an error needs no other wait.
-    asked = trial.asked
-    return asked["Event.elapsed_time"] == 1 and not (trial.waits or asked["Event.query"])
 
 
 def _waits_first(trial: Trial) -> bool:

@@ -1,15 +1,19 @@
 """Case 05: a benchmark with its events in one stream and the kernel in another."""
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
+from gpulab.core.interrupts import contextmanager
 from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial
 
-_BACKLOG_S = 20.0  # of the virtual clock, so it costs nothing
+_BACKLOG_S = 2e-3
 _FLOOR_S = 15e-6  # on an idle stream, the time between two events also contains a launch
 
 
@@ -54,10 +58,17 @@ def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
 
 
 def _busy_kernel() -> OwnStreamKernel:
-    """Return a kernel whose stream still has so much other work that no pause outlasts it."""
+    """Return a kernel whose stream still has other work to do."""
     kernel = library_kernel(0.1)
     OwnStreamKernel(kernel.stream, round(_BACKLOG_S * 1.98e9)).launch()
     return kernel
+
+
+@contextmanager
+def _without_pauses() -> Iterator[None]:
+    """Let ``time.sleep`` return at once: only a wait makes sure that the other work is done."""
+    with patch.object(time, "sleep", lambda _seconds: None):
+        yield
 
 
 def _between(op: OwnStreamKernel, start_in: Any, end_in: Any) -> float:  # noqa: ANN401  # streams
@@ -183,6 +194,7 @@ EXERCISES = (
             ),
             show=format_time,
             floor=_FLOOR_S,
+            around=_without_pauses,
         ),
         hints=(
             "Event.record takes a stream.",

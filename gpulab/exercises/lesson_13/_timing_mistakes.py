@@ -137,14 +137,6 @@ EVENTS = Exercise(
                     "program with its events.",
                 ),
             ),
-            (
-                lambda mended: mended.never_waits,
-                Diagnosis(
-                    "pause",
-                    "The events were completed by luck: nothing waits for them, and a pause may "
-                    "be too short. Let the host wait: end.synchronize().",
-                ),
-            ),
         ),
         show=format_time,
         floor=_WAKE_UP_S,
