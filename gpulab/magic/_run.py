@@ -150,5 +150,4 @@ def _describe(measurement: "Measurement", n_digits: int) -> str:
     if measurement.stopped_by == "interrupt":
         n_taken = counted(measurement.n_samples, "sample")
         notes.insert(0, f"interrupted after {n_taken}; the result is from these")
-    rates = (f"  {rate}" for rate in measurement.rates)
-    return "\n".join([line, *rates, *(f"  note: {note}" for note in notes)])
+    return "\n".join([line, *measurement.rate_lines(), *(f"  note: {note}" for note in notes)])

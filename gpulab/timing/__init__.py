@@ -1,5 +1,6 @@
 """Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and benchmark cards."""
 
+from gpulab.timing._benchmarks import BenchmarkResult, Benchmarks
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
 from gpulab.timing._compare import Comparison, compare
 from gpulab.timing._cpu import cpu_threads, take_cpu_samples
@@ -33,6 +34,8 @@ __all__ = [
     "FLUSHES",
     "METHODS",
     "N_RUNGS",
+    "BenchmarkResult",
+    "Benchmarks",
     "Comparison",
     "EventSampler",
     "Floor",

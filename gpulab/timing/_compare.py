@@ -154,6 +154,7 @@ class Comparison(Saved):
         >>> print(result.check(at_most=1.05).verdict())
         no difference seen: second / first = 1.000 [1.000, 1.000]
         """
+        __tracebackhide__ = True  # pytest then shows the line of the test
         POSITIVE.check(at_most=at_most)
         low, high = self.ratio_interval
         if math.isnan(low):
