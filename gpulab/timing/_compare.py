@@ -1,7 +1,7 @@
 """``compare``: time two pieces of work in turns, or one against a measurement that was saved."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -27,7 +27,7 @@ from gpulab.timing._stopping import StoppingRule, take_in_turns
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "compare", "measure_in_turns"]
 
 
 _N_TURN = 5  # samples of one piece of work in a row
@@ -306,17 +306,44 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             _labelled(second, labels[1], options),
             is_paired=False,
         )
+    return Comparison(*measure_in_turns((first, second), labels, options))
+
+
+def measure_in_turns(
+    works: Iterable[Work], labels: Iterable[str], options: MeasurementOptions
+) -> tuple[Measurement, ...]:
+    """Return the times of several works, measured in turns and with equally many samples.
+
+    Sampling stops when the ratio of each to the first is precise enough.
+
+    Parameters
+    ----------
+    works
+        Functions without arguments that enqueue the work.
+    labels
+        A name for each.
+    options
+        Those of :func:`gpulab.measure`, the same for all.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import MeasurementOptions, measure_in_turns
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     works = {"matmul": lambda: a @ a, "sum": lambda: a + a, "exp": lambda: a.exp()}
+    ...     times = measure_in_turns(works.values(), works, MeasurementOptions(n_samples=6))
+    >>> [(each.label, each.n_samples) for each in times]
+    [('matmul', 6), ('sum', 6), ('exp', 6)]
+    """
+    works = list(works)
     with device.active():
         with left_as_found():
-            real_time = RealTime(options.max_time_s, n_works=2)
-            runs = [
-                MeasurementRun.prepare(work, options, real_time=real_time)
-                for work in (first, second)
-            ]
+            real_time = RealTime(options.max_time_s, n_works=len(works))
+            runs = [MeasurementRun.prepare(work, options, real_time=real_time) for work in works]
             _sample(runs, options, real_time)
-        return Comparison(
-            runs[0].measurement(label=labels[0]), runs[1].measurement(label=labels[1])
-        )
+        pairs = zip(runs, labels, strict=True)
+        return tuple(run.measurement(label=label) for run, label in pairs)
 
 
 def _labelled(
@@ -352,20 +379,19 @@ def _differences(first: Measurement, second: Measurement) -> Iterator[str]:
 
 
 def _sample(runs: list[MeasurementRun], options: MeasurementOptions, real_time: RealTime) -> None:
-    """Take the samples of both runs in turns, then update their floors."""
+    """Take the samples of all runs in turns, then update their floors."""
     n_taken, reason = take_in_turns(
         [partial(_take_turn, run) for run in runs],
         StoppingRule.of_options(options, n_least=_N_LEAST, real_time=real_time),
         count=lambda: min(len(run.samples.values_s) for run in runs),
-        # Work that enqueues nothing reads zero and has no ratio; a constant ends the sampling.
-        judged=lambda: _ratios(*(run.samples_s() for run in runs)) or [1.0],
+        judged=lambda: _least_precise(*(run.samples_s() for run in runs)),
         n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken, runs, real_time),
     )
     for run in runs:
-        # An interrupt during the second run's turn leaves the first with samples without a pair.
+        # An interrupt during another run's turn leaves the first with samples without a pair.
         run.samples.keep(n_taken)
         run.stopped_by = reason
-        # Both runs share one stretch of time, so the first and last readings of the batches serve
+        # The runs share one stretch of time, so the first and last readings of the batches serve
         # as the clocks before and after.
         run.before, run.after = run.samples.readings[0], run.samples.readings[-1]
         # No samples are added after the records, as `measure` does: they would have no partner.
@@ -378,13 +404,25 @@ def _n_next(
     if n_samples is not None:
         return min(_N_TURN, n_samples - n_taken)
     known_s = [run.sample_real_s for run in runs]
-    pair_s = None if None in known_s else sum(filter(None, known_s))
-    return real_time.fitting(_N_TURN, pair_s)
+    turn_s = None if None in known_s else sum(filter(None, known_s))
+    return real_time.fitting(_N_TURN, turn_s)
 
 
 def _take_turn(run: MeasurementRun, n_samples: int) -> None:
     with run.counting_allocations():
         run.take(n_samples)
+
+
+def _least_precise(first_s: Sequence[float], *others_s: Sequence[float]) -> Sequence[float]:
+    """Return the ratios to the first samples that have the widest interval."""
+    # Work that enqueues nothing reads zero and has no ratio; a constant ends the sampling.
+    ratios = [_ratios(first_s, other_s) or [1.0] for other_s in others_s]
+    return ratios[0] if len(ratios) == 1 else max(ratios, key=_relative_width)
+
+
+def _relative_width(ratios: Sequence[float]) -> float:
+    low, high = stats.median_interval(ratios)
+    return (high - low) / (median(ratios) or 1.0)
 
 
 def _ratios(first_s: Sequence[float], second_s: Sequence[float]) -> list[float]:
