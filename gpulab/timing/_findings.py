@@ -280,6 +280,18 @@ def _flagged(run: RunObservations) -> str:
     return f"; in {share} the clock regime differs from that of most"
 
 
+def shared_gpu(run: RunObservations) -> Finding | None:
+    """Return a finding if other processes have the GPU open, which may run work at any moment."""
+    if run.others is None or not run.others.number:
+        return None
+    return Finding(
+        "shared-gpu",
+        f"the GPU is shared with {run.others}: their kernels may delay work and fill the cache",
+        "nvidia-smi lists them; end yours, choose another GPU (CUDA_VISIBLE_DEVICES), or compare "
+        "in turns: gpulab.compare",
+    )
+
+
 def allocator_grew(run: RunObservations) -> Finding | None:
     """Return a finding if PyTorch had to ask the driver for memory, which waits for the GPU."""
     if not run.n_allocations:
@@ -363,6 +375,7 @@ CHECKS: tuple[RunCheck, ...] = (
     cache_hot,
     written_flush,
     clock_changed,
+    shared_gpu,
     allocator_grew,
     slow_simulation,
     zero_result,

@@ -247,6 +247,7 @@ class MeasurementRun(RunFacts):
             n_starved=self.sampler.n_starved,
             n_dropped=self.sampler.n_dropped,
             simulation=self._simulation(),
+            others=clocks.other_processes(),
             least_s=least_time(self.counts),
         )
 

@@ -203,7 +203,7 @@ def test_gravest_finding_comes_first() -> None:
     run = observed((0.1e-6,), "events", synchronizes=True)
     codes = [finding.code for finding in examine(run)]
     assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
-    assert len(CHECKS) == 17
+    assert len(CHECKS) == 18
 
 
 def test_reading_that_no_gpu_can_reach() -> None:
@@ -418,3 +418,14 @@ def test_samples_alone_are_examined_too() -> None:
     told = [finding.code for finding in examine_samples(drifting_s)]
     assert told == [finding.code for finding in examine(observed(drifting_s))] == ["drifting"]
     assert [finding.code for finding in examine_samples((1e-3,))] == ["too-few-samples"]
+
+
+def test_a_shared_gpu() -> None:
+    """Other processes are named with their memory; none, or an unknown number, is no finding."""
+    others = clocks.OtherProcesses(2, 3 * 2**30)
+    assert found(others=others).message == (
+        "the GPU is shared with 2 other processes with 3.00 GiB of its memory: their kernels may "
+        "delay work and fill the cache"
+    )
+    assert examine(observed(others=clocks.OtherProcesses(0, 0))) == ()
+    assert examine(observed(others=None)) == ()

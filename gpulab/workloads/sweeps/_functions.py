@@ -149,6 +149,12 @@ class FunctionPoint(Saved):
         return not self.error
 
     @property
+    def findings(self) -> tuple[str, ...]:
+        """Codes of the findings about its works, each once."""
+        found = (finding.code for taken in self.measurements for finding in taken.findings)
+        return tuple(dict.fromkeys(found))
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Each other work beside the first one; empty if there is one work."""
         return tuple(Comparison(self.measurements[0], other) for other in self.measurements[1:])

@@ -103,6 +103,9 @@ class Sweep:
         n_points = f"{len(self.points)} of {counted(n_tasks, 'point')}"
         lines = ["; ".join([n_points, *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {one_line(point.error)}" for point in self.failures()]
+        n_shared = sum("shared-gpu" in point.findings for point in self.points)
+        if n_shared:
+            lines.append(f"{counted(n_shared, 'point')} with other processes on the GPU")
         if self.stopped_by:
             lines.append(f"stopped by {one_line(self.stopped_by)}")
         if self.missing:

@@ -13,6 +13,7 @@ import torch
 
 import gpulab
 from gpulab.core.errors import GpulabError, InvalidOptionError
+from gpulab.device import clocks
 from gpulab.device.work import Work
 from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task
 
@@ -88,7 +89,8 @@ def test_several_works_take_turns_and_have_a_ratio() -> None:
     one, two, three = table.itertuples()
     assert one.median_s < two.median_s < three.median_s
     assert two.ratio_low <= two.ratio <= two.ratio_high
-    assert two.ratio == pytest.approx(two.median_s / one.median_s, rel=0.05)
+    for other in (two, three):
+        assert other.ratio == pytest.approx(other.median_s / one.median_s, rel=0.05)
     assert (one.flops_per_s, one.share_of_limit > 0) == (2**22 / one.median_s, True)
 
 
@@ -141,6 +143,16 @@ def test_a_point_that_fails_says_why_and_the_others_go_on() -> None:
     table = found.to_frame()
     assert math.isnan(table["median_s"][1])
     assert quiet(add, n=[2**40]).points[0].error == "out of memory"
+
+
+def test_a_shared_gpu_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of either kind counts the points that other processes may have slowed."""
+    others = clocks.OtherProcesses(1, 2**30)
+    monkeypatch.setattr(clocks, "other_processes", lambda: others)
+    line = "1 point with other processes on the GPU"
+    assert str(quiet(add, n=[64])).splitlines()[1] == line
+    catalogue = [Task("add", 64, method="events")]
+    assert str(gpulab.sweep(catalogue, progress=False)).splitlines()[1] == line
 
 
 def test_an_interrupt_keeps_the_points_before_it() -> None:
