@@ -66,7 +66,9 @@ _STEPS = (
 )
 N_RUNGS = len(_STEPS)
 _MAX_TIME_S = 0.5  # for each rung
-_OF_ALL_RUNGS = frozenset({"below-resolution", "shared-gpu", "slow-simulation"})
+_OF_ALL_RUNGS = frozenset(
+    {"below-resolution", "nothing-launched", "shared-gpu", "slow-simulation"}
+)
 
 
 @dataclass(frozen=True, slots=True)
