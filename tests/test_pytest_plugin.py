@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.packages import ROOT
+
+pytestmark = pytest.mark.slow  # each test starts processes
 
 Run = Callable[..., tuple[int, str]]
 
@@ -80,6 +83,28 @@ def test_another_gpu_is_no_base(run: Run) -> None:
     code, out = run(TEST, "--gpulab-compare", "base.json", "--gpulab-gpu", "A100")
     assert code == 1
     assert "NotComparableError: not comparable, because the GPU was NVIDIA H200, and then" in out
+
+
+def test_a_gpu_at_another_clock_gets_time_to_cool(run: Run, tmp_path: Path) -> None:
+    """A base at another clock is not comparable, so the test pauses and measures again."""
+    test = f"""
+import time
+import pytest
+{TEST}
+def test_pauses(gpu_benchmark, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    x = torch.ones(1024, 1024, device="cuda")
+    gpu_benchmark(lambda: torch.relu(x @ x))
+    assert [pause for pause in pauses if pause >= 1] == EXPECTED
+"""
+    run(test.replace("EXPECTED", "[]"), "--gpulab-save", "base.json")
+    assert run(test.replace("EXPECTED", "[]"), "--gpulab-compare", "base.json")[0] == 0
+    base = tmp_path / "base.json"
+    base.write_text(base.read_text().replace('"clock_after_mhz": 1980', '"clock_after_mhz": 1500'))
+    code, out = run(test.replace("EXPECTED", "[1.0, 5.0, 20.0]"), "--gpulab-compare", "base.json")
+    assert (code, "1 failed, 1 passed" in out) == (1, True), out
+    assert "NotComparableError: not comparable, because the clock was 1500 MHz" in out
 
 
 def test_counts_hold_launches_waits_and_memory(run: Run) -> None:
@@ -184,8 +209,7 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
 MODEL = "import torch\n\n\ndef layer(x):\n    return torch.relu(x @ x)\n"
 
 
-@pytest.mark.slow
-def test_the_guide_runs(tmp_path: Path) -> None:
+def test_the_guide_runs(tmp_path: Path, warm_python: list[str]) -> None:
     """The tests and the commands of the page, word by word: two commits, and a slower one."""
     page = (ROOT / "docs" / "howto" / "in-ci.md").read_text("utf-8")
     project = tmp_path / "project"
@@ -193,9 +217,13 @@ def test_the_guide_runs(tmp_path: Path) -> None:
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
         (project / name).write_text(text)
     (project / "model.py").write_text(MODEL)
+    python = tmp_path / "bin" / "python"  # the `python` of the page
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(warm_python)} "$@"\n')
+    python.chmod(0o755)
     environment = {
         **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "PYTEST_ADDOPTS": "-p gpulab.pytest_plugin -p no:cacheprovider",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTHONPATH": str(ROOT),

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from gpulab.core.requirements import POSITIVE
 from gpulab.core.serialization import Saved
 from gpulab.device.measurement import Measurement
-from gpulab.timing._compare import Comparison
+from gpulab.timing._compare import Comparison, clocks_differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class BenchmarkResult:
         if self.base is None:
             return None
         return Comparison(replace(self.base, label="base"), self.measurement, is_paired=False)
+
+    @property
+    def has_another_clock(self) -> bool:
+        """Whether the GPU's clock was another than in the base, so that a pause may help."""
+        return self.base is not None and clocks_differ(self.base, self.measurement)
 
     def check(self, *, at_most: float) -> Self:
         """Fail the test unless the work takes at most ``at_most`` times as long as in the base.
