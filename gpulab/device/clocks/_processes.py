@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from gpulab.core.errors import ClocksUnavailableError
+from gpulab.core.requirements import COUNT_OR_ZERO
 from gpulab.core.units import counted, format_bytes
 from gpulab.device.clocks import _nvml as driver
 
@@ -59,6 +60,7 @@ def other_processes(device: int | None = None) -> OtherProcesses | None:
     ...     other_processes().number
     0
     """
+    COUNT_OR_ZERO.or_none.check(device=device)
     try:
         gpu = driver.gpu_of(device)
     except ClocksUnavailableError:
