@@ -13,9 +13,14 @@ def test_tf32_is_read_with_and_without_the_new_switches(
     """Torch 2.8 has `allow_tf32` alone; the answer is the same."""
     if not has_getter:
         monkeypatch.setattr(torch_private, "_float32_precision", None)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert torch_private.allows_tf32("matmul")
-    assert not torch_private.allows_tf32("conv")
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
-    assert not torch_private.allows_tf32("matmul")
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    try:
+        # Not by monkeypatch, which would delete these properties at the end.
+        matmul.allow_tf32, cudnn.allow_tf32 = True, False
+        found = [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
+        matmul.allow_tf32, cudnn.allow_tf32 = False, True
+        found += [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+    assert found == [True, False, False, True]
