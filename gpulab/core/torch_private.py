@@ -96,7 +96,8 @@ deterministic_mode: Any = torch._C._get_deterministic_algorithms
 is_only_warned: Any = torch._C._get_deterministic_algorithms_warn_only
 set_deterministic_mode: Any = torch._C._set_deterministic_algorithms
 fills_new_memory: Any = torch._C._get_deterministic_fill_uninitialized_memory
-_float32_precision: Any = torch._C._get_fp32_precision_getter
+# None before torch 2.9, which has one switch for each kind of operator.
+_float32_precision: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
 # Operators without a public name.
@@ -128,6 +129,9 @@ def allows_tf32(what: str) -> bool:
     >>> allows_tf32("matmul"), allows_tf32("conv")
     (False, True)
     """
+    if _float32_precision is None:
+        backend = torch.backends.cuda.matmul if what == "matmul" else torch.backends.cudnn
+        return bool(backend.allow_tf32)
     return bool(_float32_precision("cuda", what) == "tf32")
 
 

@@ -6,7 +6,7 @@ import platform
 from typing import Any
 
 from gpulab.core import versions
-from gpulab.device import _builds, _probe
+from gpulab.device import _builds, _probe, clocks
 from gpulab.device._report import DiagnosisRow, Report
 
 
@@ -29,6 +29,7 @@ def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | Non
             _device_row(in_use, obstacle),
             _driver_row(),
             _clock_row(obstacle),
+            _processes_row(obstacle),
             _profiler_row(obstacle),
             _virtual_row(virtual),
             _lab_row(),
@@ -80,6 +81,24 @@ def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
     except Exception as error:  # noqa: BLE001 # NVML's own errors cannot be named without it
         return DiagnosisRow("clocks", "not readable", f"NVML answers: {error}", lacking)
     return DiagnosisRow("clocks", f"{clock_mhz} MHz", "read through NVML")
+
+
+def _processes_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
+    topic = "GPU shared"
+    if obstacle is not None:
+        return DiagnosisRow(topic, "no", "there is no GPU to share")
+    lacking = "nothing; results do not say whether the GPU is shared"
+    try:
+        others = clocks.other_processes()
+    # As for the clocks.
+    except Exception as error:  # noqa: BLE001 # as above
+        return DiagnosisRow(topic, "unknown", f"NVML answers: {error}", lacking)
+    if others is None:
+        return DiagnosisRow(topic, "unknown", "NVML lists no processes", lacking)
+    if not others.number:
+        return DiagnosisRow(topic, "no", "NVML lists no other process")
+    cure = "choose another GPU (CUDA_VISIBLE_DEVICES), or wait until nvidia-smi lists none"
+    return DiagnosisRow(topic, "yes", f"{others} may slow a measurement; {cure}")
 
 
 def _profiler_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:

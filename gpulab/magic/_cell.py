@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 Shell: TypeAlias = Any  # IPython's InteractiveShell, which is typed only in parts
 
-# Names of the two functions. They are not valid identifiers, so the user's code has no such name.
-_PREPARE, _TIMED = "<setup>", "<timed>"
+# Names of the functions. They are not valid identifiers, so the user's code has no such name.
+_PREPARE, _TIMED, _EACH = "<setup>", "<timed>", "<each>"
 
 _REFUSED: dict[type[ast.AST], str] = {
     ast.Await: "await cannot be timed; await it in a cell of its own, and time plain calls",
@@ -33,6 +33,8 @@ class TimedCode:
     ----------
     setup, body
         The statements, after IPython's transformations, without annotations of variables.
+    each
+        What runs before each sample and is not timed; often empty.
     source
         Text of the body, after IPython's transformations.
     filename
@@ -41,16 +43,35 @@ class TimedCode:
 
     setup: list[ast.stmt]
     body: list[ast.stmt]
+    each: list[ast.stmt]
     source: str
     filename: str
 
     def names(self) -> set[str]:
         """Return every name that the code mentions."""
-        nodes = itertools.chain.from_iterable(map(ast.walk, [*self.setup, *self.body]))
+        nodes = _walked([*self.setup, *self.each, *self.body])
         return {node.id for node in nodes if isinstance(node, ast.Name)}
 
+    @property
+    def adds_gradients(self) -> bool:
+        """Whether each call adds to the gradients of earlier ones: a backward pass, none reset."""
+        repeated = list(_walked([*self.each, *self.body]))
+        attributes = [node for node in repeated if isinstance(node, ast.Attribute)]
+        is_reset = any(
+            node.attr == "zero_grad"
+            or (node.attr == "grad" and isinstance(node.ctx, ast.Store | ast.Del))
+            for node in attributes
+        )
+        return not is_reset and any(node.attr == "backward" for node in attributes)
 
-def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str) -> TimedCode:
+
+def _walked(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    return itertools.chain.from_iterable(map(ast.walk, statements))
+
+
+def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
+    shell: Shell, setup: str, body: str, *, is_cell: bool, line: str, each: str = ""
+) -> TimedCode:
     """Parse the setup and the body as the shell would, and check that they can be timed.
 
     Line numbers are those of the notebook's cell; the line of the magic is its first.
@@ -65,6 +86,8 @@ def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str)
         Whether ``body`` stands below the magic's line rather than on it.
     line
         The magic's own line, for tracebacks.
+    each
+        Code that runs before each sample.
 
     Returns
     -------
@@ -77,21 +100,21 @@ def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str)
         If the code is not Python, or has ``await``, ``return`` or ``yield`` outside a
         function.
     """
-    setup, text = _transform(shell, setup), _transform(shell, body)
+    setup, each, text = (_transform(shell, code) for code in (setup, each, body))
     number, line_number = _find_cell(shell)
     # Empty lines in front give the code the line numbers that it has in the notebook.
     text = "\n" * (1 + _count_blank_lines(body) if is_cell else line_number - 1) + text
     shown = f"%%cudatime {line}{text}" if is_cell else text
     filename = shell.compile.cache(shown, number=number)
     # Parsed separately. Otherwise an incomplete setup like "if x:" would make the body its block.
-    trees = [_parse(shell, source, filename) for source in (setup, text)]
-    before, timed = map(_drop_annotations, trees)
-    return TimedCode(before, timed, text, filename)
+    trees = [_parse(shell, source, filename) for source in (setup, text, each)]
+    before, timed, before_each = map(_drop_annotations, trees)
+    return TimedCode(before, timed, before_each, text, filename)
 
 
 def build_work(
     shell: Shell, code: TimedCode, local_scope: Mapping[str, object]
-) -> Callable[[], Callable[[], object]]:
+) -> Callable[[], tuple[Callable[[], object], Callable[[], object]]]:
     """Compile the cell into a function that runs the setup and returns the work.
 
     Parameters
@@ -106,23 +129,35 @@ def build_work(
     Returns
     -------
     callable
-        Call it once: it runs the setup and returns the function that runs the body.
+        Call it once: it runs the setup and returns two functions, which run the body and what
+        comes before each sample.
     """
     # Local variables are passed as arguments and become closure variables. So the user's globals
     # do not change, and the timed code reads them as fast as its own local names.
     local = {name: local_scope[name] for name in code.names() if name in local_scope}
-    shared = _shared_names(shell, code, local)
-    # A variable that the body assigns would be local to it, and unbound when it is read first. As
-    # nonlocal it is the variable of the setup.
-    scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
-    timed = _function(_TIMED, [*scope, *code.body] or [ast.Pass()])
-    give = ast.Return(value=ast.Name(id=_TIMED, ctx=ast.Load()))
-    prepare = _function(_PREPARE, [*code.setup, timed, give], arguments=local)
+    functions = [
+        _inner(shell, code, name, statements, local)
+        for name, statements in ((_TIMED, code.body), (_EACH, code.each))
+    ]
+    names: list[ast.expr] = [ast.Name(id=name, ctx=ast.Load()) for name in (_TIMED, _EACH)]
+    give = ast.Return(value=ast.Tuple(elts=names, ctx=ast.Load()))
+    prepare = _function(_PREPARE, [*code.setup, *functions, give], arguments=local)
     tree = _module([prepare])
-    made: dict[str, Callable[..., Callable[[], object]]] = {}
+    made: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
     compiled = shell.compile(tree, code.filename, "exec")
     exec(compiled, shell.user_ns, made)  # noqa: S102  # running the user's cell is the purpose
     return lambda: made[_PREPARE](**local)
+
+
+def _inner(
+    shell: Shell, code: TimedCode, name: str, statements: list[ast.stmt], local: Iterable[str]
+) -> ast.FunctionDef:
+    """Return a function inside that of the setup, which shares its variables."""
+    shared = _shared_names(shell, code, statements, local)
+    # A variable that the body assigns would be local to it, and unbound when it is read first. As
+    # nonlocal it is the variable of the setup.
+    scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
+    return _function(name, [*scope, *statements] or [ast.Pass()])
 
 
 def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> object:
@@ -142,7 +177,7 @@ def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> o
     object
         Value of the last expression; ``None`` when the cell ends in a statement.
     """
-    statements = [*code.setup, *code.body]
+    statements = [*code.setup, *code.each, *code.body]
     last = statements.pop() if statements and isinstance(statements[-1], ast.Expr) else None
     module = shell.compile(ast.Module(body=statements, type_ignores=[]), code.filename, "exec")
     exec(module, shell.user_ns, local_scope)  # noqa: S102  # the user asked for it with --run
@@ -241,9 +276,11 @@ def _without_annotation(statement: ast.stmt) -> ast.stmt:
     return ast.copy_location(plain, statement)
 
 
-def _shared_names(shell: Shell, code: TimedCode, local: Iterable[str]) -> list[str]:
-    """Return the variables of the setup, or of the caller, that the body writes."""
-    timed = _function(_TIMED, [*code.body] or [ast.Pass()])
+def _shared_names(
+    shell: Shell, code: TimedCode, statements: list[ast.stmt], local: Iterable[str]
+) -> list[str]:
+    """Return the variables of the setup, or of the caller, that statements write."""
+    timed = _function(_TIMED, [*statements] or [ast.Pass()])
     compiled = shell.compile(_module([timed]), code.filename, "exec")
     function = next(item for item in compiled.co_consts if isinstance(item, CodeType))
     # These include variables of comprehensions, which are dropped below: no setup binds them.

@@ -29,8 +29,10 @@ def settings_kept(shell: Shell) -> Iterator[None]:
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
         chosen = default_device_context()
         undo.callback(torch.set_default_device, None if chosen is None else chosen.device)
-        for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
-            undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
+        for backend in (cuda, mkldnn):
+            matmul = getattr(backend, "matmul", None)
+            if hasattr(matmul, "fp32_precision"):  # from torch 2.9 on
+                undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
         # The old setting writes both of the new ones, so it must be restored before them:
         # callbacks run in reverse order. Reading it raises if the user has set a new one.
         with suppress(RuntimeError):

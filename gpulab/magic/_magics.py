@@ -22,6 +22,7 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.interrupts import ExitStack, contextmanager
 from gpulab.core.units import ascii_units
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
+from gpulab.magic._completion import start_completing, stop_completing
 from gpulab.magic._isolation import explain
 from gpulab.magic._options import CellOptions, parse_options
 from gpulab.magic._run import figures, seed, timed_result
@@ -105,6 +106,8 @@ class CudaTimeMagics(Magics):
         --flops N         floating-point operations of a call, or auto for PyTorch's count:
                           the result has FLOP/s and its share of the data sheet's peak
         --bytes N         bytes that a call moves: the same for bytes per second
+        --each "CODE"     runs before each call and is not timed, such as "w.grad = None"
+                          for a backward pass
         --seed N          torch.manual_seed(N) before the setup
         --stream NAME     run on the stream in this variable
         --save NAME       the same as -v
@@ -124,7 +127,9 @@ class CudaTimeMagics(Magics):
             raise UsageError("nothing to time; write %cudatime STATEMENT, and see %cudatime?")
         setup, body = ("", code) if cell is None else (code, cell)
         try:
-            timed = parse_cell(self._shell, setup, body, is_cell=cell is not None, line=line)
+            timed = parse_cell(
+                self._shell, setup, body, is_cell=cell is not None, line=line, each=options.each
+            )
         except SyntaxError as error:
             error.__traceback__ = None  # it would show lines of gpulab, not the user's
             raise
@@ -205,6 +210,7 @@ def load_ipython_extension(shell: Shell) -> None:
     _stop_listening(shell)
     magics = CudaTimeMagics(shell)
     shell.register_magics(magics)
+    start_completing(shell)
     shell.events.register("post_run_cell", magics.after_cell)
 
 
@@ -238,6 +244,7 @@ def _stop_listening(shell: Shell) -> None:
     magics = shell.magics_manager.registry.pop(CudaTimeMagics.__name__, None)
     if magics is not None:
         shell.events.unregister("post_run_cell", magics.after_cell)
+    stop_completing(shell)
 
 
 def _is_ours(magic: object) -> bool:

@@ -19,6 +19,7 @@ from gpulab.core.errors import InvalidOptionError, UnknownNameError
 if TYPE_CHECKING:
     from gpulab.timing import MeasurementOptions
 
+_QUOTES = ("'", '"')
 _MINUS_HINT = "write -- before code that begins with a minus"
 
 
@@ -40,6 +41,8 @@ class CellOptions:
         Name of the measurement, or of the function, to compare with.
     backend
         The kind of GPU: ``"auto"``, ``"cuda"`` or ``"virtual"``.
+    each
+        Code that runs before each sample; empty for none.
     seed, stream
         Seed of PyTorch's random numbers; name of the user's stream.
     runs_after
@@ -55,6 +58,7 @@ class CellOptions:
     shows_timeline: bool = False
     versus: str | None = None
     backend: str = "auto"
+    each: str = ""
     seed: int | None = None
     stream: str | None = None
     runs_after: bool = False
@@ -133,9 +137,13 @@ def _finite(text: str) -> float:
     return value
 
 
+def _unquoted(text: str) -> str:
+    return text[1:-1] if text[:1] in _QUOTES and text[-1:] == text[:1] else text
+
+
 _Option = _Value | _SharedValue | _Flag
 
-_BACKENDS = ("auto", "cuda", "virtual")
+BACKENDS = ("auto", "cuda", "virtual")
 _NAME = "the name of a variable"
 
 # Each spelling of an option, and the field that it sets.
@@ -156,12 +164,13 @@ _OPTIONS: dict[str, _Option] = {
     "--ladder": _Flag("shows_ladder"),
     "--timeline": _Flag("shows_timeline"),
     "--vs": _Value("versus", str, _is_name, _NAME),
-    "--backend": _Value("backend", str, _BACKENDS.__contains__, "auto, cuda or virtual"),
+    "--backend": _Value("backend", str, BACKENDS.__contains__, "auto, cuda or virtual"),
     "--warmup": _SharedValue("n_warmup", int),
     "--precision": _SharedValue("precision", float),
     "--max-time": _SharedValue("max_time_s", _finite),
     "--flops": _SharedValue("flops", lambda text: text if text == "auto" else _finite(text)),
     "--bytes": _SharedValue("size_bytes", _finite),
+    "--each": _Value("each", _unquoted, bool, 'code, in quotes: --each "w.grad = None"'),
     "--seed": _Value("seed", int, lambda n: 0 <= n < 2**64, "a whole number, 0 or more"),
     "--stream": _Value("stream", str, _is_name, _NAME),
     "--run": _Flag("runs_after"),
@@ -171,7 +180,13 @@ _EXCLUSIVE = (
     ("--ladder", "--timeline"),
     ("--ladder", "--vs"),
     ("--timeline", "--vs"),
+    ("--timeline", "--each"),
 )
+
+
+def option_names() -> tuple[str, ...]:
+    """Return each spelling of an option, as users type it."""
+    return tuple(_OPTIONS)
 
 
 def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
@@ -254,8 +269,16 @@ def _read_long(word: str, after: str) -> tuple[dict[str, object], str]:
             raise UsageError(f"{word}; {name} takes no value; write {name} alone")
         return {name: option.value}, after
     if not equals:
-        attached, after = _split_word(after)
+        attached, after = _split_value(after)
     return {name: _read_value(name, attached, option)}, after
+
+
+def _split_value(text: str) -> tuple[str, str]:
+    """Return a value and what follows it; a value in quotes may have blanks in it."""
+    end = text.find(text[0], 1) + 1 if text[:1] in _QUOTES else 0
+    if not end:
+        return _split_word(text)
+    return text[:end], text[end:].lstrip()
 
 
 def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from gpulab.device.measurement import Measurement
 
 
+_ADDS = (
+    "  note: backward() adds to the gradients of the call before; to time it with none, write "
+    '--each "w.grad = None" with your parameters'
+)
+
+
 def timed_result(
     shell: Shell, timed: TimedCode, options: CellOptions, scope: dict[str, object]
 ) -> tuple[object, str]:
@@ -50,7 +56,10 @@ def timed_result(
         stream = _find_stream(options.stream, variables)
         seed(options.seed)
         with torch.cuda.stream(stream):
-            return _run(build_work(shell, timed, local_scope)(), options, other)
+            work, before_each = build_work(shell, timed, local_scope)()
+            setup = before_each if timed.each else None
+            result, text = _run(work, options, other, setup)
+            return result, f"{text}\n{_ADDS}" if timed.adds_gradients else text
 
 
 def figures(result: object) -> Iterator[object]:
@@ -74,16 +83,19 @@ def seed(seed: int | None) -> None:
 
 
 def _run(
-    work: Work, options: CellOptions, other: "Measurement | Work | None"
+    work: Work,
+    options: CellOptions,
+    other: "Measurement | Work | None",
+    setup: Work | None,
 ) -> tuple[object, str]:
     from gpulab.device.measurement import Measurement
     from gpulab.timing import compare, measure
 
     if options.shows_ladder:
-        return _time_by_every_method(work, options)
+        return _time_by_every_method(work, options, setup)
     if options.shows_timeline:
         return _trace(work)
-    asked = options.measurement.arguments()
+    asked = options.measurement.arguments() | {"setup": setup}
     if other is not None and not isinstance(other, Measurement):
         # The other one comes first, so that the ratio is that of the cell over it.
         labels = (options.versus or "", "the cell")
@@ -98,11 +110,19 @@ def _run(
     return record, text
 
 
-def _time_by_every_method(work: Work, options: CellOptions) -> tuple[object, str]:
+def _time_by_every_method(
+    work: Work, options: CellOptions, setup: Work | None
+) -> tuple[object, str]:
     from gpulab.timing import ladder
 
     asked = options.measurement
-    found = ladder(work, precision=asked.precision, max_time_s=asked.max_time_s, progress=False)
+    found = ladder(
+        work,
+        setup=setup,
+        precision=asked.precision,
+        max_time_s=asked.max_time_s,
+        progress=False,
+    )
     return found, str(found)
 
 
@@ -150,5 +170,4 @@ def _describe(measurement: "Measurement", n_digits: int) -> str:
     if measurement.stopped_by == "interrupt":
         n_taken = counted(measurement.n_samples, "sample")
         notes.insert(0, f"interrupted after {n_taken}; the result is from these")
-    rates = (f"  {rate}" for rate in measurement.rates)
-    return "\n".join([line, *rates, *(f"  note: {note}" for note in notes)])
+    return "\n".join([line, *measurement.rate_lines(), *(f"  note: {note}" for note in notes)])

@@ -1,7 +1,8 @@
 """Time GPU work: the methods, ``measure``, ``compare`` and ``ladder``, and benchmark cards."""
 
+from gpulab.timing._benchmarks import BenchmarkResult, Benchmarks
 from gpulab.timing._cache_flush import FLUSHES, flusher, forget_flushes
-from gpulab.timing._compare import Comparison, compare
+from gpulab.timing._compare import Comparison, compare, measure_in_turns
 from gpulab.timing._cpu import cpu_threads, take_cpu_samples
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._event_pairs import elapsed_s, new_event, new_pairs
@@ -10,7 +11,7 @@ from gpulab.timing._isolation import calling_work, left_as_found, restore_settin
 from gpulab.timing._ladder import N_RUNGS, Ladder, Rung, ladder, run_ladder
 from gpulab.timing._measure import measure
 from gpulab.timing._methods import METHODS, Method, find_method, take_samples
-from gpulab.timing._options import FLOORS, MeasurementOptions
+from gpulab.timing._options import DEFAULTS, FLOORS, MeasurementOptions
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
@@ -28,11 +29,14 @@ from gpulab.timing.calibration import (
 )
 
 __all__ = [
+    "DEFAULTS",
     "FLOORS",
     "FLOOR_METHODS",
     "FLUSHES",
     "METHODS",
     "N_RUNGS",
+    "BenchmarkResult",
+    "Benchmarks",
     "Comparison",
     "EventSampler",
     "Floor",
@@ -62,6 +66,7 @@ __all__ = [
     "ladder",
     "left_as_found",
     "measure",
+    "measure_in_turns",
     "new_event",
     "new_pairs",
     "record_calls",

@@ -28,6 +28,7 @@ def assemble(run: RunObservations, *, label: str) -> Measurement:
         # With the method "events" the time itself may be the host's; a finding says so instead.
         launch_s=0.0 if run.method.name == "events" else host_pace_s(run),
         counts=run.counts,
+        peak_bytes=run.warm_up.peak_bytes,
     )
 
 

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpulab import device, gpus
 from gpulab.core.errors import InvalidOptionError
-from gpulab.core.torch_private import flop_formulas
+from gpulab.core.torch_private import allows_tf32, flop_formulas
 from gpulab.core.units import format_bytes
 from gpulab.device.measurement import Counts
 from gpulab.device.work import Work
@@ -43,7 +43,7 @@ def _arithmetic(dtype: torch.dtype, func: object) -> str:
         return str(dtype).removeprefix("torch.")
     if "convolution" in str(func):  # cuDNN has a switch of its own
         return "unknown"
-    return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "float32"
+    return "tf32" if allows_tf32("matmul") else "float32"
 
 
 def counts_of(work: Work, options: MeasurementOptions) -> Counts:

@@ -42,17 +42,22 @@ def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
     )
 
 
-def below_resolution(run: RunObservations) -> Finding | None:
-    """Return a finding if the work enqueued nothing, or too little for the clock of the method."""
+def nothing_launched(run: RunObservations) -> Finding | None:
+    """Return a finding if the work enqueued nothing, so that there was nothing to time."""
     reason = _why_empty(run)
-    if reason:
-        return Finding(
-            "below-resolution",
-            reason,
-            "check that it runs on the GPU, in this thread and on the current stream",
-        )
+    if not reason:
+        return None
+    return Finding(
+        "nothing-launched",
+        reason,
+        "check that it runs on the GPU, in this thread and on the current stream",
+    )
+
+
+def below_resolution(run: RunObservations) -> Finding | None:
+    """Return a finding if the work is too short for the clock of the method."""
     interval_s = run.median_s * run.options.inner_loops
-    if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
+    if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S or _why_empty(run):
         return None
     return Finding(
         "below-resolution",
@@ -280,6 +285,18 @@ def _flagged(run: RunObservations) -> str:
     return f"; in {share} the clock regime differs from that of most"
 
 
+def shared_gpu(run: RunObservations) -> Finding | None:
+    """Return a finding if other processes have the GPU open, which may run work at any moment."""
+    if run.others is None or not run.others.number:
+        return None
+    return Finding(
+        "shared-gpu",
+        f"the GPU is shared with {run.others}: their kernels may delay work and fill the cache",
+        "nvidia-smi lists them; end yours, choose another GPU (CUDA_VISIBLE_DEVICES), or compare "
+        "in turns: gpulab.compare",
+    )
+
+
 def allocator_grew(run: RunObservations) -> Finding | None:
     """Return a finding if PyTorch had to ask the driver for memory, which waits for the GPU."""
     if not run.n_allocations:
@@ -353,6 +370,7 @@ def _of_samples(check: SampleCheck) -> RunCheck:
 # In the order of printing: first what makes the number wrong, then what it does not include, then
 # the conditions it was taken under, and last how its samples scatter.
 CHECKS: tuple[RunCheck, ...] = (
+    nothing_launched,
     faster_than_possible,
     side_stream,
     synchronizes_inside,
@@ -363,6 +381,7 @@ CHECKS: tuple[RunCheck, ...] = (
     cache_hot,
     written_flush,
     clock_changed,
+    shared_gpu,
     allocator_grew,
     slow_simulation,
     zero_result,

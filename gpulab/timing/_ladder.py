@@ -66,7 +66,9 @@ _STEPS = (
 )
 N_RUNGS = len(_STEPS)
 _MAX_TIME_S = 0.5  # for each rung
-_OF_THE_WORK = frozenset({"below-resolution", "slow-simulation"})
+_OF_ALL_RUNGS = frozenset(
+    {"below-resolution", "nothing-launched", "shared-gpu", "slow-simulation"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +165,14 @@ class Ladder(Saved):
     def findings(self) -> tuple[Finding, ...]:
         """Findings about the work itself, each once; those about a single rung are in its record.
 
-        They say that the work enqueued nothing, or that its simulation took too long.
+        They say that the work enqueued nothing, that its simulation took too long, or that other
+        processes use the GPU.
         """
         by_code = {
             finding.code: finding
             for rung in self.rungs
             for finding in (() if rung.record is None else rung.record.findings)
-            if finding.code in _OF_THE_WORK
+            if finding.code in _OF_ALL_RUNGS
         }
         return tuple(by_code.values())
 

@@ -15,7 +15,13 @@ from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
-from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
+from gpulab.timing._options import (
+    DEFAULTS,
+    MeasurementOptions,
+    as_work,
+    refuse_arguments,
+    refuse_unknown,
+)
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
@@ -34,7 +40,7 @@ _N_AFTER_RECORDS = 12  # samples taken once the driver has recorded calls of the
 
 def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     work: Callable[..., object],
-    *,
+    *arguments: Never,
     method: str = DEFAULTS.method,
     cache: str | None = DEFAULTS.cache,
     flush: str = DEFAULTS.flush,
@@ -148,6 +154,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     ('calibrated', 'cold', 'precision')
     """
     refuse_unknown(measure, unknown)
+    refuse_arguments(work, arguments)
     options = MeasurementOptions(
         method=method,
         cache=cache,

@@ -129,6 +129,8 @@ class RunObservations(RunFacts):
         As in :class:`~gpulab.timing.Sampler`.
     simulation
         What a call takes in real time, if the real time ended the run or you did; else None.
+    others
+        The other processes on the GPU at the end of the run; None if the driver does not say.
     least_s
         The least seconds that a GPU of this name needs for the given FLOPs and bytes, and why.
     """
@@ -139,6 +141,7 @@ class RunObservations(RunFacts):
     n_starved: int = 0
     n_dropped: int = 0
     simulation: SimulationCost | None = None
+    others: clocks.OtherProcesses | None = None
     least_s: tuple[float, str] | None = None
 
     @property

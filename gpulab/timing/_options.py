@@ -20,6 +20,7 @@ from gpulab.core.requirements import (
     Requirement,
     each,
 )
+from gpulab.core.units import counted
 from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.timing._cache_flush import FLUSHES, flusher
 from gpulab.timing._methods import METHODS, Method, find_method
@@ -202,8 +203,33 @@ def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | No
 def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]) -> None:
     """Refuse an option that a function does not have, and suggest the nearest name."""
     if unknown:
-        options = [name for name in inspect.signature(function).parameters if name != "unknown"]
-        raise UnknownNameError("option", next(iter(unknown)), options[1:])
+        options = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+        raise UnknownNameError("option", next(iter(unknown)), options)
+
+
+def refuse_arguments(work: object, arguments: Sequence[object]) -> None:
+    """Refuse arguments of the work that stand beside it, as in ``measure(f, x)``.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are any; the message says where to put them.
+    """
+    if not arguments:
+        return
+    name = getattr(work, "__name__", "f")
+    if not name.isidentifier():
+        name = "f"
+    kinds = ", ".join(type(argument).__name__ for argument in arguments)
+    raise InvalidOptionError(
+        f"measure got {counted(len(arguments), 'argument')} after the work (of type {kinds}); "
+        f"give the arguments of the work as inputs: measure({name}, inputs=[(x,)]), or call it in "
+        f"a function: measure(lambda: {name}(x))"
+    )
 
 
 def refuse_uncallable(name: str, work: object) -> None:

@@ -145,7 +145,11 @@ class MeasurementRun(RunFacts):
         if self.bar is not None:
             self.bar.update(n_before - self.bar.n)
         try:
-            with calling_work(*self._notes(n_samples)), self._counting_real_time():
+            with (
+                calling_work(*self._notes(n_samples)),
+                self._counting_real_time(),
+                torch.cuda.nvtx.range(f"gpulab: {self.method.name}"),  # for Nsight Systems
+            ):
                 self.sampler.take(n_samples, partial(self._receive, n_before + n_samples))
         except KeyboardInterrupt:
             if samples.n_open:
@@ -247,6 +251,7 @@ class MeasurementRun(RunFacts):
             n_starved=self.sampler.n_starved,
             n_dropped=self.sampler.n_dropped,
             simulation=self._simulation(),
+            others=clocks.other_processes(),
             least_s=least_time(self.counts),
         )
 

@@ -56,6 +56,8 @@ class WarmUp:
         Whether the result of the last call is a tensor of zeros.
     is_empty
         Whether the last call put nothing into the current stream.
+    peak_bytes
+        The most memory in use during the last call, in bytes beyond what was in use before it.
     real_s
         Seconds of the real clock that the shortest call took, also on a virtual GPU. None after
         a single call, which includes the costs of first use.
@@ -78,6 +80,7 @@ class WarmUp:
     side_s: float | None = None
     is_zero: bool = False
     is_empty: bool = False
+    peak_bytes: int | None = None
     real_s: float | None = None
 
 
@@ -189,7 +192,10 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
         after.record()
 
     for sleep_s in sleeps_s:
+        used_bytes = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
         synchronizes = waits(between_events, host_s, sleep_s)
+        peak_bytes = torch.cuda.max_memory_allocated() - used_bytes
         if not synchronizes:
             break
     # While the GPU sleeps the host is ahead. Then the last two events are as close together as the
@@ -201,6 +207,7 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
         synchronizes=synchronizes,
         is_empty=synchronizes is False and more_s < _LEAST_KERNEL_S,
         is_zero=_is_zero(results.pop()),
+        peak_bytes=peak_bytes,
     )
 
 

@@ -1,6 +1,8 @@
 from . import profiling as profiling
 from . import sanitizer as sanitizer
 from . import trials as trials
+from ._call_counts import CallCounts as CallCounts
+from ._call_counts import call_counts as call_counts
 from ._capture import timeline as timeline
 from ._counters import CounterSeries as CounterSeries
 from ._counters import counter_series as counter_series

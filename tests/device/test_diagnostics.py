@@ -14,7 +14,7 @@ import torch
 
 from gpulab.core import versions
 from gpulab.core.errors import UnsupportedVersionError
-from gpulab.device import _builds, _diagnostics, _probe
+from gpulab.device import _builds, _diagnostics, _probe, clocks
 from gpulab.device._builds import InstalledGpu
 from gpulab.device._probe import Obstacle
 from gpulab.device._report import DiagnosisRow, Report
@@ -314,7 +314,8 @@ def test_rows_without_a_gpu() -> None:
     """Each missing part has its reason and what is used instead."""
     rows = _rows(Obstacle("no driver", "install it"), "the virtual NVIDIA H200")
     assert list(rows) == [
-        *["Python", "torch", "GPU", "driver", "clocks", "profiler", "virtual GPU", "JupyterLab"],
+        *("Python", "torch", "GPU", "driver", "clocks"),
+        *("GPU shared", "profiler", "virtual GPU", "JupyterLab"),
     ]
     assert rows["GPU"] == DiagnosisRow("GPU", "none", "no driver", "the virtual NVIDIA H200")
     assert rows["clocks"] == DiagnosisRow(
@@ -398,3 +399,25 @@ def test_missing_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
         "the lessons need it",
         "plain Python; or pip install jupyterlab",
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "state", "reason"),
+    [
+        (None, "unknown", "NVML lists no processes"),
+        (clocks.OtherProcesses(0, 0), "no", "NVML lists no other process"),
+        (
+            clocks.OtherProcesses(1, 2**30),
+            "yes",
+            "1 other process with 1.00 GiB of its memory may slow a measurement; choose",
+        ),
+    ],
+)
+def test_a_shared_gpu_has_a_row(
+    others: clocks.OtherProcesses | None, state: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report says how many processes have the GPU open, and how much memory they use."""
+    monkeypatch.setattr(clocks, "other_processes", lambda: others)
+    row = _diagnostics._processes_row(None)
+    assert row.state == state
+    assert row.reason.startswith(reason)

@@ -29,3 +29,13 @@ def test_the_guide_to_a_kernel_runs(notebook: Notebook) -> None:
     assert [cell.message for cell in ran if cell.error] == []
     assert "% of the float32 peak (data sheet); FLOPs counted by PyTorch" in ran[-1].out
     assert "% of the memory bandwidth (data sheet); bytes as given" in ran[-1].out
+
+
+@pytest.mark.slow
+def test_the_guide_to_sweeps_runs(notebook: Notebook) -> None:
+    """Ten points are measured, drawn and listed, and the file has those of the last cell."""
+    ran = notebook.run(*CELL.findall((GUIDES / "sweep.md").read_text("utf-8")))
+    assert [cell.message for cell in ran if cell.error] == []
+    assert ran[0].out.splitlines()[-1].endswith("5 of 5 points; virtual NVIDIA H200")
+    assert ran[2].out.count("by hand") == 5
+    assert len((notebook.folder / "softmax.jsonl").read_text().splitlines()) == 3

@@ -372,7 +372,7 @@ def test_doubts_follow_the_line(notebook: Notebook) -> None:
         "print(*(f'  note: {f}' for f in m.findings), sep='\\n')",
     )
     assert ran.out.splitlines()[2:] == plain.out.splitlines()
-    assert ran.out.splitlines()[2].startswith("  note: the naive method waits for nothing")
+    assert ran.out.splitlines()[2].startswith("  note: the reading is not that of a kernel")
 
 
 def test_output_is_one_line(notebook: Notebook) -> None:

@@ -11,9 +11,8 @@ from gpulab.timing import METHODS, MeasurementOptions, measure
 
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
-    "--timeline, --vs, --backend, --warmup, --precision, "
-    "--max-time, --flops, --bytes, --seed, --stream, --run; write -- before code that begins "
-    "with a minus"
+    "--timeline, --vs, --backend, --warmup, --precision, --max-time, --flops, --bytes, --each, "
+    "--seed, --stream, --run; write -- before code that begins with a minus"
 )
 
 
@@ -107,6 +106,11 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
         ("--max-time inf x", "--max-time inf; it must be a number of seconds above 0"),
         ("--max-time 0 x", "--max-time 0; it must be a number of seconds above 0"),
         ("--seed -1 x", "--seed -1; it must be a whole number, 0 or more"),
+        ("--each", '--each has no value; it must be code, in quotes: --each "w.grad = None"'),
+        (
+            "--timeline --each a x",
+            "--timeline and --each cannot be used together; use one of them",
+        ),
         ("--run=yes x", "--run=yes; --run takes no value; write --run alone"),
         (
             "--cold -n 3 x",
@@ -133,6 +137,16 @@ def test_bad_options_are_refused(line: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=False)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("quoted", ['"w.grad = None"', "'w.grad = None'"])
+def test_a_value_in_quotes_has_blanks(quoted: str) -> None:
+    """What stands after the closing quote is code, also if it has quotes."""
+    options, code = parse_options(f'--each {quoted} f("a b")', is_cell=False)
+    assert (options.each, code) == ("w.grad = None", 'f("a b")')
+    options, code = parse_options("--each x.zero_() y", is_cell=False)
+    assert (options.each, code) == ("x.zero_()", "y")
+    assert parse_options('--each "a b', is_cell=False)[0].each == '"a'
 
 
 def test_a_setup_cannot_begin_with_a_minus() -> None:

@@ -165,6 +165,11 @@ def _frame(**columns: list[object]) -> Any:  # noqa: ANN401  # pandas is importe
     return pd.DataFrame(columns)
 
 
+@cache
+def _own_sweep() -> Any:  # noqa: ANN401  # a Sweep
+    return _on_gpu(lambda work: sweeps.sweep(lambda n: work, n=[64, 128], progress=False))  # noqa: ARG005  # the same for each n
+
+
 # Arguments of single functions, whose name means something else in other functions.
 _BY_CALLEE: dict[str, Callable[[], object]] = {
     "roofline.predict(name)": lambda: "add",
@@ -177,6 +182,8 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
     "plots.line(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
     "plots.scatter(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
     "plots.line(log)": lambda: "xy",
+    "plots.sweep(record)": _own_sweep,
+    "plots.sweep(x)": lambda: "n",
     "plots.scatter(log)": lambda: "xy",
     "plots.predicted_against_measured(record)": lambda: _frame(
         predicted_s=[1e-6], measured_s=[2e-6]

@@ -36,7 +36,7 @@ LEAST: dict[str, float] = {
     ),
     **dict.fromkeys(("utilization", "clock_mhz", "max_sm_mhz", "power_w", "power_limit_w"), 0),
     **dict.fromkeys(("sm_mhz of Reading", "memory_mhz of Reading"), 0),
-    **dict.fromkeys(("clock_before_mhz", "clock_after_mhz"), 0),
+    **dict.fromkeys(("clock_before_mhz", "clock_after_mhz", "peak_bytes"), 0),
     **dict.fromkeys(("power_before_w", "power_after_w"), 0),
     **dict.fromkeys(("temperature_c", "temperature_before_c", "temperature_after_c"), _ANY),
     **dict.fromkeys(("samples", "samples_s", "amounts", "at_s", "seed"), _ANY),

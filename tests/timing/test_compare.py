@@ -213,7 +213,7 @@ def test_a_saved_measurement_is_compared_with_work() -> None:
         ({"method": "naive"}, "the method was events, and then naive"),
         ({"cache": "cold"}, "the cache was hot, and then cold"),
         ({"inner_loops": 2}, "the number of calls in a sample was 1, and then 2"),
-        ({"clock_after_mhz": 1440}, "the clock was 1980 MHz, and then 1440 MHz; time both"),
+        ({"clock_after_mhz": 2100}, "the clock was 1980 MHz, and then 2100 MHz; time both"),
         ({"device_name": "A", "source": "virtual"}, "and then A; the source was measured"),
     ],
 )
@@ -253,3 +253,19 @@ def test_a_check_fails_with_the_interval_in_its_words(*, is_paired: bool) -> Non
         undecided.check(at_most=1.05)
     assert str(slow.value).startswith("at most 1.05 times is not shown, because the interval")
     assert undecided.verdict() in str(slow.value)
+
+
+def test_a_lower_clock_excuses_nothing_that_is_fast_enough() -> None:
+    """At a lower clock work that stays below the limit passes; slower work is not comparable."""
+    base = replace(BASE, conditions=replace(HERE, clock_after_mhz=1980))
+    lower = replace(HERE, clock_after_mhz=1440)
+    fast = compare(base, replace(base, conditions=lower))
+    assert fast.check(at_most=1.05) is fast
+    assert fast.verdict().endswith("; even so it took at most 1.010 times as long")
+    assert math.isnan(fast.ratio)
+    slow = replace(base, samples_s=tuple(2 * each for each in base.samples_s), conditions=lower)
+    with pytest.raises(NotComparableError, match=r"even so it took at most 2\.02. times as long"):
+        compare(base, slow).check(at_most=1.05)
+    other = replace(base, conditions=replace(lower, device_name="NVIDIA A100"))
+    with pytest.raises(NotComparableError, match="the GPU was"):
+        compare(base, other).check(at_most=1.05)

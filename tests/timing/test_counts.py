@@ -46,6 +46,34 @@ def test_a_rate_is_the_count_over_the_time() -> None:
     assert "1.00 TFLOP/s [800" in TAKEN._repr_html_()
 
 
+def test_the_binding_limit_is_the_one_with_the_largest_share() -> None:
+    """With two rates a line names the limit that is nearest; one rate needs no such line."""
+    assert TAKEN.binding == TAKEN.rates[1]
+    line = "  the memory bandwidth binds: no other limit is so near"
+    assert line in str(TAKEN).splitlines()
+    assert line not in str(replace(TAKEN, counts=Counts(None, 2e9)))
+    busy = replace(TAKEN, counts=Counts(1e12, 2e9))
+    assert busy.binding == busy.rates[0]
+    assert replace(TAKEN, counts=Counts()).binding is None
+
+
+@pytest.mark.parametrize("method", ["calibrated", "naive", "graph"])
+def test_the_memory_of_a_call_is_its_peak(method: str) -> None:
+    """It counts what one call has in use at once, without its inputs and without the flush."""
+    x = torch.ones(1 << 20, device="cuda")
+    _ = torch.empty(1 << 28, device="cuda") is None  # a larger peak before
+    taken = measure(lambda: (x + x) * x, method=method, flops=2**21)
+    assert taken.peak_bytes == 2 * 4 * 2**20
+    assert "  8.00 MiB of memory at most" in str(taken).splitlines()
+    assert "8.00 MiB at most" in taken._repr_html_()
+
+
+def test_without_two_warm_up_calls_the_memory_of_a_call_is_not_known() -> None:
+    """The first call allocates what later ones reuse, so alone it says nothing."""
+    x = torch.ones(1 << 20, device="cuda")
+    assert measure(lambda: x + x, n_warmup=1, n_samples=6).peak_bytes is None
+
+
 def test_what_has_no_rate() -> None:
     """Without counts, or for a reading of zero, there is none; an unknown GPU has no limit."""
     assert replace(TAKEN, counts=Counts()).rates == ()

@@ -203,7 +203,7 @@ def test_gravest_finding_comes_first() -> None:
     run = observed((0.1e-6,), "events", synchronizes=True)
     codes = [finding.code for finding in examine(run)]
     assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
-    assert len(CHECKS) == 17
+    assert len(CHECKS) == 19
 
 
 def test_reading_that_no_gpu_can_reach() -> None:
@@ -341,7 +341,7 @@ def test_work_that_enqueues_nothing() -> None:
     """A reading no longer than the floor means that the work put nothing into the stream."""
     finding = found(samples_s=(0.0,) * 10, floor_s=3e-6, host_s=1e-6, method="calibrated")
     assert finding == Finding(
-        "below-resolution",
+        "nothing-launched",
         "the events read no more than their floor: the work put nothing into the current stream",
         "check that it runs on the GPU, in this thread and on the current stream",
     )
@@ -392,7 +392,7 @@ def test_real_time_of_a_simulation(cost: SimulationCost, told: str, advice: str)
 def test_nothing_to_time(method: str, seen: dict[str, Any], told: str) -> None:
     """The driver's records or the warm-up show that the work enqueued nothing."""
     finding = found(method=method, **seen)
-    assert (finding.code, finding.message) == ("below-resolution", told)
+    assert (finding.code, finding.message) == ("nothing-launched", told)
 
 
 def test_nothing_in_the_current_stream_alone_is_no_doubt() -> None:
@@ -418,3 +418,14 @@ def test_samples_alone_are_examined_too() -> None:
     told = [finding.code for finding in examine_samples(drifting_s)]
     assert told == [finding.code for finding in examine(observed(drifting_s))] == ["drifting"]
     assert [finding.code for finding in examine_samples((1e-3,))] == ["too-few-samples"]
+
+
+def test_a_shared_gpu() -> None:
+    """Other processes are named with their memory; none, or an unknown number, is no finding."""
+    others = clocks.OtherProcesses(2, 3 * 2**30)
+    assert found(others=others).message == (
+        "the GPU is shared with 2 other processes with 3.00 GiB of its memory: their kernels may "
+        "delay work and fill the cache"
+    )
+    assert examine(observed(others=clocks.OtherProcesses(0, 0))) == ()
+    assert examine(observed(others=None)) == ()

@@ -106,7 +106,7 @@ def test_a_ladder_of_nothing_says_so_once() -> None:
     found = ladder(lambda: a @ a, max_time_s=0.01, progress=False)
     kernel = ladder(lambda: torch.ones(1, device="cuda"), max_time_s=0.01, progress=False)
     assert str(found).splitlines()[-1] == (
-        "  note: below-resolution: check that it runs on the GPU, in this thread and on the "
+        "  note: nothing-launched: check that it runs on the GPU, in this thread and on the "
         "current stream"
     )
     assert found._repr_html_().count("<li>") == 1

@@ -695,3 +695,23 @@ def test_samples_that_would_take_hours_are_refused_after_the_warm_up(
     with pytest.raises(InvalidOptionError, match=r"^n_samples=3601 .* at 1\.00 s each"):
         gpulab.measure(lambda: calls.append(1), n_samples=3601, n_warmup=3)
     assert len(calls) == 3
+
+
+def test_samples_are_in_ranges_that_nsight_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch of samples is in an NVTX range with the method's name, and warm-up is outside."""
+    ranges, calls = [], []
+
+    @contextmanager
+    def mark(name: str) -> Iterator[None]:
+        ranges.append(name)
+        calls.append("begin")
+        yield
+        calls.append("end")
+
+    monkeypatch.setattr(torch.cuda.nvtx, "range", mark)
+    measure(lambda: calls.append("call"), method="events", n_warmup=2, n_samples=3)
+    assert set(ranges) == {"gpulab: events"}
+    assert calls[:3] == ["call", "call", "begin"]
+    inside = "".join({"begin": "(", "end": ")", "call": "."}[each] for each in calls[2:])
+    assert inside.count(".") == 3
+    assert inside.replace(".", "") == "()" * len(ranges)

@@ -55,3 +55,16 @@ def test_what_is_wanted_completes_a_sentence() -> None:
     """`wanted` returns words that fit after "it must be", as the magic needs."""
     assert MeasurementOptions.wanted("precision") == "between 0 and 1, such as 0.01 for 1 %"
     assert MeasurementOptions.wanted("floor") == "the name of a floor"
+
+
+def test_arguments_beside_the_work_have_a_cure() -> None:
+    """`measure(f, x)` says where the arguments of the work belong, and does not call it."""
+    with pytest.raises(InvalidOptionError) as error:
+        measure(print, 1, "a")  # type: ignore[arg-type]  # the mistake
+    assert str(error.value) == (
+        "measure got 2 arguments after the work (of type int, str); give the arguments of the "
+        "work as inputs: measure(print, inputs=[(x,)]), or call it in a function: "
+        "measure(lambda: print(x))"
+    )
+    with pytest.raises(InvalidOptionError, match=r"measure\(f, inputs="):
+        measure(lambda: None, 1)  # type: ignore[arg-type]  # the mistake

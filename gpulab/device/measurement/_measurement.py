@@ -15,11 +15,12 @@ from gpulab.core.requirements import (
     DIGITS,
     NOT_NEGATIVE,
     check_fields,
+    check_not_negative,
     instance_of,
     items_of,
 )
 from gpulab.core.serialization import Saved
-from gpulab.core.units import format_estimate, format_interval, format_time
+from gpulab.core.units import format_bytes, format_estimate, format_interval, format_time
 from gpulab.device.measurement._conditions import Conditions, Finding
 from gpulab.device.measurement._html import Distribution, to_html
 from gpulab.device.measurement._rates import NO_COUNTS, Counts, Rate, rates_of
@@ -88,6 +89,9 @@ class Measurement(Saved):
         because the GPU is done before the next launch; otherwise 0.
     counts
         Floating-point operations and bytes of one call, if they are known.
+    peak_bytes
+        The most memory that PyTorch's allocator had in use during a call, in bytes beyond what was
+        in use before it; None without at least two warm-up calls.
 
     Raises
     ------
@@ -129,6 +133,7 @@ class Measurement(Saved):
     flagged: tuple[int, ...] = ()
     launch_s: float = 0.0
     counts: Counts = NO_COUNTS
+    peak_bytes: int | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -144,6 +149,7 @@ class Measurement(Saved):
         COUNT_OR_ZERO.check(n_warmup=self.n_warmup)
         NOT_NEGATIVE.check(floor_s=self.floor_s, floor_error_s=self.floor_error_s)
         NOT_NEGATIVE.check(launch_s=self.launch_s)
+        check_not_negative(self, "peak_bytes")
         items_of("flagged", self.flagged, COUNT_OR_ZERO)
         for index in self.flagged:
             if index >= len(self.samples_s):
@@ -203,6 +209,22 @@ class Measurement(Saved):
         times_s = (self.median_s, *self.interval_s)
         return tuple(rates_of(times_s, self.conditions.device_name, self.counts))
 
+    @property
+    def binding(self) -> Rate | None:
+        """The rate that is nearest to its limit, which bounds the work; None without a limit.
+
+        Examples
+        --------
+        >>> import torch, gpulab
+        >>> with gpulab.virtual_gpu("H200"):
+        ...     a = torch.ones(1 << 24, device="cuda")
+        ...     taken = gpulab.measure(lambda: a + a, flops=2**24, size_bytes=2 * 4 * 2**24)
+        >>> taken.binding.limit_name
+        'memory bandwidth'
+        """
+        limited = [rate for rate in self.rates if rate.share is not None]
+        return max(limited, key=lambda rate: rate.share or 0.0, default=None)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per sample.
 
@@ -226,15 +248,22 @@ class Measurement(Saved):
 
     def __str__(self) -> str:
         notes = (f"  note: {finding.brief()}" for finding in self.findings)
-        return "\n".join([self.line(), *self._rate_lines(), *notes])
+        return "\n".join([self.line(), *self.rate_lines(), *notes])
 
     __repr__ = __str__
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
-        printer.text("\n".join([self.line(), *self._rate_lines(), *map(str, self.findings)]))
+        printer.text("\n".join([self.line(), *self.rate_lines(), *map(str, self.findings)]))
 
-    def _rate_lines(self) -> Iterator[str]:
-        return (visible(f"  {rate}") for rate in self.rates)
+    def rate_lines(self) -> Iterator[str]:
+        """Yield the throughput in lines: rates, the limit that binds, and the memory of a call."""
+        rates = self.rates
+        yield from (visible(f"  {rate}") for rate in rates)
+        if self.binding is not None and len(rates) > 1:
+            yield f"  the {self.binding.limit_name} binds: no other limit is so near"
+        # Beside a throughput, because both say what a call needs; elsewhere it is in the table.
+        if rates and self.peak_bytes is not None:
+            yield f"  {format_bytes(self.peak_bytes)} of memory at most"
 
     def _repr_html_(self) -> str:
         shown = Distribution(
@@ -308,6 +337,8 @@ class Measurement(Saved):
             yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
         for rate in self.rates:
             yield "throughput", str(rate)
+        if self.peak_bytes is not None:
+            yield "memory of a call", f"{format_bytes(self.peak_bytes)} at most"
         yield "GPU, source", f"{at.device_name}, {self.source}"
         yield "clock before, after", _both(at.clock_before_mhz, at.clock_after_mhz, "MHz")
         yield "power before, after", _both(at.power_before_w, at.power_after_w, "W")

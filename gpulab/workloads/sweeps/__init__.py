@@ -1,5 +1,6 @@
 """Run many measurements, here or on an executor, and save each result in a file that resumes."""
 
+from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, Setting
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import SCHEMA, Journal
 from gpulab.workloads.sweeps._measure_point import Effort, measure_point
@@ -21,9 +22,12 @@ __all__ = [
     "SIDES",
     "TRANSFERS",
     "Effort",
+    "FunctionPoint",
+    "FunctionTask",
     "HasPoints",
     "Journal",
     "Point",
+    "Setting",
     "Sweep",
     "Task",
     "frame_of",

@@ -26,18 +26,22 @@ from uuid import uuid4
 from gpulab import device
 from gpulab.core.errors import GpulabError, InvalidOptionError, NoGpuError
 from gpulab.device import Device, outside
+from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, measure_function
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._measure_point import Effort, first_line, measure_point
 from gpulab.workloads.sweeps._tasks import Point, Task
+
+AnyTask = Task | FunctionTask
+AnyPoint = Point | FunctionPoint
 
 
 class RunObserver(Protocol):
     """What a runner reports to while it runs."""
 
-    def task_started(self, task: Task) -> None:
+    def task_started(self, task: AnyTask) -> None:
         """Note that a task starts now."""
 
-    def point_measured(self, point: Point) -> None:
+    def point_measured(self, point: AnyPoint) -> None:
         """Save a point."""
 
 
@@ -48,7 +52,7 @@ class TaskRunner(Protocol):
         """Return the provenance of the points."""
         ...
 
-    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
         """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         ...
 
@@ -116,7 +120,7 @@ def _find_in_worker(gpu: str) -> Device:
 
 
 @contextmanager
-def share_gpu(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignment]:
+def share_gpu(executor: Executor, tasks: Iterable[AnyTask]) -> Iterator[GpuAssignment]:
     """Share the GPU in use with the workers inside the block, and leave a virtual one meanwhile.
 
     Only one thread at a time can enter a virtual GPU, so this thread must not be in it.
@@ -131,7 +135,7 @@ def share_gpu(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignme
         del _shared_devices[assignment.token]
 
 
-def _worker_gpu(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
+def _worker_gpu(gpu: Device, executor: Executor, tasks: Iterable[AnyTask]) -> str:
     # A worker for the CPU need not have a GPU; "auto" refuses none.
     if all(task.on == "cpu" for task in tasks):
         return "auto"
@@ -150,10 +154,18 @@ def provenance_in_worker(assignment: GpuAssignment) -> Mapping[str, object]:
         return provenance()
 
 
-def measure_in_worker(assignment: GpuAssignment, task: Task, effort: Effort) -> Point:
+def measured(task: AnyTask, effort: Effort) -> AnyPoint:
+    """Return the point of a task, measured now on the GPU in use."""
+    # A task of a function has its effort among its options.
+    if isinstance(task, FunctionTask):
+        return measure_function(task)
+    return measure_point(task, effort)
+
+
+def measure_in_worker(assignment: GpuAssignment, task: AnyTask, effort: Effort) -> AnyPoint:
     """Return the point of a task; runs in the worker."""
     with assignment.entered():
-        return measure_point(task, effort)
+        return measured(task, effort)
 
 
 class InProcessRunner:
@@ -166,12 +178,12 @@ class InProcessRunner:
         """Return the provenance of the points."""
         return provenance()
 
-    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
         """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         try:
             for task in tasks:
                 observer.task_started(task)
-                observer.point_measured(measure_point(task, self._effort))
+                observer.point_measured(measured(task, self._effort))
         except KeyboardInterrupt:
             return INTERRUPTED
         return ""
@@ -181,7 +193,7 @@ def _broken_executor(error: BrokenExecutor) -> str:
     return f"its executor, which broke: {first_line(error)}"
 
 
-def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
+def refuse_forks(executor: Executor, tasks: Iterable[AnyTask]) -> None:
     """Refuse an executor that forks this process: neither CUDA nor torch's threads work in a fork.
 
     Raises
@@ -222,7 +234,7 @@ class ExecutorRunner:
         self._executor = executor
         self._assignment = assignment
         self._effort = effort
-        self._in_flight: dict[Future[Point], Task] = {}
+        self._in_flight: dict[Future[AnyPoint], AnyTask] = {}
         self._n_workers = _worker_count(executor)
 
     def describe(self) -> Mapping[str, object]:
@@ -237,7 +249,7 @@ class ExecutorRunner:
                 f"the executor is broken or was shut down ({first_line(error)}); make a new one"
             ) from error
 
-    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
         """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         waiting = deque(tasks)
         try:
@@ -252,14 +264,14 @@ class ExecutorRunner:
             self._finish(observer)
         return self._stopped_by
 
-    def _has_room_for(self, task: Task) -> bool:
+    def _has_room_for(self, task: AnyTask) -> bool:
         # A task of the CPU uses all its cores, so another task at the same time would slow it.
         if task.on == "cpu" or any(other.on == "cpu" for other in self._in_flight.values()):
             return not self._in_flight
         # At most one task per worker: tasks that wait in a pool are lost when a worker dies.
         return len(self._in_flight) < self._n_workers
 
-    def _submit(self, task: Task) -> None:
+    def _submit(self, task: AnyTask) -> None:
         try:
             # A function of this module and not a lambda, because a process pool pickles it.
             future = self._executor.submit(measure_in_worker, self._assignment, task, self._effort)
@@ -275,7 +287,7 @@ class ExecutorRunner:
         for future in done:
             self._receive(future, self._in_flight.pop(future), observer)
 
-    def _receive(self, future: Future[Point], task: Task, observer: RunObserver) -> None:
+    def _receive(self, future: Future[AnyPoint], task: AnyTask, observer: RunObserver) -> None:
         try:
             point = future.result()
         except (KeyboardInterrupt, CancelledError):
@@ -285,12 +297,12 @@ class ExecutorRunner:
             return
         except BrokenExecutor as error:
             self._stopped_by = _broken_executor(error)
-            point = Point(task, error="a worker died while this task ran, or one at the same time")
+            point = task.failed("a worker died while this task ran, or one at the same time")
         except GpulabError:
             raise  # every other task would fail in the same way
         except Exception as error:  # noqa: BLE001  # an executor's own errors have no class in common
             reason = f"its worker failed: {type(error).__name__}: {first_line(error)}"
-            point = Point(task, error=reason)
+            point = task.failed(reason)
         observer.point_measured(point)
 
     def _finish(self, observer: RunObserver) -> None:

@@ -14,6 +14,7 @@ from gpulab.core.errors import (
 )
 from gpulab.core.requirements import instance_of
 from gpulab.core.serialization import as_text, parse_json, read_bytes
+from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._tasks import Point
 
 SCHEMA = "gpulab.sweep/1"
@@ -39,7 +40,7 @@ class JournalContents:
     """
 
     provenance: Mapping[str, object] = field(default_factory=dict)
-    points: Mapping[str, Point] = field(default_factory=dict)
+    points: Mapping[str, Point | FunctionPoint] = field(default_factory=dict)
     n_bytes: int = 0
 
 
@@ -60,7 +61,7 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
     # Not splitlines(), which also splits at separators that may be part of a name.
     header, *lines = _text(whole, path).removesuffix("\n").split("\n")
     provenance = _provenance(_parsed(header, path, 1), path)
-    points = {}
+    points: dict[str, Point | FunctionPoint] = {}
     for number, line in enumerate(lines, start=2):
         row = _parsed(line, path, number)
         if "checksum" in row:
@@ -108,9 +109,12 @@ def _provenance(
     return provenance
 
 
-def _point(row: Mapping[str, object], path: str | os.PathLike[str], number: int) -> Point:
+def _point(
+    row: Mapping[str, object], path: str | os.PathLike[str], number: int
+) -> Point | FunctionPoint:
+    kind = FunctionPoint if row.get("schema") == FunctionPoint.schema else Point
     try:
-        return Point.from_dict(row)
+        return kind.from_dict(row)  # type: ignore[no-any-return,attr-defined]  # both are Saved
     except GpulabError as error:
         raise SchemaVersionError(_damaged(path, number, error)) from error
 
@@ -176,9 +180,9 @@ class Journal:
         self._file = file
         file.cut(self.before.n_bytes)
 
-    def add(self, point: Point) -> None:
+    def add(self, point: Point | FunctionPoint) -> None:
         """Write a point; when this returns, a crash of this process cannot lose it."""
-        instance_of(Point, "a Point").check(point=point)
+        instance_of((Point, FunctionPoint), "a Point").check(point=point)
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:

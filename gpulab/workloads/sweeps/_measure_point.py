@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Protocol
 
 import torch
 from filelock import FileLock, Timeout
@@ -35,6 +36,23 @@ TASK = instance_of(Task, "a Task, such as tasks_of() makes")
 _INDEX_BYTES = 8
 _LOCK_POLL_S = 0.02  # Ctrl-C is delivered between two tries
 _SEED = 0  # all points of a workload get the same random numbers
+
+
+class OnDevice(Protocol):
+    """A task that runs on the GPU or on the CPU.
+
+    Examples
+    --------
+    >>> from gpulab.workloads.sweeps import Task
+    >>> task: OnDevice = Task("add", 64)
+    >>> task.on
+    'gpu'
+    """
+
+    @property
+    def on(self) -> str:
+        """``"gpu"`` or ``"cpu"``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +122,14 @@ def measure_point(task: Task, effort: Effort) -> Point:
         # Outside the handler, because the frames of the error still refer to the tensors that
         # filled the memory.
         if task.on == "gpu":
-            _clean_up()
+            clean_up()
         return failed(task, reason)
 
 
 def failed(task: Task, reason: str) -> Point:
     """Return a point with an error instead of a time."""
     source, device_name = _device_of(task)
-    return Point(
-        task,
-        error=reason,
-        source=source,
-        device_name=device_name,
-        taken_at=_host.utc_now(),
-    )
+    return task.failed(reason, source=source, device_name=device_name, taken_at=_host.utc_now())
 
 
 def _device_of(task: Task) -> tuple[str, str]:
@@ -246,7 +258,8 @@ def _generator(kind: str) -> torch.Generator:
     return torch.Generator(kind).manual_seed(_SEED)
 
 
-def _clean_up() -> None:
+def clean_up() -> None:
+    """Return cached memory to the driver, after a point that failed."""
     try:
         torch.cuda.empty_cache()
     except RuntimeError:  # after an error of CUDA every call raises it again
@@ -275,7 +288,7 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
 # Not gpulab.core.interrupts.contextmanager, which delays Ctrl-C: this may wait for another
 # process, and Ctrl-C must end that wait.
 @contextlib.contextmanager
-def device_lock(task: Task) -> Iterator[None]:
+def device_lock(task: OnDevice) -> Iterator[None]:
     """Lock the task's hardware inside the block, after other sweeps of this user released it.
 
     The operating system releases the lock when the process ends, in any way. Programs other than
@@ -323,7 +336,7 @@ def lock_file(name: str) -> Path:
     return state_folder() / f"{socket.gethostname()}-{name}.lock"
 
 
-def _hardware_id(task: Task) -> str | None:
+def _hardware_id(task: OnDevice) -> str | None:
     if task.on == "cpu":
         return "cpu"
     if device.current().virtual is not None:

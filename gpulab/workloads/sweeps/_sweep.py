@@ -13,21 +13,33 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gpulab.core.disk import growing
-from gpulab.core.errors import NotSavedError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, NotSavedError, UnknownNameError, shown
 from gpulab.core.foreign_text import one_line
 from gpulab.core.interrupts import ExitStack
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import COUNT, FLAG, PATH, TEXT, NameOf, instance_of, items_of
 from gpulab.core.units import counted
 from gpulab.gpus.provenance import device_label
-from gpulab.timing import METHODS
+from gpulab.timing import DEFAULTS, METHODS, MeasurementOptions
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps._executor import (
+    AnyPoint,
+    AnyTask,
     ExecutorRunner,
     InProcessRunner,
     TaskRunner,
     refuse_forks,
     share_gpu,
+)
+from gpulab.workloads.sweeps._functions import (
+    Amount,
+    FunctionPoint,
+    FunctionTask,
+    Make,
+    Setting,
+    function_frame,
+    function_tasks,
+    refuse_unpicklable,
 )
 from gpulab.workloads.sweeps._host import utc_now
 from gpulab.workloads.sweeps._journal import Journal
@@ -65,18 +77,25 @@ class Sweep:
     (1, (), ())
     """
 
-    points: tuple[Point, ...] = field(repr=False)  # often thousands
+    # Often thousands; one kind in one sweep.
+    points: tuple[Point, ...] | tuple[FunctionPoint, ...] = field(repr=False)
     provenance: Mapping[str, object] = field(repr=False)
-    missing: tuple[Task, ...] = ()
+    missing: tuple[Task | Setting, ...] = ()
     stopped_by: str = ""
 
-    def failures(self) -> tuple[Point, ...]:
+    def failures(self) -> tuple[Point | FunctionPoint, ...]:
         """Return the points with an error instead of a time."""
         return tuple(point for point in self.points if point.error)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row per point; see :func:`gpulab.workloads.sweeps.frame_of`."""
-        return frame_of(self.points)
+        """Return a table with one row per point; see :func:`gpulab.workloads.sweeps.frame_of`.
+
+        For a function of your own its columns are the parameters, the times in seconds,
+        ``flops_per_s``, ``bytes_per_s`` and ``share_of_limit``. If the function returned several
+        works by name there is one row for each, with the ``ratio`` to the first and its interval.
+        """
+        own = [point for point in self.points if isinstance(point, FunctionPoint)]
+        return function_frame(own) if own else frame_of(self.points)  # type: ignore[arg-type]  # one kind
 
     def __str__(self) -> str:
         n_tasks = len(self.points) + len(self.missing)
@@ -84,6 +103,9 @@ class Sweep:
         n_points = f"{len(self.points)} of {counted(n_tasks, 'point')}"
         lines = ["; ".join([n_points, *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {one_line(point.error)}" for point in self.failures()]
+        n_shared = sum("shared-gpu" in point.findings for point in self.points)
+        if n_shared:
+            lines.append(f"{counted(n_shared, 'point')} with other processes on the GPU")
         if self.stopped_by:
             lines.append(f"stopped by {one_line(self.stopped_by)}")
         if self.missing:
@@ -106,7 +128,7 @@ class RunningSweep:
     """The state of a sweep while it runs: its points so far, its file and its progress bar."""
 
     def __init__(
-        self, tasks: Mapping[str, Task], provenance: Mapping[str, object], file: Journal | None
+        self, tasks: Mapping[str, AnyTask], provenance: Mapping[str, object], file: Journal | None
     ) -> None:
         self._tasks = tasks
         self._provenance = provenance
@@ -115,10 +137,10 @@ class RunningSweep:
         self._points = {key: before[key] for key in tasks if key in before}
         self._bar: Bar | None = None
 
-    def pending_tasks(self) -> list[Task]:
+    def pending_tasks(self) -> list[AnyTask]:
         """Return the tasks to measure: new ones first, because failed ones may fail again."""
         new = [task for key, task in self._tasks.items() if key not in self._points]
-        again = [point.task for point in self._points.values() if point.error]
+        again = [self._tasks[key] for key, point in self._points.items() if point.error]
         return new + again
 
     @contextmanager
@@ -129,7 +151,7 @@ class RunningSweep:
             bar.update(sum(not point.error for point in self._points.values()))
             yield
 
-    def task_started(self, task: Task) -> None:
+    def task_started(self, task: AnyTask) -> None:
         """Show the title of the task that starts now."""
         if self._bar is None or self._bar.disable:
             return
@@ -138,7 +160,7 @@ class RunningSweep:
         if self._bar.format_dict["elapsed"] >= self._bar.delay:
             self._bar.refresh()
 
-    def point_measured(self, point: Point) -> None:
+    def point_measured(self, point: AnyPoint) -> None:
         """Save a point, first on disk and then in memory.
 
         Raises
@@ -159,18 +181,17 @@ class RunningSweep:
         if self._bar is not None:
             self._bar.update()
 
-    def _checked(self, point: Point) -> Point:
+    def _checked(self, point: AnyPoint) -> AnyPoint:
         """Return the point, or an error in its place if it comes from another kind of machine."""
-        name = str(self._provenance["gpu" if point.task.on == "gpu" else "cpu"])
+        task = self._tasks[point.task.key]
+        name = str(self._provenance["gpu" if task.on == "gpu" else "cpu"])
         if not point.device_name:  # its worker died, and this process made the point
-            source = str(self._provenance["source"]) if point.task.on == "gpu" else "measured"
+            source = str(self._provenance["source"]) if task.on == "gpu" else "measured"
             return replace(point, device_name=name, source=source, taken_at=utc_now())
         if point.error or point.device_name == name:
             return point
-        reason = f"its worker has {point.device_name}, but the sweep is for {name}"
-        return Point(
-            point.task,
-            error=reason,
+        return task.failed(
+            f"its worker has {point.device_name}, but the sweep is for {name}",
             source=point.source,
             device_name=point.device_name,
             taken_at=point.taken_at,
@@ -195,28 +216,42 @@ class RunningSweep:
         """Return the sweep as it ended."""
         return Sweep(
             # In the order of the tasks: workers may have finished in another one.
-            tuple(self._points[key] for key in self._tasks if key in self._points),
+            tuple(self._points[key] for key in self._tasks if key in self._points),  # type: ignore[arg-type]  # one kind
             self._provenance,
-            tuple(task for key, task in self._tasks.items() if key not in self._points),
+            tuple(
+                task.setting if isinstance(task, FunctionTask) else task
+                for key, task in self._tasks.items()
+                if key not in self._points
+            ),
             stopped_by,
         )
 
 
 def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
-    tasks: Iterable[Task],
+    tasks: Iterable[Task] | Make,
     *,
     executor: Executor | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: bool = True,
     precision: float = 0.01,
     max_time_s: float = 0.3,
+    method: str = DEFAULTS.method,
+    cache: str | None = DEFAULTS.cache,
+    flops: Amount = None,
+    size_bytes: Amount = None,
+    **parameters: Iterable[object],
 ) -> Sweep:
-    """Return the times of many tasks, measured one after another or on an executor's workers.
+    """Return the times of your own work for many parameters, or of many tasks of the catalogue.
+
+    They are measured one after another, or on an executor's workers.
 
     Parameters
     ----------
     tasks
-        What to measure; see :func:`tasks_of`. A task that appears twice is measured once.
+        A function of ``parameters`` that makes its inputs and returns the work: a function without
+        arguments, or a dict of several by name, such as ``{"torch": ..., "triton": ...}``. Those
+        are measured in turns. Or tasks of the catalogue; see :func:`tasks_of`. A task that appears
+        twice is measured once.
     executor
         Where to run the tasks: any executor of ``concurrent.futures``, or Dask's
         ``client.get_executor()``; see :mod:`gpulab.cluster` for one worker per GPU. None: in this
@@ -232,6 +267,14 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
         Stop when half the width of the interval is at most this share of the median.
     max_time_s
         When to stop sampling a task, in seconds; its warm-up may take as long again.
+    method, cache
+        For a function of your own, as in :func:`gpulab.measure`.
+    flops, size_bytes
+        For a function of your own: FLOPs and bytes of one call, as a number or as a function of
+        the same parameters; ``flops="auto"`` lets PyTorch count.
+    **parameters
+        For a function of your own: a list of values for each of its parameters. Each combination
+        is a point.
 
     Returns
     -------
@@ -243,9 +286,12 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     ------
     UnknownNameError
         If a task names a workload or a method that does not exist.
+    NotCallableError
+        If your function returns something else than work.
     InvalidOptionError
-        If ``out`` is not the name of a file in a folder that exists, if the file was begun on
-        another machine, or if the executor cannot run the tasks.
+        If your function does not take these parameters, if ``out`` is not the name of a file in a
+        folder that exists, if the file was begun on another machine, or if the executor cannot
+        run the tasks.
     FileInUseError
         If another sweep writes to the file; the message names its process.
     NotSavedError
@@ -258,7 +304,18 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
 
     Examples
     --------
-    >>> import gpulab
+    >>> import torch, gpulab
+    >>> def add(n, dtype):
+    ...     x = torch.ones(n, dtype=dtype, device="cuda")
+    ...     return {"sum": lambda: x + x, "product": lambda: x * 2}
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = gpulab.sweep(add, n=[2**20, 2**24], dtype=[torch.float16])
+    >>> found.to_frame()[["n", "work", "n_samples"]].values.tolist()
+    [[1048576, 'sum', 20], [1048576, 'product', 20], [16777216, 'sum', 20], \
+[16777216, 'product', 20]]
+
+    Workloads of the catalogue:
+
     >>> from gpulab.workloads.sweeps._sweep import sweep, tasks_of
     >>> with gpulab.virtual_gpu("H200"):
     ...     found = sweep(tasks_of(["add"], [2**20, 2**40], caches=["hot"]))
@@ -271,9 +328,32 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
     FLAG.check(progress=progress)
     PATH.or_none.check(out=out)
     _EXECUTOR.check(executor=executor)
-    by_key = {task.key: task for task in items_of("tasks", tasks, TASK)}
-    for task in by_key.values():
-        check(task)
+    own = {
+        name: value
+        for name, value, default in (
+            ("method", method, DEFAULTS.method),
+            ("cache", cache, DEFAULTS.cache),
+            ("flops", flops, None),
+            ("size_bytes", size_bytes, None),
+        )
+        if value is not default
+    }
+    listed: Iterable[AnyTask]
+    if callable(tasks):
+        options = MeasurementOptions(
+            method=method, cache=cache, precision=precision, max_time_s=max_time_s
+        )
+        listed = function_tasks(
+            tasks, parameters, options=options, flops=flops, size_bytes=size_bytes
+        )
+        if executor is not None:
+            refuse_unpicklable(executor, tasks)
+    else:
+        _refuse_for_tasks({**own, **parameters})
+        listed = items_of("tasks", tasks, TASK)
+        for task in listed:
+            check(task)
+    by_key: dict[str, AnyTask] = {task.key: task for task in listed}
     with ExitStack() as stack:
         # The file is locked before anything is measured, so that a second sweep fails at once.
         file = None if out is None else stack.enter_context(growing(out))
@@ -294,6 +374,15 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
                 # Some file systems report a full disk only here.
                 file.sync()
         return running.result(stopped_by)
+
+
+def _refuse_for_tasks(given: Mapping[str, object]) -> None:
+    """Refuse what belongs to a function of one's own, beside tasks of the catalogue."""
+    for name, value in given.items():
+        raise InvalidOptionError(
+            f"{name}={shown(value)} is for a function of your own: sweep(make, n=[...]); for "
+            "tasks of the catalogue give it to tasks_of()"
+        )
 
 
 def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Point:

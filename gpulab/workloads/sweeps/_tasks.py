@@ -120,6 +120,10 @@ class Task:
         parts = (self.workload, self.size, self.dtype, self.on, self.cache, self.method)
         return "/".join(map(str, (*parts, self.transfers, *threads)))
 
+    def failed(self, reason: str, **facts: Any) -> "Point":  # noqa: ANN401  # fields of a point
+        """Return a point with an error instead of a time."""
+        return Point(self, error=reason, **facts)
+
     def __str__(self) -> str:
         how = f"{self.cache}, {self.method}" if self.on == "gpu" else _threads(self.n_threads)
         copied = "" if self.transfers == "none" else f", transfers {self.transfers}"
