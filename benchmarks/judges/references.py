@@ -76,10 +76,12 @@ def times_a_kernel(function: Function, *, backlog_s: float = 0.0, by_events: boo
 
 def times_a_usual_call(function: Function) -> bool:
     """Return whether a function times a matmul whose library is loaded."""
-    for n in (1280, 2304):
+    for n in (1024, 2304):
         with gpulab.virtual_gpu("H200", first_use=True), no_pauses():
             a = torch.randn(n, n, device="cuda")
-            value = function(lambda a=a: a @ a)
+            # The first call is long, so a clock that starts before its end reads more.
+            after = iter([kernel(20e-3)])
+            value = function(lambda a=a, after=after: (next(after, int)(), a @ a)[1])
             torch.cuda.synchronize()
             record = capture(lambda a=a: a @ a).records[-1]
         if not is_number_near(value, record.duration_ns / 1e9, more=_WAKE_UP_S):
@@ -275,7 +277,7 @@ def reads_the_speed(function: Function) -> bool:
             a = torch.zeros(n, n, device="cuda", dtype=torch.half)
             # The last one: a library may clear memory first.
             duration_s = capture(lambda a=a: a @ a).records[-1].duration_ns / 1e9
-        if not is_number_near(value, 2 * n**3 / duration_s / 1e12, share=0.2):
+        if not is_number_near(value, 2 * n**3 / duration_s / 1e12, share=0.15):
             return False
     return True
 
