@@ -150,7 +150,7 @@ EXERCISES = (
                 ),
             ),
             show=lambda value: f"{value:,.4g} TFLOP/s",
-            tolerance=0.15,  # a stopwatch with two waits is right too, and reads the launch as well
+            tolerance=0.15,  # a stopwatch with two waits is right, too, and reads the launch
             first_use=True,  # so that a program without a warm-up shows
         ),
         hints=(
