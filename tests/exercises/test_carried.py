@@ -105,7 +105,7 @@ def test_without_a_version_it_begins_with_the_solution_or_empty(
     assert "fn()" not in exercises.continue_from("01.benchmark").code
     monkeypatch.setattr(_carried, "_solution", lambda _: "")
     assert exercises.continue_from("02.benchmark").code.startswith("def benchmark(fn):\n    ...")
-    with pytest.raises(UnknownNameError, match="unknown exercise on benchmark '02.who-blocks'"):
+    with pytest.raises(UnknownNameError, match="unknown exercise on benchmark"):
         exercises.continue_from("02.who-blocks")
 
 
