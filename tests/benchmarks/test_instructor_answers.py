@@ -52,10 +52,10 @@ def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
     shown = "No guess. It was 3.5\ntimes. Give your guess in place of the three dots"
     cells = [
         SimpleNamespace(cell_type="markdown"),
-        cell('exercises.predict("01.flat")'),
-        cell('gpulab.compare(a, b)\nexercises.compare(\n    "01.flat", 3.5)', shown),
+        cell('exercises.predict("01.grows")'),
+        cell('gpulab.compare(a, b)\nexercises.compare(\n    "01.grows", 3.5)', shown),
     ]
-    question = question_of("01.flat").question
+    question = question_of("01.grows").question
     assert answers.outcomes_of(cells) == [[question, "3.5 times"]]
 
 

@@ -84,27 +84,27 @@ def test_a_saved_choice_that_is_no_longer_offered_is_no_guess(
 def test_a_question_is_asked_by_its_name_and_compared_in_another_cell(folder: Path) -> None:
     """Question and unit come from the lesson; the last guess counts, also in a new kernel."""
     assert str(exercises.predict("01.naive")) == (
-        "What does the stopwatch below read? Give your guess in place of the three dots in "
-        'exercises.predict("01.naive", ...): a number in µs.'
+        "A stopwatch around x @ x, with n = 8192. What does it read? Give your guess in place of "
+        'the three dots in exercises.predict("01.naive", ...): a number in ms.'
     )
     assert str(exercises.compare("01.naive", 2e-3)).startswith("No guess. It was 2.00 ms. Give")
     assert list(folder.iterdir()) == []
-    exercises.predict("01.flat", "4x")
-    exercises.predict("01.flat", "8x", confidence="likely")
-    assert str(exercises.predict("01.flat")).endswith(
+    exercises.predict("01.grows", "4x")
+    exercises.predict("01.grows", "8x", confidence="likely")
+    assert str(exercises.predict("01.grows")).endswith(
         "You say 8 times (likely). Now see what comes out."
     )
-    assert str(exercises.compare("01.flat", 8.1)).startswith("Close. You said 8 times")
-    exercises.predict("01.done", "no", confidence="sure")
-    assert kept(folder)["01.done"].guess is not None
-    assert str(exercises.compare("01.done", "no")) == "Right. You said no, and so it is."
+    assert str(exercises.compare("01.grows", 8.1)).startswith("Close. You said 8 times")
+    exercises.predict("00.agree", "no", confidence="sure")
+    assert kept(folder)["00.agree"].guess is not None
+    assert str(exercises.compare("00.agree", "no")) == "Right. You said no, and so it is."
 
 
 def test_a_confidence_alone_keeps_the_guess(folder: Path) -> None:
     """The guess that was given before gets the confidence."""
-    exercises.predict("01.naive", 300)
-    asked = exercises.predict("01.naive", confidence="sure")
-    saved = kept(folder)["01.naive"].guess
+    exercises.predict("01.item", 300)
+    asked = exercises.predict("01.item", confidence="sure")
+    saved = kept(folder)["01.item"].guess
     assert saved is not None
     assert (asked.guess, saved.confidence) == (pytest.approx(300e-6), "sure")
 
