@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line, shortened
+from gpulab.core.requirements import COUNT_OR_ZERO
 from gpulab.core.units import counted, format_time
 from gpulab.figures import INK, MUTED, PAPER, Figure, FigureOptions, Plot, finish, look_of
 from gpulab.tracing import Span, Timeline
@@ -69,6 +70,7 @@ def _bar(  # noqa: PLR0913, PLR0917  # what it shows
 class _HostAndGpu(Plot):
     record: Timeline
     names: tuple[str, ...]
+    n_before: int
 
     @cached_property
     def calls(self) -> list[Span]:
@@ -87,6 +89,11 @@ class _HostAndGpu(Plot):
             raise InvalidOptionError(
                 "the timeline has no launch with its kernel; record a program that uses the GPU"
             )
+        if self.n_before >= len(self.calls):
+            made = counted(len(self.calls), "call")
+            raise InvalidOptionError(
+                f"n_before={self.n_before}, but the program makes {made}; give a smaller number"
+            )
 
     @property
     def returned_s(self) -> float:
@@ -94,7 +101,16 @@ class _HostAndGpu(Plot):
         return self.calls[-1].end_s
 
     @property
+    def started_s(self) -> float:
+        """Seconds at which the stopwatch starts."""
+        return self.calls[self.n_before].start_s
+
+    @property
     def title(self) -> str:
+        if self.n_before:
+            own = [each for each in self.work if each.correlation in self._timed]
+            busy = format_time(sum(each.duration_s for each in own))
+            return f"A stopwatch reads {format_time(self.reading_s)} for {busy} of work"
         late = {each.name for each in self.work if each.end_s > self.returned_s}
         done = [each for each in self.work if each.end_s <= self.returned_s]
         # One call may start several kernels: it is finished with the last of them.
@@ -109,17 +125,22 @@ class _HostAndGpu(Plot):
         return f"{every} calls have returned. The GPU has finished {finished} of them"
 
     @property
+    def _timed(self) -> set[int | None]:
+        """The correlations of the calls that the stopwatch times."""
+        return {each.correlation for each in self.calls[self.n_before :]}
+
+    @property
     def reading_s(self) -> float:
-        """What a stopwatch around the program reads."""
-        return self.returned_s - self.calls[0].start_s
+        """What a stopwatch around the program, or the end of it, reads."""
+        return self.returned_s - self.started_s
 
     @property
     def words(self) -> str:
         begin_s = min(span.start_s for span in self.calls)
         first, last = self.work[0], max(self.work, key=lambda span: span.end_s)
         return (
-            f"The host's calls return until {format_time(self.reading_s)} "
-            f"({counted(len(self.calls), 'call')}). "
+            f"The host's {counted(len(self.calls), 'call')} have returned after "
+            f"{format_time(self.returned_s - begin_s)}. "
             f"The GPU works from {format_time(first.start_s - begin_s)} until "
             f"{format_time(last.end_s - begin_s)}."
         )
@@ -137,18 +158,20 @@ class _HostAndGpu(Plot):
     def draw(self, ax: "Axes") -> "Axes":
         begin_s = self.calls[0].start_s
         end = (max(span.end_s for span in self.work) - begin_s) * _US
-        reading = self.reading_s * _US
-        ax.set_xlim(-0.01 * max(end, reading), 1.06 * max(end, reading))
+        start, stop = ((at - begin_s) * _US for at in (self.started_s, self.returned_s))
+        ax.set_xlim(-0.01 * max(end, stop), 1.06 * max(end, stop))
         rows = {lane: -1 - place for place, lane in enumerate(self.lanes)}
         for span in (*self.calls, *self.work):
             row = 0 if span.is_on_host else rows[span.lane]
-            start, stop = ((at - begin_s) * _US for at in (span.start_s, span.end_s))
+            times = ((at - begin_s) * _US for at in (span.start_s, span.end_s))
             # Without names of the reader, a launch would show the name of a function of CUDA.
             text = span.name if self.names or not span.is_on_host else ""
             text = "wait" if span.kind == "wait" else one_line(text)
-            _bar(ax, row, start, stop, look_of(span.kind).colour, text)
-        ax.axvline(reading, color=INK, linewidth=1.2, linestyle=":")
-        _bracket(ax, (0, reading), 0.6, f"a stopwatch reads {format_time(self.reading_s)}")
+            is_timed = not self.n_before or span.correlation in self._timed
+            _bar(ax, row, *times, look_of(span.kind).colour if is_timed else MUTED, text)
+        for at in {start, stop} - {0.0}:
+            ax.axvline(at, color=INK, linewidth=1.2, linestyle=":")
+        _bracket(ax, (start, stop), 0.6, f"a stopwatch reads {format_time(self.reading_s)}")
         green, low = look_of("kernel").colour, -len(rows) - 0.55
         first = (self.work[0].start_s - begin_s) * _US
         arrow = {"arrowstyle": "<->", "color": green, "lw": 2, "shrinkA": 0, "shrinkB": 0}
@@ -169,6 +192,7 @@ def host_and_gpu(
     ax: "Axes | None" = None,
     *,
     names: Sequence[str] = (),
+    n_before: int = 0,
     **figure: Unpack[FigureOptions],
 ) -> "Axes | Figure":
     """Draw what the host launched, what the GPU did of it, and what a stopwatch reads.
@@ -183,11 +207,13 @@ def host_and_gpu(
         Axes to draw on. None: return a figure.
     names
         Names for the calls, in their order, such as ``"abc"``, and for their kernels.
+    n_before
+        Number of calls before the stopwatch starts. They and their kernels are drawn in grey.
 
     Raises
     ------
     InvalidOptionError
-        If the timeline has no kernel.
+        If the timeline has no kernel, or ``n_before`` is not less than the number of calls.
 
     Examples
     --------
@@ -200,8 +226,9 @@ def host_and_gpu(
     'Both calls have returned. The GPU has finished none of them (virtual NVIDIA H200)'
     """
     TIMELINE.check(record=record)
+    COUNT_OR_ZERO.check(n_before=n_before)
     kept = checked_names(names)
-    return show(_HostAndGpu(named(record, kept), kept), ax, figure)
+    return show(_HostAndGpu(named(record, kept), kept, n_before), ax, figure)
 
 
 class _Pair(NamedTuple):

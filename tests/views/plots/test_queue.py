@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab import plots
 from gpulab.core.errors import InvalidOptionError
+from gpulab.figures import MUTED
 from gpulab.tracing import Span, Timeline
 from tests.support.spans import host, mark, work
 
@@ -79,6 +81,17 @@ def test_the_stopwatch_stops_with_the_program() -> None:
     )
 
 
+def test_a_stopwatch_that_starts_later() -> None:
+    """Calls before the stopwatch are grey, and the title compares reading and work."""
+    record = program(*launches(3), host("wait", 152, 156, 100))
+    figure = plots.host_and_gpu(record, names="abc", n_before=2)
+    assert figure.title == "A stopwatch reads 132 µs for 40.0 µs of work (virtual NVIDIA H200)"
+    assert figure.caption.startswith("The host's 4 calls have returned after 152 µs.")
+    bars = [bar for bars in figure.canvas.axes[0].containers for bar in bars]
+    greys = [to_hex(bar.get_facecolor()) == MUTED for bar in bars]
+    assert greys == [True, True, False, False, True, True, False]
+
+
 def test_each_stream_has_its_row() -> None:
     """Work of two streams is drawn in two rows with their names."""
     spans = [*launches(2), host("launch", 20, 30, 5), work(30, 60, 7, 5)]
@@ -132,6 +145,10 @@ def test_what_lies_between_two_events() -> None:
         (
             lambda: plots.host_and_gpu(replace(IDLE, spans=IDLE.spans[:1])),
             "the timeline has no launch with its kernel; record a program that uses the GPU",
+        ),
+        (
+            lambda: plots.host_and_gpu(program(*launches(1)), n_before=1),
+            "n_before=1, but the program makes 1 call; give a smaller number",
         ),
         (
             lambda: plots.between_two_events({"a": replace(IDLE, spans=IDLE.spans[:2])}),
