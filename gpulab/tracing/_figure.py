@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import Requirement, instance_of
-from gpulab.core.units import format_bytes, format_time
+from gpulab.core.units import format_bytes, format_time, spelled
 from gpulab.figures import (
     Arrow,
     Figure,
@@ -237,8 +237,8 @@ def _ahead(spans: Sequence[Span]) -> str:
     n_done = sum(span.is_work and span.end_s <= all_s for span in spans)
     if 2 * n_done >= len(launches):
         return ""
-    done = f"finished {n_done}" if n_done else "finished none"
-    return f"The host has launched all {len(launches)}; by then the GPU has {done}"
+    every = "both" if len(launches) == _LEAST_AHEAD else f"all {spelled(len(launches))}"
+    return f"The host has launched {every}; by then the GPU has finished {spelled(n_done)}"
 
 
 def _arrows(shown: Drawing) -> list[Arrow]:

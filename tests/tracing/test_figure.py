@@ -84,6 +84,9 @@ def test_the_host_may_wait_for_an_event_of_a_pair() -> None:
     waiting = host("wait", 186, 190, 10, waits_for=9)
     figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair, waiting)))
     assert figure.title.startswith("Two events 75.0 µs apart")
+    for_the_first = host("wait", 186, 190, 10, waits_for=8)
+    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair, for_the_first)))
+    assert "apart" not in figure.title
 
 
 def test_a_short_time_between_events_is_written_beside_its_mark(ax: Axes) -> None:
@@ -124,7 +127,7 @@ def test_the_title_says_how_far_the_host_is_ahead() -> None:
     works = tuple(work(10 + 20 * n, 30 + 20 * n, 0, n) for n in range(3))
     title = draw_timeline(Timeline((*launches, *works), "virtual", "NVIDIA H200")).title
     assert title == (
-        "The host has launched all 3; by then the GPU has finished none (virtual NVIDIA H200)"
+        "The host has launched all three; by then the GPU has finished none (virtual NVIDIA H200)"
     )
     waited = tuple(replace(each, start_s=0.0, end_s=US) for each in works)
     title = draw_timeline(Timeline((*launches, *waited), "virtual", "NVIDIA H200")).title

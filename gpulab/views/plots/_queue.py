@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line, shortened
 from gpulab.core.requirements import COUNT_OR_ZERO
-from gpulab.core.units import counted, format_time
+from gpulab.core.units import counted, format_time, spelled
 from gpulab.figures import INK, MUTED, PAPER, Figure, FigureOptions, Plot, finish, look_of
 from gpulab.tracing import Span, Timeline
 from gpulab.views.plots._draw import show, typed
@@ -26,12 +26,7 @@ _FLOOR_US = 2.0  # shorter pauses around a kernel are the floor of the pair, wit
 _LONG = 0.6  # of the width; a longer bracket has its text above it
 _BEFORE = 0.45  # of a pair: how much is shown to the left of it
 _TWO = 2
-_NUMBERS = ("none", "one", "two", "three", "four", "five", "six")
 _US = 1e6
-
-
-def _in_words(number: int) -> str:
-    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
 
 
 def _bracket(ax: "Axes", times: tuple[float, float], height: float, text: str) -> None:
@@ -120,8 +115,8 @@ class _HostAndGpu(Plot):
         if n_all == 1:
             has = "has finished" if n_done else "has not finished"
             return f"The call has returned. The GPU {has} its work"
-        every = "Both" if n_all == _TWO else f"All {_in_words(n_all)}"
-        finished = "all" if n_done == n_all else _in_words(n_done)
+        every = "Both" if n_all == _TWO else f"All {spelled(n_all)}"
+        finished = "all" if n_done == n_all else spelled(n_done)
         return f"{every} calls have returned. The GPU has finished {finished} of them"
 
     @property
