@@ -52,7 +52,7 @@ class AnswerForm:
         self._widget = widgets.form_class("answer")(view=self._view())
         self._widget.on_msg(lambda _, content, __: self._receive(content))
         asked = {
-            "text/html": self._question.html(still=self._still_class),
+            "text/html": self._question._page(self._still_class),
             "text/plain": str(self._question),
         }
         display(asked, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap

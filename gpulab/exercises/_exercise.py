@@ -170,14 +170,14 @@ class Question:
         return f'Your answer goes in place of the dots: exercises.check("{self.exercise_id}", ...)'
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return self._page()
 
     def _ipython_display_(self) -> None:
         if self.show_form is None or not widgets.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
         self.show_form(self)
 
-    def html(self, still: str = "") -> str:
+    def _page(self, still: str = "") -> str:
         """Return the question as HTML; what a form says, too, gets the class ``still``."""
         listed = _html.options(self.choices) if self.choices else ""
         numbers = "" if self.readings is None else _table(self.readings)
