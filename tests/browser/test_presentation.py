@@ -28,7 +28,7 @@ CELLS = [
     "x = torch.ones(1 << 20, device='cuda')\ngpulab.timeline(lambda: (x + x, x.sum()))",
     "explorers.machine_explorer()",
     "animations.show('queue')",
-    "from gpulab import exercises\nexercises.predict('01.jump')",
+    "from gpulab import exercises\nexercises.predict('01.many-calls')",
     "exercises.predict('01.naive')",
     "exercises.ask('01.what-was-timed')",
     "exercises.ask('02.snippet-quiz')",
