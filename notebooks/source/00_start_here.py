@@ -60,9 +60,8 @@ times_s = [method.median_s for method in methods]
 exercises.compare("00.agree", "yes" if max(times_s) < 2 * min(times_s) else "no")
 
 # %%
-edges_us = [[edge_s * 1e6 for edge_s in method.interval_s] for method in methods]
-lines = (f"from {low_us:.2f} to {high_us:.2f} µs" for low_us, high_us in edges_us)
-print(*lines, sep="\n")
+rows = [(each.method, *(edge_s * 1e6 for edge_s in each.interval_s)) for each in methods]
+print(*(f"{name}: from {low:.2f} to {high:.2f} µs" for name, low, high in rows), sep="\n")
 
 # %% [markdown]
 # All three intervals are narrow. The three numbers cannot all be right.

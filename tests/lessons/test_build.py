@@ -33,6 +33,12 @@ def twice(fn):
 
 
 # %%
+exercises.ask("00.sample", readings=x)
+### BEGIN SOLUTION
+exercises.check("00.sample", "b")
+### END SOLUTION
+
+# %%
 answer = ...
 ### BEGIN SOLUTION
 answer = 3
@@ -77,10 +83,18 @@ def test_learners_version(source: Path) -> None:
         "%load_ext gpulab",
         "%%cudatime -n 3\nx = 1",
         "def twice(fn):\n    return fn(), fn()",
+        'exercises.ask("00.sample", readings=x)',
         "answer = ...\n# your answer goes above this line\nanswer",
     ]
     assert [cell.id for cell in notebook.cells] == [
-        *["a-title", "load-ext-gpulab", "cudatime-n-3", "def-twice-fn", "answer"],
+        *[
+            "a-title",
+            "load-ext-gpulab",
+            "cudatime-n-3",
+            "def-twice-fn",
+            "exercises-ask-00-sample-readings-x",
+            "answer",
+        ],
     ]
     assert notebook.metadata.kernelspec.name == "python3"
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)

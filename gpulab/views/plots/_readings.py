@@ -36,6 +36,7 @@ _ALIKE = 1.25  # times; readings that differ by less are called the same
 _ROW_IN, _MARGIN_IN = 0.42, 1.3
 _FAR = 4.0  # times; the longest wait over the shortest call, so that the two kinds are distinct
 _JUMP = 1.5  # times; a smaller step of a reading is its spread
+_FEW = 3  # rows that the words can name
 _SOME = 10  # readings, whose median is a level
 
 
@@ -79,10 +80,13 @@ class _ReadingAndWork(Plot):
 
     @property
     def words(self) -> str:
+        ordered = self.record.sort_values("n")
+        # The last two show how the largest sizes grow.
+        shown = ordered if len(ordered) <= _FEW else ordered.iloc[[0, -2, -1]]
         return "\n".join(
             f"At n = {row['n']:,.0f} the GPU needs {format_time(row['gpu_s'])} and the stopwatch "
             f"reads {format_time(row['reading_s'])}."
-            for row in self.ends
+            for _, row in shown.iterrows()
         )
 
     def draw(self, ax: "Axes") -> "Axes":

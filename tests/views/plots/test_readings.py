@@ -10,7 +10,11 @@ from gpulab.core.errors import InvalidOptionError
 
 pytestmark = pytest.mark.usefixtures("no_pixels")
 
-WRONG = {"n": [8192, 64, 512], "reading_s": [1e-5, 1e-5, 1e-5], "gpu_s": [2e-2, 4e-6, 2e-5]}
+WRONG = {
+    "n": [8192, 64, 512, 4096],
+    "reading_s": [1e-5, 1e-5, 1e-5, 1e-5],
+    "gpu_s": [2e-2, 4e-6, 2e-5, 3e-3],
+}
 
 
 def texts(ax: Axes) -> list[str]:
@@ -27,6 +31,7 @@ def test_a_reading_that_does_not_follow_the_work() -> None:
     )
     assert figure.caption == (
         "At n = 64 the GPU needs 4.00 µs and the stopwatch reads 10.0 µs.\n"
+        "At n = 4,096 the GPU needs 3.00 ms and the stopwatch reads 10.0 µs.\n"
         "At n = 8,192 the GPU needs 20.0 ms and the stopwatch reads 10.0 µs."
     )
     assert "2,000 times\ntoo little" in texts(figure.canvas.axes[0])
@@ -34,7 +39,7 @@ def test_a_reading_that_does_not_follow_the_work() -> None:
 
 def test_a_reading_that_is_too_long_and_grows() -> None:
     """The words follow the data in the other direction, and a right reading has no mark."""
-    grows = WRONG | {"reading_s": [6e-2, 1e-5, 1e-5]}
+    grows = WRONG | {"reading_s": [6e-2, 1e-5, 1e-5, 1e-5]}
     figure = plots.reading_and_work(pd.DataFrame(grows), source="virtual")
     assert "The stopwatch reads 6,000 times as much" in figure.title
     assert "3.0 times\ntoo much" in texts(figure.canvas.axes[0])
