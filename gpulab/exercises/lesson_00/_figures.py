@@ -31,23 +31,26 @@ class _BesideRecorded(Plot):
     recorded: "pd.DataFrame"
 
     @property
-    def ratios(self) -> "pd.Series[float]":
-        """Each method's reading over the recorded time of the same size, farthest last."""
+    def ratios(self) -> list[tuple[str, float]]:
+        """Each method's name, and its reading over the recorded time; the farthest is last."""
         here = self.record[self.record["method"].notna()]
-        recorded = self.recorded.set_index("size")["median_s"]
-        ratios = here.set_index("method").apply(
-            lambda row: row["median_s"] / recorded[row["size"]], axis=1
-        )
-        return ratios.loc[ratios.map(_distance).sort_values(kind="stable").index]
+        found = [
+            (str(row["method"]), row["median_s"] / self.recorded_s) for _, row in here.iterrows()
+        ]
+        return sorted(found, key=lambda each: _distance(each[1]))
+
+    @property
+    def recorded_s(self) -> float:
+        """The recorded seconds for the size that was measured."""
+        is_same = self.recorded["size"] == self.record["size"].iloc[-1]
+        return float(self.recorded.loc[is_same, "median_s"].iloc[0])
 
     @property
     def title(self) -> str:
-        ratios = list(self.ratios.items())
+        ratios = self.ratios
         said = [f"{name} reads {_in_words(ratio)}" for name, ratio in (ratios[-1], ratios[0])]
-        size = self.record["size"].iloc[-1]
-        recorded_s = self.recorded.set_index("size")["median_s"][size]
         name = self.recorded["device_name"].iloc[0]
-        return f"A recorded {name} took {format_time(recorded_s)}: {said[0]},\n{said[1]}"
+        return f"A recorded {name} took {format_time(self.recorded_s)}: {said[0]},\n{said[1]}"
 
     @property
     def words(self) -> str:

@@ -158,12 +158,12 @@ class _HostAndGpu(Plot):
         rows = {lane: -1 - place for place, lane in enumerate(self.lanes)}
         for span in (*self.calls, *self.work):
             row = 0 if span.is_on_host else rows[span.lane]
-            times = ((at - begin_s) * _US for at in (span.start_s, span.end_s))
+            first, last = ((at - begin_s) * _US for at in (span.start_s, span.end_s))
             # Without names of the reader, a launch would show the name of a function of CUDA.
             text = span.name if self.names or not span.is_on_host else ""
             text = "wait" if span.kind == "wait" else one_line(text)
             is_timed = not self.n_before or span.correlation in self._timed
-            _bar(ax, row, *times, look_of(span.kind).colour if is_timed else MUTED, text)
+            _bar(ax, row, first, last, look_of(span.kind).colour if is_timed else MUTED, text)
         for at in {start, stop} - {0.0}:
             ax.axvline(at, color=INK, linewidth=1.2, linestyle=":")
         _bracket(ax, (start, stop), 0.6, f"a stopwatch reads {format_time(self.reading_s)}")
