@@ -110,7 +110,7 @@ print(f"{timed(lambda: a @ a) / alone_s:.2f} times the reading without a backlog
 # %% [markdown]
 # ## What is still inside?
 #
-# Now time an addition of 1,024 numbers with it. *Recorded* on an H200: its kernel takes 1.2 µs.
+# Time an addition of 1,024 numbers with `timed`. *Recorded* on an H200: its kernel takes 1.2 µs.
 
 # %%
 exercises.predict("02.inside")

@@ -5,8 +5,8 @@ from gpulab.exercises._guess_question import GuessQuestion
 GUESSES = (
     GuessQuestion(
         "00.matmul",
-        "A matmul of two matrices of 2048 x 2048. How long does it take?",
-        idea="A large matmul takes well under a millisecond; a GPU's times are microseconds.",
+        "A first measurement of a @ a, with n = 2048. What does it read?",
+        idea="A precise number can be wrong: the first method does not read the time of the matmul.",
     ),
     GuessQuestion(
         "00.growth",
