@@ -6,7 +6,7 @@ GUESSES = (
     GuessQuestion(
         "00.matmul",
         "A first measurement of a @ a, with n = 2048. What does it read?",
-        idea="A precise number can be wrong: the first method does not read the time of the matmul.",
+        idea="A precise number can be wrong: the first method does not time the matmul.",
     ),
     GuessQuestion(
         "00.growth",
