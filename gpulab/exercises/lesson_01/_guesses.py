@@ -13,7 +13,6 @@ GUESSES = (
         "01.grows",
         "From n = 64 to n = 8192: how many times as long is the reading?",
         unit="times",
-        counts="direction",
         idea="The time of a launch depends on the host, and not on the work of the call.",
     ),
     GuessQuestion(
