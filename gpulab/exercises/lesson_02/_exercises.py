@@ -75,7 +75,7 @@ WHAT_IS_CHARGED = Exercise(
             "d": Diagnosis(
                 "slower-launch",
                 "A launch takes some microseconds, as long as the queue has room. Each matmul "
-                "before yours added hundreds of them.",
+                "before yours added the time of a whole matmul.",
             ),
         },
     ),
