@@ -284,8 +284,8 @@ def wait_for_a_stream():
 
 
 wait_for_a_stream()
-print(f"ended: {ended('AB')}")
-plots.timeline(gpulab.timeline(wait_for_a_stream), names="AB")
+title = f"When left.synchronize() returns, {ended('AB')} has ended"
+plots.timeline(gpulab.timeline(wait_for_a_stream), names="AB", title=title)
 
 # %% [markdown]
 # `event.synchronize()` waits for even less: for what comes before one event. Both kernels are in
@@ -300,8 +300,8 @@ def wait_for_an_event():
 
 
 wait_for_an_event()
-print(f"ended: {ended('AB')}")
-plots.timeline(gpulab.timeline(wait_for_an_event), names="AB")
+title = f"When event.synchronize() returns, {ended('AB')} has ended"
+plots.timeline(gpulab.timeline(wait_for_an_event), names="AB", title=title)
 
 
 # %% [markdown]
@@ -321,10 +321,12 @@ exercises.predict("02.gpu-side")
 # %%
 torch.cuda.synchronize()
 let_a_stream_wait()
-exercises.compare("02.gpu-side", ended("AB"))
+at_return = ended("AB")
+exercises.compare("02.gpu-side", at_return)
 
 # %%
-plots.timeline(gpulab.timeline(let_a_stream_wait), names="AB")
+title = f"When the function returns, {at_return} has ended"
+plots.timeline(gpulab.timeline(let_a_stream_wait), names="AB", title=title)
 
 # %% [markdown]
 # The wait is an entry in the queue of stream `right`. The host puts it there and goes on. Only the
@@ -349,10 +351,12 @@ exercises.predict("02.late")
 # %%
 torch.cuda.synchronize()
 wait_for_what_is_there()
-exercises.compare("02.late", "A and C" if left.query() else ended("A"))
+in_left = "A and C" if left.query() else ended("A")
+exercises.compare("02.late", in_left)
 
 # %%
-plots.timeline(gpulab.timeline(wait_for_what_is_there), names="ACB")
+title = f"When B has ended, {in_left} has ended, too"
+plots.timeline(gpulab.timeline(wait_for_what_is_there), names="ACB", title=title)
 
 # %% [markdown]
 # `wait_stream` waits for the work that is in the other stream *at this moment*. C comes later, so
