@@ -223,7 +223,9 @@ def host_and_gpu(
     TIMELINE.check(record=record)
     COUNT_OR_ZERO.check(n_before=n_before)
     kept = checked_names(names)
-    return show(_HostAndGpu(named(record, kept), kept, n_before), ax, figure)
+    shown = named(record, kept)
+    is_named = shown is not record
+    return show(_HostAndGpu(shown, kept if is_named else (), n_before), ax, figure)
 
 
 class _Pair(NamedTuple):

@@ -52,6 +52,13 @@ def test_the_title_says_what_is_finished(
     assert figure.title == f"{title} (virtual NVIDIA H200)"
 
 
+def test_names_that_do_not_fit_are_left_out() -> None:
+    """If the launches cannot be shared among the names, each kernel counts as a call."""
+    figure = plots.host_and_gpu(program(*launches(4)), names="abc")
+    assert figure.title.startswith("All four calls have returned.")
+    assert "a" not in texts(figure.canvas.axes[0])
+
+
 def test_a_call_is_finished_with_its_last_kernel() -> None:
     """A call of two kernels is not finished when the first of them is."""
     spans = [
