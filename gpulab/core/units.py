@@ -42,6 +42,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+_SPELLED = ("none", "one", "two", "three", "four", "five", "six")
+
+
+def spelled(number: int) -> str:
+    """Return a small count as a word, and a larger one in digits.
+
+    >>> spelled(0), spelled(3), spelled(1200)
+    ('none', 'three', '1,200')
+    """
+    return _SPELLED[number] if number < len(_SPELLED) else f"{number:,}"
+
+
 def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
     """Return an interval of durations as text; both ends have the unit that suits the high end.
 

@@ -6,6 +6,7 @@ from ._api import progress as progress
 from ._api import progress_in as progress_in
 from ._api import readings as readings
 from ._api import reset as reset
+from ._carried import continue_from as continue_from
 from ._claims import Claim as Claim
 from ._claims import claim as claim
 from ._classroom import class_progress as class_progress
@@ -13,6 +14,7 @@ from ._drawings import DrawnPrediction as DrawnPrediction
 from ._drawings import draw as draw
 from ._exercise import Question as Question
 from ._exercise import Verdict as Verdict
+from ._predict import compare as compare
+from ._predict import predict as predict
 from ._predictions import Prediction as Prediction
-from ._predictions import predict as predict
 from ._progress import page as page

@@ -16,6 +16,7 @@ CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
+_FORM = re.compile(r"exercises\.(?:ask|continue_from)\([^()]*\)")
 # Less than Jupyter writes: versions of Python and of its kernel would differ from build to build.
 METADATA = {
     "kernelspec": {
@@ -72,13 +73,16 @@ def read_source(source: Path) -> Notebook:
 
 
 def clear_solutions(notebook: Notebook) -> Notebook:
-    """Replace every solution by a line that says where the answer goes.
+    """Replace every solution by a line that says where the answer goes, unless a form takes it.
 
     The markers are those of nbgrader, so that its tools can read the sources too. nbgrader itself
     is not used here: it would add its panels and menus to every learner's JupyterLab.
     """
     for cell in notebook.cells:
-        cell.source = SOLUTION.sub(rf"\1{CODE_STUB}", cell.source)
+        without = SOLUTION.sub("", cell.source).rstrip()
+        # A form below the call takes the answer, or the call puts code into the cell.
+        is_form = cell.cell_type == "code" and _FORM.fullmatch(without)
+        cell.source = without if is_form else SOLUTION.sub(rf"\1{CODE_STUB}", cell.source)
     return notebook
 
 

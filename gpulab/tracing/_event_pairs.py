@@ -9,7 +9,7 @@ from gpulab.tracing._spans import Span
 
 @dataclass(frozen=True, slots=True)
 class EventPair:
-    """Two events of a stream, one after the other, that nothing waits for.
+    """Two events of a stream, one after the other, whose times are subtracted.
 
     Attributes
     ----------
@@ -24,22 +24,33 @@ class EventPair:
     end_s: float
 
     @property
+    def times_s(self) -> tuple[float, float]:
+        """When it begins and ends."""
+        return self.start_s, self.end_s
+
+    @property
     def duration_s(self) -> float:
         """What the pair reads; CUDA rounds it to the resolution of its events."""
         return self.end_s - self.start_s
 
 
 def event_pairs(spans: Sequence[Span]) -> tuple[EventPair, ...]:
-    """Return the pairs of events of each stream; an event that a stream waits for orders work."""
-    awaited = {span.waits_for for span in spans if span.waits_for is not None}
-    times_s: dict[str, list[float]] = {}
+    """Return the pairs of events of each stream that time something.
+
+    An event that a stream waits for orders work. A host that waits for the second event of a pair
+    reads its time afterwards; one that waits for the first wants to know when it is reached.
+    """
+    ordering = {span.waits_for for span in spans if not span.is_on_host}
+    awaited = {span.waits_for for span in spans if span.is_on_host}
+    events: dict[str, list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start_s):
-        if span.kind == "event" and span.correlation not in awaited:
-            times_s.setdefault(span.lane, []).append(span.start_s)
+        if span.kind == "event" and span.correlation not in ordering:
+            events.setdefault(span.lane, []).append(span)
     return tuple(
-        EventPair(lane, start_s, end_s)
-        for lane, recorded_s in times_s.items()
-        for start_s, end_s in zip(recorded_s[::2], recorded_s[1::2], strict=False)
+        EventPair(lane, start.start_s, end.start_s)
+        for lane, recorded in events.items()
+        for start, end in zip(recorded[::2], recorded[1::2], strict=False)
+        if start.correlation is None or start.correlation not in awaited
     )
 
 

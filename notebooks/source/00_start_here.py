@@ -7,75 +7,121 @@
 # %% [markdown]
 # # 00 Start here
 #
-# What can you measure on this machine, and how far can you trust it?
-#
-# In these lessons you time the work of a GPU, and you learn what can go wrong with such a number.
-# You need no GPU for that. Where there is none, a *virtual* GPU takes its place: the same
-# `torch.cuda` code runs, and its times are computed, not measured.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 This machine | what is here, and what replaces the missing parts | 5 |
-# | 2 Three sources of a number | measured, recorded, virtual: which is which | 10 |
-# | 3 One cell, one time | to time a cell with `%%cudatime` and to read its result | 10 |
-# | 4 Predict, measure, compare | the rhythm of all lessons | 5 |
-# | 5 How far to trust it | why a precise number can still be wrong | 10 |
-#
-# Run one cell after the other with Shift+Enter. The first one chooses the GPU: a real one if
-# PyTorch can use it, and the virtual H200 if not.
+# How long does a matmul take? Run the cells one after the other with Shift+Enter.
 
 # %%
 import torch
 
 import gpulab
 from gpulab import exercises, plots, recordings
+from gpulab.exercises import lesson_00 as lab
 
 # %load_ext gpulab
-gpulab.use("auto")
+gpu = gpulab.use("auto")  # your GPU, or a virtual one
+a = torch.randn(2048, 2048, device="cuda")
+gpu
 
 # %% [markdown]
-# The line above says which GPU you have, and why. You can also ask for a GPU by name:
-# `gpulab.use("cuda")` insists on a real GPU, and `gpulab.use("A100")` takes a virtual A100.
-#
-# ## 1 This machine
-#
-# Before each measurement you make a guess. Run the cell and answer below it, or put the guess in
-# place of the three dots. Without one, everything still runs; but a wrong guess teaches you more
-# than no guess.
-#
-# If you like, say how sure you are: "guess" (right once in three, for yes or no once in two),
-# "likely" (twice in three) or "sure" (19 times in 20); in code it is `confidence="likely"`. Your
-# guesses are kept in `gpulab-progress.jsonl` beside the lessons. At the end of each lesson
-# `exercises.progress()` shows how far your feeling can be trusted, and what to look at again. What
-# counts is the last guess before you see the outcome.
+# Guess before you measure: a wrong guess teaches you more than no guess. If you like, say how sure
+# you are.
 
 # %%
-source = exercises.predict(
-    "Will the times in this notebook be measured on hardware, or computed by the virtual GPU?",
-    ...,
-    choices=("measured", "virtual"),
-    name="00.source",
-)
-source
+exercises.predict("00.matmul")
+
+# %%
+first = gpulab.measure(lambda: a @ a, method="naive")
+low_us, high_us = (edge_s * 1e6 for edge_s in first.interval_s)
+print(f"{first.median_s * 1e6:.2f} µs, 95 % interval from {low_us:.2f} to {high_us:.2f} µs")
+exercises.compare("00.matmul", first)
 
 # %% [markdown]
-# `gpulab.doctor()` checks everything that timing depends on. In a terminal, `gpulab doctor` prints
-# the same table.
+# The call was timed again and again. This is the median, with its interval: a precise number. Do
+# you believe it? Here is the same measurement, five times more.
 
 # %%
-gpulab.doctor()
-
-# %%
-source.compare(gpulab.device.current().source)
+again = [gpulab.measure(lambda: a @ a, method="naive").median_s * 1e6 for _ in range(5)]
+print(*(f"{time_us:.2f} µs" for time_us in again))
 
 # %% [markdown]
-# Read the last column. If something is missing, it says what gpulab uses instead, so every lesson
-# runs here. Some things have no replacement: without a GPU, nothing in this notebook is measured
-# on one, and without readable clocks you cannot see whether the GPU slowed down (lesson 05).
+# ## Ask another method
 #
-# ## 2 Three sources of a number
+# gpulab can time the same call by other methods. You will build them yourself in lessons 01 to 03.
+
+# %%
+exercises.predict("00.agree")
+
+# %%
+others = [gpulab.measure(lambda: a @ a, method=name) for name in ("synchronized", "events")]
+methods = [first, *others]
+plots.compare_methods(methods)
+
+# %%
+times_s = [method.median_s for method in methods]
+exercises.compare("00.agree", "yes" if max(times_s) < 2 * min(times_s) else "no")
+
+# %%
+rows = [(each.method, *(edge_s * 1e6 for edge_s in each.interval_s)) for each in methods]
+print(*(f"{name}: from {low:.2f} to {high:.2f} µs" for name, low, high in rows), sep="\n")
+
+# %% [markdown]
+# All three intervals are narrow. The three numbers cannot all be right.
 #
-# Every time in these lessons has one of three sources, and always says which.
+# ## Exercise: what does the interval say?
+#
+# In an exercise you answer, and the check says whether the answer is right and, if not, what you
+# may have mixed up. Give a wrong answer on purpose once, and read what it says.
+
+# %% tags=["exercise"]
+exercises.ask("00.read-the-line")
+### BEGIN SOLUTION
+exercises.check("00.read-the-line", "c")
+### END SOLUTION
+
+# %% [markdown]
+# **The interval says how well a number repeats. It cannot say whether the method timed what you
+# meant.**
+#
+# ## Which one is right?
+#
+# Ask somebody who has measured it before. gpulab contains the times of an H200, which were
+# recorded once. Here they are for matmuls of seven sizes, and yours for n = 2048.
+
+# %%
+recorded = recordings.load("h200-sxm-2026-11").frame()
+recorded = recorded.query("workload == 'matmul' and dtype == 'float32' and cache == 'cold'")
+lab.beside_recorded(methods, recorded.query("method == 'calibrated'"), n=2048)
+
+# %% [markdown]
+# Your GPU may be slower or faster than an H200. But a method that reads far less than every other
+# one did not time the matmul. What did it time? That is lesson 01.
+#
+# ## Can you work it out?
+#
+# A second check needs no other GPU. Take twice the n: the result has four times as many elements,
+# and each of them is a sum of twice as many terms.
+
+# %%
+exercises.predict("00.growth")
+
+# %% [markdown]
+# `%%cudatime` times a cell, as `%%timeit` does. The code on its own line is set-up: it runs once
+# and is not timed.
+
+# %%
+# %%cudatime --save larger b = torch.randn(4096, 4096, device="cuda")
+b @ b
+
+# %%
+events = others[-1]
+exercises.compare("00.growth", larger.median_s / events.median_s)
+
+# %% [markdown]
+# There is eight times as much work. If a measurement is far from what you can work out, one of the
+# two is wrong. Find out which one before you go on.
+#
+# ## Where does a number come from?
+#
+# The line of `%%cudatime` ends with its source. There are three of them:
 #
 # | source | what it is | what you use it for |
 # |---|---|---|
@@ -83,81 +129,61 @@ source.compare(gpulab.device.current().source)
 # | *recorded* | a named GPU did the work earlier, and the number was saved | to compare |
 # | *virtual* | a model of a named GPU computed the time | to learn how timing works |
 #
-# Here are some recorded times: matmuls of n x n matrices, in seconds. The last two columns name
-# the source.
-
-# %%
-recorded = recordings.load("h200-sxm-2026-11").frame()
-matmuls = recorded.query("workload == 'matmul' and dtype == 'float32' and method == 'calibrated'")
-matmuls = matmuls.query("cache == 'cold'").sort_values("size")
-matmuls[["size", "median_s", "source", "device_name"]]
-
-# %% [markdown]
-# Here is a time of your machine. Its line ends with its source.
-
-# %%
-a = torch.randn(2048, 2048, device="cuda")
-matmul = gpulab.measure(lambda: a @ a, label="matmul, n = 2048")
-matmul
-
-# %% [markdown]
-# And here are both together, with a verdict for your machine. You will meet such lines in all
-# lessons: a claim, its value in three worlds, and whether it holds here.
-
-# %%
-exercises.claim("00.matmul-agrees", here=matmul)
-
-# %% [markdown]
-# The virtual H200 is a model that was fitted to a real one. It gets the reasons right: the queue,
-# the waits, and which of two things takes longer. Its microseconds are estimates. Do not publish
-# them.
+# Without a CUDA GPU, a *virtual* H200 takes its place: the same `torch.cuda` code runs, and its
+# times are computed by a model that was fitted to a real one. It gets the reasons right: the
+# queue, the waits, and which of two things takes longer. Its microseconds are estimates, so they
+# differ a little from recorded ones. Do not publish them.
 #
-# ### Exercise: where does it come from?
-#
-# An exercise has three parts. `ask` shows the question. In the next cell you put your answer in
-# place of the dots. `check` says whether the answer is right and, if it is not, what you may have
-# mixed up. Nothing leaves your machine, and you can answer as often as you like.
+# Time a line of your own, and look for its source:
 
 # %%
-exercises.ask("00.sources")
+# %%cudatime
+torch.relu(a)
+
+# %% [markdown]
+# ## Exercise: where does it come from?
 
 # %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ...}
+exercises.ask("00.sources")
 ### BEGIN SOLUTION
-answer = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}
+exercises.check("00.sources", {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"})
 ### END SOLUTION
-exercises.check("00.sources", answer)
 
 # %% [markdown]
-# Give a wrong answer on purpose once, and read what the check says. If you are stuck, run the next
-# cell. Each time it gives you one more hint.
-
-# %%
-exercises.hint("00.sources")
-
-# %% [markdown]
-# ## 3 One cell, one time
+# ## What you take with you
 #
-# The shortest way to time something in a notebook is `%%cudatime`. You use it like `%%timeit`. The
-# code on its own line is set-up: it runs once and is not timed. The code below is timed, again and
-# again, until the result is precise enough.
-
-# %%
-matmul_guess = exercises.predict(
-    "How long does one matmul take?", ..., unit="µs", name="00.matmul"
-)
-matmul_guess
-
-# %%
-# %%cudatime --save result a = torch.randn(2048, 2048, device="cuda")
-a @ a
-
-# %%
-matmul_guess.compare(result)
+# Ask three questions about every time that you see:
+#
+# - Which source? Measured, recorded or virtual, and on which GPU.
+# - How precise? The interval, and the number of samples.
+# - Of what? What happened between the start and the stop of the stopwatch.
+#
+# The third question is the hard one. Next: `01_naive_timing.ipynb`.
 
 # %% [markdown]
-# Read the line from left to right:
+# # Going further
 #
+# ## This machine
+#
+# `gpulab.doctor()` checks everything that timing depends on. In a terminal, `gpulab doctor` prints
+# the same table. Read the last column: if something is missing, it says what gpulab uses instead.
+
+# %%
+gpulab.doctor()
+
+# %% [markdown]
+# Some things have no replacement. Without a GPU, nothing is measured on one. Without readable
+# clocks, you cannot see whether the GPU slowed down (lesson 05). `gpulab.use("cuda")` insists on a
+# real GPU, and `gpulab.use("A100")` takes a virtual A100.
+#
+# ## What a line says
+#
+# This is the whole line of a measurement:
+
+# %%
+larger
+
+# %% [markdown]
 # | part | what it means |
 # |---|---|
 # | the number | the time of one call: the median of all samples |
@@ -169,12 +195,11 @@ matmul_guess.compare(result)
 # | `launch-bound` | only for short work: Python needs longer to start it than the GPU to do it |
 # | the end | the GPU, the source of the number, and the clock rate |
 #
-# Lines below that begin with `note:` are doubts. Take them seriously.
-#
-# `--save result` kept the result in a variable. It contains every sample, and how it was taken.
+# Lines below that begin with `note:` are doubts. Take them seriously. This is one for the first
+# number of this lesson:
 
 # %%
-result
+first
 
 # %% [markdown]
 # `%cudatime STATEMENT` times a single line. `-n` and `-r` mean the same as for `%timeit`, and
@@ -184,85 +209,24 @@ result
 # %cudatime torch.zeros(1024, device="cuda")
 
 # %% [markdown]
-# ### Exercise: read the line
+# ## A claim
+#
+# In other lessons you will meet such lines: a sentence, its value on the virtual GPU and on
+# recorded ones, and whether it holds here.
 
 # %%
-exercises.ask("00.read-the-line")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = "c"
-### END SOLUTION
-exercises.check("00.read-the-line", answer)
+smaller = gpulab.measure(lambda: a @ a)
+exercises.claim("00.matmul-grows", here=larger.median_s / smaller.median_s)
 
 # %% [markdown]
-# ## 4 Predict, measure, compare
+# ## What is kept of your answers
 #
-# You have done this twice: guess, measure, compare. Do it once more, with a question that you can
-# answer by thinking. The side of the matrices doubles, from 2048 to 4096.
-
-# %%
-growth = exercises.predict(
-    "How many times as long does it take?", ..., unit="times", counts="percent", name="00.growth"
-)
-growth
-
-# %%
-# %%cudatime --save larger b = torch.randn(4096, 4096, device="cuda")
-b @ b
-
-# %%
-growth.compare(larger.median_s / result.median_s)
-
-# %% [markdown]
-# The result has four times as many elements, and each element is a sum of twice as many terms. So
-# there is eight times as much work. If a measurement is far from what you can work out, one of the
-# two is wrong. Find out which one before you go on.
-
-# %%
-exercises.claim("00.matmul-grows", here=larger.median_s / result.median_s)
-
-# %% [markdown]
-# ## 5 How far to trust it
-#
-# The interval was narrow. But is the number right? gpulab has several methods to time the same
-# work, and you will build them yourself in the next lessons. Here are three of them, for the
-# matmul from above.
-
-# %%
-agree = exercises.predict(
-    "Three methods time the same matmul. Do they agree within a factor of 2?",
-    ...,
-    choices=("yes", "no"),
-    name="00.agree",
-)
-agree
-
-# %%
-methods = [
-    gpulab.measure(lambda: a @ a, method=name, label=name)
-    for name in ("naive", "synchronized", "events")
-]
-plots.compare_methods(methods)
-
-# %%
-times_s = [reading.median_s for reading in methods]
-agree.compare("yes" if max(times_s) < 2 * min(times_s) else "no")
-
-# %% [markdown]
-# All three intervals are narrow. The interval says how well a number repeats. It cannot say
-# whether the method timed what you meant.
-#
-# So ask three questions about every time that you see:
-#
-# 1. **Which source?** Measured, recorded or virtual, and on which GPU.
-# 2. **How precise?** The interval, and the number of samples.
-# 3. **Of what?** What happened between the start and the stop of the stopwatch. Lessons 01 to 03
-#    are about this question, and they begin with a method that gets it wrong.
+# Your guesses and answers are kept in `gpulab-progress.jsonl` beside the lessons, and nothing
+# leaves your machine. What counts is the last guess before you see the outcome. If you are stuck
+# in an exercise, `exercises.hint("00.sources")` gives you one hint more each time. At the end of a
+# lesson `exercises.progress()` shows how far your feeling can be trusted, and what to look at
+# again: "guess" means right once in three (for yes or no once in two), "likely" twice in three,
+# "sure" 19 times in 20.
 
 # %%
 exercises.progress()
-
-# %% [markdown]
-# Next: `01_naive_timing.ipynb`. Why does a stopwatch around a GPU call read almost nothing?

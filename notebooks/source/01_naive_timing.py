@@ -1,370 +1,207 @@
-# ---
-# jupyter:
-#   lint: |
-#     ruff: noqa: F821 (the magics bind names, which ruff cannot see)
-# ---
-
 # %% [markdown]
 # # 01 Naive timing
 #
-# Why does a stopwatch around a GPU call read almost nothing?
-#
-# Read the clock, call the function, read the clock again: this is how you time Python. With a
-# GPU it gives a number that is small, repeats well, and has little to do with the work. In this
-# lesson you find out what it does time. You also see when it is right by accident, which is
-# worse.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 The queue | what happens between your call and the GPU | 12 |
-# | 2 Flat and steep | how wrong the naive reading is, from n = 64 to 8192 | 8 |
-# | 3 A full queue | when a launch has to wait | 10 |
-# | 4 Hidden waits | which harmless lines wait for the GPU | 10 |
-# | 5 Your own benchmark | the first version of `benchmark(fn)` | 5 |
-# | *Going further* | a naive loop, and what a launch costs | extra, 15 |
-#
-# Begin with a toy. This machine runs a program of three calls: read the clock, launch a kernel,
-# read the clock. Drag the end of the kernel. Which readings follow it, and which do not? Then make
-# the stopwatch right.
+# How long does a matmul take on the GPU?
 
 # %%
 import time
+from statistics import median
 
-import pandas as pd
 import torch
 
 import gpulab
-from gpulab import animations, exercises, plots
-from gpulab.core.units import format_time
+from gpulab import exercises, plots
 
-# %load_ext gpulab
-gpulab.use("auto")
-gpulab.explorers.machine_explorer("stopwatch", challenge="right stopwatch")
-
-# %% [markdown]
-# The work is a matmul of two large matrices. It runs three times before you time it, because first
-# calls are slow for reasons of their own (lesson 04).
-
-# %%
-x = torch.randn(4096, 4096, device="cuda")
-for _ in range(3):
-    y = x @ x
-torch.cuda.synchronize()
-x.shape, x.device
+gpu = gpulab.use("auto")  # your GPU, or a virtual one
+x = torch.randn(8192, 8192, device="cuda")
+y = x @ x  # once before: the first call is slow (lesson 04)
+gpu
 
 # %% [markdown]
-# ## 1 The queue
-#
-# This matmul takes 137 billion floating-point operations. First look at how long that takes:
+# A stopwatch: read the clock, multiply, read the clock again.
 
 # %%
-# %%cudatime --save work
-x @ x
-
-# %% [markdown]
-# Now put a stopwatch around it.
+exercises.predict("01.naive")
 
 # %%
-naive_guess = exercises.predict(
-    "What does the stopwatch below read?", ..., unit="µs", name="01.naive"
-)
-naive_guess
-
-# %%
-for _ in range(3):  # the last round counts: the first calls after a pause are slow
-    torch.cuda.synchronize()
+for _ in range(5):  # the last round counts
     start = time.perf_counter()
     y = x @ x
     naive_s = time.perf_counter() - start
-format_time(naive_s)
-
-# %%
-naive_guess.compare(naive_s)
+exercises.compare("01.naive", naive_s)
 
 # %% [markdown]
-# Compare it with the time above. Your computer has two workers: the **host**, which runs Python,
-# and the **device**, the GPU. Between them is a **queue**. `x @ x` does not multiply. It
-# *launches*: it puts the matmul into the queue and returns. You timed the launch.
+# ## Is that possible?
+#
+# A matmul of two n by n matrices takes 2n³ floating-point operations. So your reading is a speed:
 
 # %%
-exercises.claim("01.reads-too-little", here=naive_s / work.median_s)
+speed = 2 * 8192**3 / naive_s / 1e12
+print(f"{speed:,.0f} TFLOP/s")
 
 # %% [markdown]
-# If this is true, the GPU cannot be ready when the call returns. PyTorch calls such a queue a
-# *stream*. You can ask a stream whether it is done, without waiting for it.
+# NVIDIA's data sheet promises 67 TFLOP/s for an H200 (float32). No GPU comes near your number. So
+# the number is wrong.
+#
+# ## Does the reading follow the work?
+#
+# From n = 64 to n = 8192 the work grows 128³ times: two million.
 
 # %%
-done_guess = exercises.predict(
-    "x @ x has just returned. Is the matmul done?", ..., choices=("yes", "no"), name="01.done"
-)
-done_guess
+exercises.predict("01.grows")
+
+
+# %%
+def stopwatch(fn):
+    start = time.perf_counter()
+    fn()
+    return time.perf_counter() - start
+
+
+# %%
+sizes = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
+stopwatch_s = []
+for n in sizes:
+    a = torch.randn(n, n, device="cuda")
+    stopwatch_s.append(median(stopwatch(lambda: a @ a) for _ in range(11)))
+exercises.compare("01.grows", stopwatch_s[-1] / stopwatch_s[0])
+
+# %% [markdown]
+# For comparison, the time that the GPU really needs. Lessons 02 and 03 show how to measure it.
+
+# %%
+gpu_s = []
+for n in sizes:
+    a = torch.randn(n, n, device="cuda")
+    gpu_s.append(gpulab.measure(lambda: a @ a).median_s)
+plots.reading_and_work({"n": sizes, "reading_s": stopwatch_s, "gpu_s": gpu_s})
+
+# %% [markdown]
+# Twice the n is eight times the work. At the right end of the picture the GPU needs about eight
+# times as long. (Small matmuls use only a part of the GPU: lesson 10.) The reading does not follow
+# the work. *Recorded* on an H100 with this loop: at n = 8192 the reading was 0.97 times the
+# reading at n = 64.
+#
+# ## Exercise: what did it time?
+#
+# You have seen an impossible speed, and a reading that does not follow the work. What explains
+# both?
+
+# %% tags=["exercise"]
+exercises.ask("01.what-was-timed")
+### BEGIN SOLUTION
+exercises.check("01.what-was-timed", "b")
+### END SOLUTION
+
+# %% [markdown]
+# Test it. Call, and ask the GPU at once whether its work is done.
 
 # %%
 y = x @ x
-is_done = torch.cuda.current_stream().query()
-done_guess.compare("yes" if is_done else "no")
+torch.cuda.current_stream().query()  # True if all its work is done
 
 # %% [markdown]
-# You can still use `y` in the next line, as if it were there. This is safe: the next operation
-# goes into the same queue, after the matmul.
+# ## The queue
 #
-# ### See it
+# Your program has two workers. The **host** is the processor that runs Python. The **device** is
+# the GPU. Between them is a **queue**. `x @ x` does not multiply. It puts a matmul into the queue
+# and returns: this is a **launch**. The GPU takes one entry after the other.
 #
-# `gpulab.timeline` runs some work, records what host and GPU do, and waits for the GPU at the end.
-# Here are three matmuls, small enough that you can see the launches beside them.
+# Here are three calls:
 
 # %%
-behind_guess = exercises.predict(
-    "The host has launched all three. How many of them has the GPU finished by then?",
-    ...,
-    unit="calls",
-    name="01.behind",
-)
-behind_guess
+s = torch.randn(1280, 1280, device="cuda")
 
-# %%
-small = torch.randn(1280, 1280, device="cuda")
-queue = gpulab.timeline(lambda: [small @ small for _ in range(3)], n_warmup=3)
-plots.timeline(queue)
 
-# %%
-spans = queue.to_frame().set_index("kind")
-behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"]).sum())
+def three_calls():
+    a = s @ s
+    b = s @ s
+    c = s @ s
+    return a, b, c
+
+
+plots.host_and_gpu(gpulab.timeline(three_calls, n_warmup=3), names="abc")
 
 # %% [markdown]
-# The upper lane is the host, the lower one the stream. An arrow goes from each launch to the
-# kernel that it started. Below them, *queue depth* counts the launches that the GPU has not
-# finished yet. The last row shows the memory in use.
+# **A stopwatch without a wait times the launch.** The work is in the other row, and it ends later.
 #
-# A naive stopwatch reads the time from one launch to the next. The work is in the other lane. The
-# same as a film, with five matmuls; *Pause* stops it, and *In words* says what it shows.
-
-# %%
-animations.show("queue")
-
-# %% [markdown]
-# ## 2 Flat and steep
+# You may still use `y` in your next line. That line goes into the same queue, after the matmul.
 #
-# How wrong is the naive reading? That depends on the size. From n = 64 to n = 8192 the side of the
-# matrices grows 128 times, and the arithmetic about two million times.
-
-# %%
-flat_guess = exercises.predict(
-    "How many times as long is the naive reading for n = 8192 as for n = 64?",
-    ...,
-    unit="times",
-    name="01.flat",
-)
-flat_guess
-
-# %% [markdown]
-# `gpulab.measure` does what you did above several times, and takes the median. The method `naive`
-# waits for nothing. The method `synchronized` stops when the GPU has finished; lesson 02 is about
-# it.
-
-# %%
-rows = []
-for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192):
-    a = torch.randn(n, n, device="cuda")
-    for method in ("naive", "synchronized"):
-        reading = gpulab.measure(lambda a=a: a @ a, method=method, n_samples=11, n_warmup=3)
-        rows.append((n, reading.median_s, method))
-readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-plots.scaling(readings, size_label="n (matrices are n by n)")
-
-# %%
-times_s = readings.pivot_table(index="size", columns="series", values="duration_s")
-flat_guess.compare(times_s["naive"][8192] / times_s["naive"][64])
-
-# %% [markdown]
-# Now look at the other line. When n doubles, a matmul has eight times as much work:
-
-# %%
-times_s["synchronized"] / times_s["synchronized"].shift(1)
-
-# %% [markdown]
-# For large n the factor comes near 8: the time grows as n³. For small n it is near 1, because
-# the launch and the wait take longer than the work (lesson 02). Does the naive reading follow the
-# work at all? Compare how much each of the two lines grows:
-
-# %%
-grown = times_s.loc[8192] / times_s.loc[64]
-exercises.claim("01.follows-no-work", here=grown["naive"] / grown["synchronized"])
-
-# %% [markdown]
-# So the naive reading is most wrong where you care most: for large work. On the virtual GPU it is
-# the same for every n. On a real machine it moves, too, but not with the work of the call that you
-# time; *Going further* shows what moves it.
+# ## One more call
 #
-# ### Exercise: what was timed?
+# Multiply two matrices with n = 2048, add up the result, and ask for the sum as a Python number:
+# `(w @ w).sum().item()`.
 
 # %%
-exercises.ask("01.what-was-timed")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = "b"
-### END SOLUTION
-exercises.check("01.what-was-timed", answer)
-
-# %% [markdown]
-# ## 3 A full queue
-#
-# The queue has an end. Keep the GPU busy with something long, and launch many tiny additions after
-# it. The long work is `torch.cuda._sleep(n)`: a kernel that counts n clock cycles and does nothing
-# else.
-
-# %%
-jump_guess = exercises.predict(
-    "You launch 1,300 tiny additions while the GPU is busy, and time each call on the host. "
-    "What do the times do?",
-    ...,
-    choices=("stay the same", "grow slowly", "jump once"),
-    name="01.jump",
-)
-jump_guess
-
-# %%
-tiny = torch.zeros(1024, device="cuda")
-tiny.add_(1)
-torch.cuda.synchronize()
-torch.cuda._sleep(100_000_000)
-calls_s = []
-for _ in range(1300):
-    start = time.perf_counter()
-    tiny.add_(1)
-    calls_s.append(time.perf_counter() - start)
-plots.call_times(calls_s)
-
-# %%
-ordered_s = sorted(calls_s)
-jumped = ordered_s[-1] > 100 * ordered_s[650]
-jump_guess.compare("jump once" if jumped else "stay the same")
-
-# %% [markdown]
-# A launch that finds the queue full is *blocked*. It returns when the GPU has finished the long
-# kernel and taken something out of the queue. (Single points a little above the others come from
-# the operating system.)
-#
-# ### Exercise: how long is the queue?
-#
-# Find the number in `calls_s`, or read it off the figure.
-
-# %%
-exercises.ask("01.queue-length")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = calls_s.index(max(calls_s))
-### END SOLUTION
-exercises.check("01.queue-length", answer, readings=calls_s)
-
-# %% [markdown]
-# ## 4 Hidden waits
-#
-# A full queue is one way in which a naive reading becomes right by accident. There is a more
-# common one. Add one harmless call to the matmul:
+exercises.predict("01.item")
 
 # %%
 w = torch.randn(2048, 2048, device="cuda")
-item_guess = exercises.predict(
-    "What does the stopwatch read for (w @ w).sum().item()?", ..., unit="µs", name="01.item"
-)
-item_guess
+(w @ w).sum().item()  # once before
+without_s = median(stopwatch(lambda: (w @ w).sum()) for _ in range(11))
+with_item_s = median(stopwatch(lambda: (w @ w).sum().item()) for _ in range(11))
+exercises.compare("01.item", with_item_s)
 
 # %%
-(w @ w).sum().item()  # once before, as always
-start = time.perf_counter()
-total = (w @ w).sum().item()
-item_s = time.perf_counter() - start
-item_guess.compare(item_s)
+print(f"{with_item_s / without_s:.0f} times as long as without .item()")
 
 # %% [markdown]
-# `.item()` gives you a Python number, and there is no number before the GPU has computed it. So
-# the host waits for everything that is in the queue before it. You did not write `synchronize`,
-# but it happened all the same: a **hidden synchronization**.
+# `.item()` returns a number, and there is no number before the GPU has computed it. So the host
+# waits for everything in the queue. You did not ask for a wait: it is a **hidden
+# synchronization**. The reading is nearly right now, by accident.
 #
-# ### Exercise: find the others
+# It also works the other way. Delete a line that prints the loss, and your training step *seems*
+# to become many times faster.
 #
-# Which of these lines wait, too? Answer first. Then measure. Then check your answer.
-
-# %%
-exercises.ask("01.hidden-sync")
+# ## Exercise: which lines wait?
+#
+# Answer first. Then measure.
 
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("01.hidden-sync")
 ### BEGIN SOLUTION
-answer = {"a", "c", "e", "f", "g"}
+exercises.check("01.hidden-sync", {"a", "c", "e", "f", "g"})
 ### END SOLUTION
-answer
-
-# %% [markdown]
-# Here are two tensors on the host, and the eight lines, each as a small function. Add lines of
-# your own: `y.tolist()`, `torch.nonzero(y)`, `len(y)`, `y.max()`.
-
-# %%
-m = torch.randn(256, 256, device="cuda")
-ordinary, pinned = torch.zeros(256, 256), torch.zeros(256, 256).pin_memory()
-ordinary.is_pinned(), pinned.is_pinned()
 
 # %%
 lines = {
     "a: y.sum().item()": lambda y: y.sum().item(),
     "b: y.shape": lambda y: y.shape,
     "c: print(y[0, 0])": lambda y: print(y[0, 0]),
-    "d: torch.relu(y)": torch.relu,
+    "d: torch.relu(y)": lambda y: torch.relu(y),
     "e: y.cpu()": lambda y: y.cpu(),
     "f: if (y > 0).any(): pass": lambda y: bool((y > 0).any()),
     "g: y.copy_(ordinary)": lambda y: y.copy_(ordinary),
     "h: pinned.copy_(y, non_blocking=True)": lambda y: pinned.copy_(y, non_blocking=True),
 }
-list(lines)
+f"{len(lines)} lines"
 
 # %% [markdown]
-# The GPU is kept busy for 20 million cycles before the matmul, so that you cannot miss a wait.
-# (The number that is printed comes from line c: once before, and once timed.)
+# The large matmul goes first, so that you cannot miss a wait. Add lines of your own: `y.tolist()`,
+# `len(y)`, `y.max()`.
 
 # %%
+m = torch.randn(256, 256, device="cuda")
+ordinary, pinned = torch.zeros(256, 256), torch.zeros(256, 256).pin_memory()
 host_s = {}
 for text, line in lines.items():
-    line(m @ m)  # once before, so that nothing is new
-    torch.cuda.synchronize()
-    torch.cuda._sleep(20_000_000)
-    start = time.perf_counter()
-    line(m @ m)
-    host_s[text] = time.perf_counter() - start
-plots.bars(pd.Series(host_s, name="host_s"), title="Time on the host")
+    line(m @ m)  # once before
+    x @ x
+    host_s[text] = stopwatch(lambda: line(m @ m))
+plots.host_times(host_s)
 
 # %% [markdown]
-# Milliseconds: the line waited. Microseconds: it did not. Was your answer right?
-
-# %%
-exercises.check("01.hidden-sync", answer)
-
-# %% [markdown]
-# The rule: the host waits whenever it needs a *value*, to show it, to calculate with it, to decide
-# by it, or to have it in ordinary memory. It knows shapes and types without asking. Are you stuck?
-# Run `exercises.hint("01.hidden-sync")`.
+# The rule: the host waits if it needs a *value*, to show it, to decide by it, or to have it in
+# ordinary memory. It knows the shape without asking.
 #
-# gpulab looks for hidden waits, too, and says so in a note:
-
-# %%
-gpulab.measure(lambda: (w @ w).sum().item(), method="naive", label="with a hidden wait")
-
-# %% [markdown]
-# ## 5 Your own benchmark
+# ## Your own benchmark
 #
-# Through lessons 01 to 08 you write one function, `benchmark(fn)`. It calls `fn` and returns the
-# seconds that one call takes. In each lesson it learns one thing more. Begin with what you have: a
-# stopwatch around a loop, divided by the number of calls.
-
-# %%
-exercises.ask("01.benchmark")
+# From lesson 01 to lesson 08 you write one function, and each lesson adds one thing. Begin with
+# what you have: `benchmark(fn)` calls `fn` several times with a stopwatch around the loop, and
+# returns the seconds for one call.
 
 # %% tags=["exercise"]
-benchmark = ...
+exercises.continue_from("01.benchmark")
 
 
 ### BEGIN SOLUTION
@@ -375,40 +212,90 @@ def benchmark(fn, n_calls=20):
     return (time.perf_counter() - start) / n_calls
 
 
-### END SOLUTION
 exercises.check("01.benchmark", benchmark)
-
-# %% [markdown]
-# ## What you take with you
-#
-# - A call launches and returns. A stopwatch around it times the launch.
-# - The naive reading does not follow the work. It follows the host: how long the launch takes, and
-#   whether the queue is full.
-# - A line that needs a value waits for the GPU, and makes a naive reading right by accident.
-# - To time work you must wait for it, on purpose and in the right place.
-#
-# Next: `02_synchronize.ipynb`. What does waiting add, and what does it cost?
+### END SOLUTION
 
 # %%
 exercises.progress()
 
 # %% [markdown]
+# ## What you take with you
+#
+# - A call launches and returns. A stopwatch around it times the launch.
+# - A line that needs a value waits for the GPU, and makes the reading right by accident.
+# - Check each time against the data sheet: is this speed possible?
+#
+# Your benchmark is still wrong. It has to wait, but where? Next: `02_synchronize.ipynb`.
+
+# %% [markdown]
 # # Going further
 #
-# ## What a full queue does to a naive loop
+# ## A film of the queue
 #
-# Many people time a loop and divide by the number of calls, as your `benchmark` does now. Take
-# work that takes longer than its launch: an addition to 33 million numbers.
+# Five matmuls. *Pause* stops the film, and *In words* says what it shows.
 
 # %%
-loop_guess = exercises.predict(
-    "A naive stopwatch around a loop, divided by the number of calls. What does the reading do "
-    "when the loop becomes longer?",
-    ...,
-    choices=("stays the same", "falls", "grows"),
-    name="01.loop",
-)
-loop_guess
+import pandas as pd
+
+from gpulab import animations
+from gpulab.core.units import format_time
+
+animations.show("queue")
+
+# %% [markdown]
+# ## A stopwatch to play with
+#
+# This machine runs a program of three calls: read the clock, launch a kernel, read the clock. Drag
+# the end of the kernel. Which readings follow it? Then make the stopwatch right.
+
+# %%
+gpulab.explorers.machine_explorer("stopwatch", challenge="right stopwatch")
+
+# %% [markdown]
+# ## A full queue
+#
+# The queue has an end. Keep the GPU busy with something long, launch 1,300 tiny additions after
+# it, and time each call on the host. The long work is `torch.cuda._sleep(n)`: a kernel that counts
+# n clock cycles and does nothing else.
+
+# %%
+exercises.predict("01.many-calls")
+
+# %%
+tiny = torch.zeros(1024, device="cuda")
+tiny.add_(1)
+torch.cuda.synchronize()
+torch.cuda._sleep(100_000_000)
+calls_s = [stopwatch(lambda: tiny.add_(1)) for _ in range(1300)]
+plots.call_times(calls_s)
+
+# %%
+jumped = max(calls_s) > 100 * median(calls_s)
+exercises.compare("01.many-calls", "jump once" if jumped else "stay the same")
+
+# %% [markdown]
+# A launch that finds the queue full is *blocked*. It returns when the GPU has finished the long
+# kernel and taken something out of the queue. (Single points a little above the others come from
+# the operating system.)
+#
+# ### Exercise: how long is the queue?
+#
+# Find the number in `calls_s`, or read it off the figure.
+
+# %% tags=["exercise"]
+exercises.ask("01.queue-length", readings=calls_s)
+### BEGIN SOLUTION
+exercises.check("01.queue-length", calls_s.index(max(calls_s)), readings=calls_s)
+### END SOLUTION
+
+# %% [markdown]
+# ## What a full queue does to a naive loop
+#
+# Many people put a stopwatch around a loop and divide by the number of calls, as your `benchmark`
+# does now. The work here takes longer than its launch: an addition to 134 million numbers.
+
+# %%
+exercises.predict("01.loop")
 
 # %%
 large = torch.zeros(2**27, device="cuda")
@@ -418,15 +305,20 @@ for n_calls in (10, 100, 1000, 2000, 5000):
     start = time.perf_counter()
     for _ in range(n_calls):
         large.add_(1)
-    naive_s = (time.perf_counter() - start) / n_calls
+    no_wait_s = (time.perf_counter() - start) / n_calls
     torch.cuda.synchronize()
-    rows.append((n_calls, naive_s, (time.perf_counter() - start) / n_calls))
-loops = pd.DataFrame(rows, columns=["calls in the loop", "no_wait_s", "until_done_s"])
-plots.line(loops, log="xy", title="Time per call")
+    rows.append((n_calls, no_wait_s, (time.perf_counter() - start) / n_calls))
+f"the loop of {n_calls:,} calls took {time.perf_counter() - start:.1f} s"
 
 # %%
+loops = pd.DataFrame(rows, columns=["calls in the loop", "no_wait_s", "until_done_s"])
 first_s, *_, last_s = loops["no_wait_s"]
-loop_guess.compare("grows" if last_s > 2 * first_s else "stays the same")
+plots.line(
+    loops, log="xy", title=f"A long loop reads {last_s / first_s:.0f} times as much per call"
+)
+
+# %%
+exercises.compare("01.loop", "grows" if last_s > 2 * first_s else "stays the same")
 
 # %% [markdown]
 # As long as the queue has room, you time launches. When it is full, each launch waits until the
@@ -439,13 +331,7 @@ loop_guess.compare("grows" if last_s > 2 * first_s else "stays the same")
 # are four operations on small tensors, so that the GPU has almost nothing to do.
 
 # %%
-cost_guess = exercises.predict(
-    "Which of the four takes the host longest to launch?",
-    ...,
-    choices=("addition", "matmul", "linear layer", "convolution"),
-    name="01.cost",
-)
-cost_guess
+exercises.predict("01.cost")
 
 # %%
 image, weights = torch.randn(1, 8, 32, 32, device="cuda"), torch.randn(8, 8, 3, 3, device="cuda")
@@ -461,47 +347,44 @@ launches = [
 plots.compare_methods(launches)
 
 # %%
-cost_guess.compare(max(launches, key=lambda reading: reading.median_s).label)
+exercises.compare("01.cost", max(launches, key=lambda reading: reading.median_s).label)
 
 # %% [markdown]
 # Each line of Python needs a different amount of preparation: PyTorch checks types, finds memory
-# and chooses an algorithm. *Recorded* on an H200 with a fast host: about 6 µs for an
-# element-wise operation, 12 to 20 µs for a matmul or a linear layer, 30 µs for a convolution.
-# This is time of the *host*. Another host gives other numbers.
+# and chooses an algorithm. *Recorded* on an H200 with a fast host: about 6 µs for an element-wise
+# operation, 12 to 20 µs for a matmul or a linear layer, 30 µs for a convolution. This is time of
+# the *host*. Another host gives other numbers.
 #
 # ## A cold host
 #
 # The launch of one operation on one host is not always the same either. Wait for the GPU, longer
-# and longer, and time one launch after each wait. The launch is the same every time.
-
-# %%
-cold_guess = exercises.predict(
-    "What does a launch do if the host has waited longer before it?",
-    ...,
-    choices=("stays the same", "becomes slower"),
-    name="01.cold-host",
-)
-cold_guess
+# and longer, and time one launch after each wait. The launch is the same every time. (The virtual
+# host is always warm; below are the numbers of a real one.)
 
 # %%
 rows = []
+m @ m  # once before
 for n_cycles in (100_000, 1_000_000, 10_000_000, 40_000_000):
     torch.cuda._sleep(n_cycles)
     start = time.perf_counter()
     torch.cuda.synchronize()
     waited = time.perf_counter()
     m @ m
-    rows.append((format_time(waited - start), time.perf_counter() - waited))
-after_waits = pd.DataFrame(rows, columns=["the host waited", "launch_s"])
-after_waits
-
-# %%
-first_s, *_, last_s = after_waits["launch_s"]
-cold_guess.compare("becomes slower" if last_s > 2 * first_s else "stays the same")
+    rows.append((format_time(waited - start), format_time(time.perf_counter() - waited)))
+pd.DataFrame(rows, columns=["the host waited", "then a launch took"])
 
 # %% [markdown]
-# The virtual host is always warm. *Recorded* on an H100: a launch took 30 µs after a wait of 0.1
-# ms, 88 µs after 2.7 ms and 300 µs after 21 ms, while launches in a loop without waits took 20 µs
-# for every size. During a wait the host's processor slows down and its caches fill with other
-# data. The method `naive` waits before each sample, so after large work it reads the launch of a
-# host that has become cold.
+# *Recorded* on an H100: 30 µs after a wait of 0.1 ms, 88 µs after 2.7 ms and 300 µs after 21 ms. A
+# launch in a loop without waits took 20 µs. During a wait the host's processor slows down, and its
+# caches fill with other data. The method `naive` of `gpulab.measure` waits before each sample. So
+# after large work it reads the launch of a host that has become cold. Even then the reading grows
+# much less than the work:
+
+# %%
+a, b = torch.randn(64, 64, device="cuda"), torch.randn(8192, 8192, device="cuda")
+options, grown = {"n_samples": 11, "n_warmup": 3}, {}
+for method in ("naive", "synchronized"):
+    small = gpulab.measure(lambda: a @ a, method=method, **options)
+    large = gpulab.measure(lambda: b @ b, method=method, **options)
+    grown[method] = large.median_s / small.median_s
+exercises.claim("01.follows-no-work", here=grown["naive"] / grown["synchronized"])

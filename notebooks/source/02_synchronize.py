@@ -1,212 +1,240 @@
-# ---
-# jupyter:
-#   lint: |
-#     ruff: noqa: F821 (the magics bind names, which ruff cannot see)
-# ---
-
 # %% [markdown]
 # # 02 Synchronize
 #
-# What does waiting add to a reading, and what does it cost?
-#
-# Lesson 01 showed that a call returns before the GPU has done the work. So you must wait before
-# you read the clock. In this lesson you find out where to wait, how much the wait adds to the
-# number, and what too many waits do to a program.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 Before and after | where to put the two waits, and why you need two | 10 |
-# | 2 What is still inside | what the stopwatch reads besides the work | 7 |
-# | 3 Who waits for what | five ways to wait, each with its timeline | 13 |
-# | 4 A wait after every layer | what waiting costs a model | 5 |
-# | 5 The snippet quiz | to see from a listing what it times | 5 |
-# | 6 Your own benchmark | `benchmark(fn)` learns to wait | 5 |
-# | *Going further* | when a stopwatch is good enough, when a wait is cheap | extra, 10 |
-#
-# Begin with a toy: a stopwatch with its two waits. Take one wait out, put it back at another
-# place, and make the kernel short. What does "your stopwatch" read besides the kernel?
+# Where do you have to wait?
 
 # %%
-import statistics
 import time
+from statistics import median
 
-import numpy as np
 import pandas as pd
 import torch
-from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
 
-# %load_ext gpulab
-gpulab.use("auto")
-gpulab.explorers.machine_explorer("synchronize")
-
-# %% [markdown]
-# This lesson times two pieces of work: a large matmul, and an addition so small that the GPU has
-# almost nothing to do. Both run three times first. Lesson 04 says why.
-
-# %%
+gpu = gpulab.use("auto")  # your GPU, or a virtual one
 a = torch.randn(2048, 2048, device="cuda")
-small = torch.zeros(1024, device="cuda")
-for _ in range(3):
-    a @ a
-    small.add_(1)
-torch.cuda.synchronize()
-a.shape, small.shape
+gpu
 
 # %% [markdown]
-# ## 1 Before and after
-#
-# ### After: wait for your own work
-#
-# You read the clock twice: once when the call returns, and once when the GPU has finished. (The
-# first calls after a pause are slow on a real machine. So the cell runs five rounds and keeps the
-# last one.)
+# The stopwatch of lesson 01, now with a wait after the work. You time `a @ a`. Then you time the
+# same `a @ a` just after ten others.
 
 # %%
-after = exercises.predict(
-    "By what factor is the second reading longer?", ..., unit="times", name="02.after"
-)
-after
+exercises.predict("02.before")
+
 
 # %%
-for _ in range(5):
-    torch.cuda.synchronize()
+def stopwatch(fn):
     start = time.perf_counter()
-    a @ a
-    launched_s = time.perf_counter() - start
-    torch.cuda.synchronize()
-    finished_s = time.perf_counter() - start
-after.compare(finished_s / launched_s)
-
-# %% [markdown]
-# Without a wait you time the launch. `torch.cuda.synchronize()` blocks the host until the GPU has
-# done everything in its queues. Only then is the second reading about your work.
-#
-# ### Before: wait for other people's work
-#
-# Now ten more matmuls are already in the queue when you start your stopwatch. You wait *after*
-# your own matmul, as you have just learned.
-
-# %%
-before = exercises.predict(
-    "By what factor is your reading too long?", ..., unit="times", name="02.before"
-)
-before
-
-# %%
-torch.cuda.synchronize()
-for _ in range(10):
-    a @ a  # other people's work
-start = time.perf_counter()
-a @ a  # yours
-torch.cuda.synchronize()
-charged_s = time.perf_counter() - start
-before.compare(charged_s / finished_s)
-
-# %% [markdown]
-# The wait does not know which work is yours. It waits for all of it, so the stopwatch charges you
-# for the backlog. (You may get less than eleven times the work, because the GPU starts on the
-# backlog while Python is still launching it.) The cure is a second wait, *before* the first
-# reading:
-
-# %%
-for _ in range(10):
-    a @ a
-torch.cuda.synchronize()  # the backlog ends here
-start = time.perf_counter()
-a @ a
-torch.cuda.synchronize()
-alone_s = time.perf_counter() - start
-exercises.claim("02.backlog-is-charged", here=charged_s / alone_s)
-
-# %% [markdown]
-# ### See it
-#
-# `gpulab.timeline` runs a function, notes what the host and the GPU do, and waits at the end, as
-# your stopwatch does. Here are four other matmuls and then yours, the fifth. Find the end of your
-# launch and the start of your kernel.
-
-# %%
-plots.timeline(gpulab.timeline(lambda: [a @ a for _ in range(5)], n_warmup=3))
-
-# %% [markdown]
-# ### Exercise: time it right
-
-# %%
-exercises.ask("02.time-it-right")
-
-# %% tags=["exercise"]
-timed = ...
-
-
-### BEGIN SOLUTION
-def timed(work):
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
+    fn()
+    torch.cuda.synchronize()  # new: wait for the GPU
     return time.perf_counter() - start
 
 
+alone_s = [stopwatch(lambda: a @ a) for _ in range(5)][-1]  # the last one counts
+for _ in range(10):
+    a @ a
+after_ten_s = stopwatch(lambda: a @ a)
+exercises.compare("02.before", after_ten_s / alone_s)
+
+# %% [markdown]
+# ## Is that possible?
+#
+# Lesson 01 had a check:
+
+# %%
+speeds = (2 * 2048**3 / reading_s / 1e12 for reading_s in (alone_s, after_ten_s))
+print(*(f"{speed:.1f} TFLOP/s" for speed in speeds), sep="\n")
+
+# %% [markdown]
+# A GPU can be as slow as that. So the check finds nothing: it finds only readings that are too
+# short. But this is the same matmul on the same GPU, and at most one of the two numbers can be
+# right.
+#
+# ## How much do the others matter?
+#
+# Change one thing: how many matmuls you launch before yours.
+
+# %%
+counts = [0, 1, 2, 5, 10, 20]
+readings_s = []
+for n_before in counts:
+    for _ in range(n_before):
+        a @ a
+    readings_s.append(stopwatch(lambda: a @ a))
+each_us = (readings_s[-1] - readings_s[0]) / 20 * 1e6
+frame = pd.DataFrame({"matmuls before yours": counts, "reading_s": readings_s})
+plots.line(frame, title=f"Each matmul before yours adds {each_us:.0f} µs to the reading")
+
+# %% [markdown]
+# ## Exercise: why?
+
+# %% tags=["exercise"]
+exercises.ask("02.what-is-charged")
+### BEGIN SOLUTION
+exercises.check("02.what-is-charged", "b")
 ### END SOLUTION
-exercises.check("02.time-it-right", timed)
 
 # %% [markdown]
-# If you are stuck, `exercises.hint("02.time-it-right")` gives you a hint. Call it again for the
-# next one.
-#
-# ## 2 What is still inside
-#
-# Your stopwatch has both waits now. Does it read the GPU's time? Try the small addition.
-# (*Recorded* on an H200: its kernel takes 1.2 µs.)
+# Look at four others and yours. The grey ones are launched before the stopwatch starts.
+
 
 # %%
-inside = exercises.predict(
-    "What does it read for the small addition, with both waits?", ..., unit="µs", name="02.inside"
-)
-inside
+def five_matmuls():
+    for _ in range(5):
+        a @ a
+    torch.cuda.synchronize()
 
-# %%
-# %%cudatime --method synchronized --save addition
-small.add_(1)
 
-# %%
-inside.compare(addition)
+names = ["1", "2", "3", "4", "yours"]
+plots.host_and_gpu(gpulab.timeline(five_matmuls, n_warmup=3), names=names, n_before=4)
 
 # %% [markdown]
-# How much of this is the wait itself? Time nothing at all.
+# `torch.cuda.synchronize()` blocks the host until the GPU has done *everything* in its queues. It
+# does not know which work is yours, so it charges you for the **backlog**. The cure is a second
+# wait. **Wait, read the clock, work, wait, read the clock.**
+
 
 # %%
-empty = exercises.predict(
-    "What does the stopwatch read with no work inside?", ..., unit="µs", name="02.empty"
-)
-empty
+def timed(fn):
+    torch.cuda.synchronize()  # the backlog ends here
+    return stopwatch(fn)
 
-# %%
-nothing = gpulab.measure(lambda: None, method="synchronized", label="no work")
-empty.compare(nothing)
 
-# %%
-exercises.claim("02.waiting-for-nothing", here=nothing)
+for _ in range(10):
+    a @ a
+print(f"{timed(lambda: a @ a) / alone_s:.2f} times the reading without a backlog")
 
 # %% [markdown]
-# A call of `synchronize` takes time even when there is nothing to wait for. So the reading
-# contains two things that are not work of the GPU:
+# ## What is still inside?
 #
-# - the **launch**: until the kernel has reached the GPU;
-# - the **wake-up**: until the waiting host notices that the GPU has finished.
+# Time an addition of 1,024 numbers with `timed`. *Recorded* on an H200: its kernel takes 1.2 µs.
+
+# %%
+exercises.predict("02.inside")
+
+# %%
+small = torch.zeros(1024, device="cuda")
+small_s = median(timed(lambda: small.add_(1)) for _ in range(51))
+exercises.compare("02.inside", small_s)
+
+# %% [markdown]
+# How much of that is the wait? Time nothing at all.
+
+# %%
+exercises.predict("02.empty")
+
+# %%
+nothing_s = median(timed(lambda: None) for _ in range(51))
+exercises.compare("02.empty", nothing_s)
+
+# %% [markdown]
+# A wait takes time even if there is nothing to wait for. So the reading contains two things that
+# are not work of the GPU: the *launch*, until the kernel has reached the GPU, and the *wake-up*,
+# until the waiting host notices that the GPU has finished. *Recorded* on an H200: 14 µs for the
+# addition. For a matmul of milliseconds this does not matter. It hides a short kernel completely.
 #
-# *Recorded* on an H200: the small addition reads about 14 µs. This overhead hardly depends on the
-# work. It does not matter for milliseconds of work, and it hides a short kernel completely. For
-# short kernels the GPU must read its own clock: lesson 03.
+# ## A wait after every layer
 #
-# ## 3 Who waits for what
+# Many programs wait too often. Here are twenty layers, with one wait at the end or with one after
+# each layer.
+
+# %%
+layers = [torch.nn.Linear(512, 512, device="cuda") for _ in range(20)]
+model = torch.nn.Sequential(*layers).requires_grad_(requires_grad=False)
+batch = torch.randn(512, 512, device="cuda")
+
+
+def with_waits(x, n_layers=20):
+    for layer in layers[:n_layers]:
+        x = layer(x)
+        torch.cuda.synchronize()
+    return x
+
+
+with_waits(batch).shape
+
+# %%
+exercises.predict("02.layers")
+
+# %%
+once_s = median(timed(lambda: model(batch)) for _ in range(11))
+every_s = median(timed(lambda: with_waits(batch)) for _ in range(11))
+exercises.compare("02.layers", every_s / once_s)
+
+# %% [markdown]
+# Here are five of the layers with a wait after each:
+
+# %%
+plots.timeline(gpulab.timeline(lambda: with_waits(batch, 5), n_warmup=3), names="12345")
+
+# %% [markdown]
+# Host and GPU take turns: launch, work, wake up, launch. While one of them works, the other waits.
+# So remove the waits from code that you are not timing, and look for the hidden ones of lesson 01:
+# `.item()`, `.cpu()`, `print`.
+#
+# ## Exercise: four listings
+#
+# Each of them should time a model.
+
+# %% tags=["exercise"]
+exercises.ask("02.snippet-quiz")
+### BEGIN SOLUTION
+answer = {
+    "a": ("launch", "wait after"),
+    "b": ("work and backlog", "wait before"),
+    "c": ("work", "none"),
+    "d": ("work", "none"),
+}
+exercises.check("02.snippet-quiz", answer)
+### END SOLUTION
+
+# %% [markdown]
+# ## Your own benchmark
+#
+# Let `benchmark(fn)` wait in the right places. It calls `fn` several times and returns the median
+# of the seconds.
+
+# %% tags=["exercise"]
+exercises.continue_from("02.benchmark")
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    samples_s = []
+    for _ in range(n_samples):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        samples_s.append(time.perf_counter() - start)
+    return median(samples_s)
+
+
+exercises.check("02.benchmark", benchmark)
+### END SOLUTION
+
+# %% [markdown]
+# ## What you take with you
+#
+# - Wait, read the clock, work, wait, read the clock. Without the first wait, a backlog is in the
+#   reading.
+# - The reading also contains launch and wake-up. That is fine for milliseconds of work, and
+#   useless for microseconds.
+# - A wait after every layer makes host and GPU take turns.
+#
+# For short kernels, the GPU must read a clock of its own. Next: `03_events.ipynb`.
+
+# %% [markdown]
+# # Going further
+#
+# ## Who waits for what
 #
 # `torch.cuda.synchronize()` is one of five ways to wait. They differ in *what* they wait for, and
 # in *who* waits: the host, or only a stream. (A stream is a queue of the GPU. Work in two streams
-# may run at the same time.)
+# may run at the same time. An *event* is a marker that you put into a stream.)
 #
 # | call | waits for | in CuPy |
 # |---|---|---|
@@ -216,13 +244,13 @@ exercises.claim("02.waiting-for-nothing", here=nothing)
 # | `stream.wait_event(event)` | the work before one event | `stream.wait_event(event)` |
 # | `one.wait_stream(other)` | what is in the other now | `one.wait_event(other.record())` |
 #
-# An *event* is a marker that you put into a stream. "This device" is the current one: with several
-# GPUs the first call does not wait for the others, but `torch.cuda.synchronize("cuda:1")` does.
-# CuPy's `cupy.cuda.Stream.null.synchronize()` waits for the default stream.
+# "This device" is the current one: with several GPUs the first call does not wait for the others,
+# but `torch.cuda.synchronize("cuda:1")` does. CuPy's `cupy.cuda.Stream.null.synchronize()` waits
+# for the default stream.
 #
-# You will try all five. The work is `torch.cuda._sleep(n)`: a kernel that counts n clock cycles
-# and does nothing else. An event after each kernel lets you ask which kernel has ended:
-# `event.query()` answers without waiting.
+# The work is `torch.cuda._sleep(n)`: a kernel that counts n clock cycles and does nothing else. An
+# event after each kernel lets you ask which of them have ended: `event.query()` answers without
+# waiting.
 
 # %%
 left, right = torch.cuda.Stream(), torch.cuda.Stream()
@@ -235,53 +263,17 @@ def launch(name, stream, n_cycles):
     ends[name].record(stream)
 
 
+def ended(names):
+    return " and ".join(name for name in names if ends[name].query()) or "neither"
+
+
 launch("A", left, 1_000_000)
 torch.cuda.synchronize()
-ends["A"].query()
-
-
-# %%
-def ended_after(program, names):
-    torch.cuda.synchronize()
-    program()
-    ended = [name for name in names if ends[name].query()]
-    display(plots.timeline(gpulab.timeline(program)))
-    return " and ".join(ended) or "neither"
-
-
-plots.timeline(gpulab.timeline(lambda: launch("A", left, 1_000_000)))
+ended("A")
 
 # %% [markdown]
-# `ended_after` runs a program, asks which kernels have ended when the program returns, and draws
-# the program. The last wait in each picture belongs to `gpulab.timeline`.
-#
-# **`torch.cuda.synchronize()`.** Kernel A is in stream `left`. Kernel B, three times longer, is in
-# stream `right`. Which kernels have ended when the call returns?
-
-# %%
-whole = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.whole"
-)
-whole
-
-
-# %%
-def wait_for_the_device():
-    launch("A", left, 1_000_000)
-    launch("B", right, 3_000_000)
-    torch.cuda.synchronize()
-
-
-whole.compare(ended_after(wait_for_the_device, "AB"))
-
-# %% [markdown]
-# **`left.synchronize()`.** The same two kernels.
-
-# %%
-one = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.one"
-)
-one
+# Kernel A is in stream `left`. Kernel B, three times longer, is in stream `right`. The host waits
+# for `left` only. (The last wait in each picture belongs to `gpulab.timeline`.)
 
 
 # %%
@@ -291,16 +283,13 @@ def wait_for_a_stream():
     left.synchronize()
 
 
-one.compare(ended_after(wait_for_a_stream, "AB"))
+wait_for_a_stream()
+title = f"When left.synchronize() returns, {ended('AB')} has ended"
+plots.timeline(gpulab.timeline(wait_for_a_stream), names="AB", title=title)
 
 # %% [markdown]
-# **`event.synchronize()`.** Now both kernels are in stream `left`: A, the event, B.
-
-# %%
-marker = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.marker"
-)
-marker
+# `event.synchronize()` waits for even less: for what comes before one event. Both kernels are in
+# stream `left` now.
 
 
 # %%
@@ -310,20 +299,14 @@ def wait_for_an_event():
     ends["A"].synchronize()
 
 
-marker.compare(ended_after(wait_for_an_event, "AB"))
+wait_for_an_event()
+title = f"When event.synchronize() returns, {ended('AB')} has ended"
+plots.timeline(gpulab.timeline(wait_for_an_event), names="AB", title=title)
+
 
 # %% [markdown]
-# Each of the three waits for less than the one before: for every stream of the device, for one
-# stream, for the work before one event.
-#
-# **`stream.wait_event(event)`.** A is in stream `left`. Then `right.wait_event(...)` waits for the
-# event after A, and B is in stream `right`.
-
-# %%
-gpu_side = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.gpu-side"
-)
-gpu_side
+# Now `right.wait_event(...)` waits for the event after A, which is in stream `left`. B is in
+# stream `right`. Which of the two have ended when this function returns?
 
 
 # %%
@@ -333,32 +316,47 @@ def let_a_stream_wait():
     launch("B", right, 1_000_000)
 
 
-gpu_side.compare(ended_after(let_a_stream_wait, "AB"))
+exercises.predict("02.gpu-side")
+
+# %%
+torch.cuda.synchronize()
+let_a_stream_wait()
+at_return = ended("AB")
+exercises.compare("02.gpu-side", at_return)
+
+# %%
+title = f"When the function returns, {at_return} has ended"
+plots.timeline(gpulab.timeline(let_a_stream_wait), names="AB", title=title)
 
 # %% [markdown]
 # The wait is an entry in the queue of stream `right`. The host puts it there and goes on. Only the
-# stream waits: in the picture B starts when A has ended.
+# stream waits: B starts when A has ended.
 #
-# **`one.wait_stream(other)`.** A in `left`, then `right.wait_stream(left)`, then C in `left`, then
-# a short B in `right`. The host waits for B. Which of the two kernels in `left` has ended then?
-
-# %%
-late = exercises.predict(
-    "Which of A and C has ended?", ..., choices=("neither", "A", "A and C"), name="02.late"
-)
-late
+# The last one, `right.wait_stream(left)`, comes after A. C is launched into `left` after it. The
+# host waits for a short B in `right`. Which of the two kernels in `left` have ended then?
 
 
 # %%
 def wait_for_what_is_there():
     launch("A", left, 1_000_000)
     right.wait_stream(left)
-    launch("C", left, 3_000_000)
+    with torch.cuda.stream(left):
+        torch.cuda._sleep(3_000_000)  # C
     launch("B", right, 100_000)
     ends["B"].synchronize()
 
 
-late.compare(ended_after(wait_for_what_is_there, "AC"))
+exercises.predict("02.late")
+
+# %%
+torch.cuda.synchronize()
+wait_for_what_is_there()
+in_left = "A and C" if left.query() else ended("A")
+exercises.compare("02.late", in_left)
+
+# %%
+title = f"When B has ended, {in_left} has ended, too"
+plots.timeline(gpulab.timeline(wait_for_what_is_there), names="ACB", title=title)
 
 # %% [markdown]
 # `wait_stream` waits for the work that is in the other stream *at this moment*. C comes later, so
@@ -366,17 +364,8 @@ late.compare(ended_after(wait_for_what_is_there, "AC"))
 #
 # ### Exercise: who blocks
 
-# %%
-exercises.ask("02.who-blocks")
-
 # %% tags=["exercise"]
-answer = {
-    "torch.cuda.synchronize": ...,
-    "stream.synchronize": ...,
-    "event.synchronize": ...,
-    "stream.wait_event": ...,
-    "stream.wait_stream": ...,
-}
+exercises.ask("02.who-blocks")
 ### BEGIN SOLUTION
 answer = {
     "torch.cuda.synchronize": "host",
@@ -385,184 +374,87 @@ answer = {
     "stream.wait_event": "gpu",
     "stream.wait_stream": "gpu",
 }
-### END SOLUTION
 exercises.check("02.who-blocks", answer)
+### END SOLUTION
 
 # %% [markdown]
-# ## 4 A wait after every layer
+# ### Exercise: another way to wait
 #
-# While you time a program, you may want to wait after every step. What does that cost? Here is a
-# model of twenty layers, and a function that runs it with a wait after each layer.
+# Write `timed` once more, with a wait that you have not used in it yet.
 
 # %%
-layers = [torch.nn.Linear(512, 512, device="cuda") for _ in range(20)]
-model = torch.nn.Sequential(*layers).requires_grad_(requires_grad=False)
-batch = torch.randn(512, 512, device="cuda")
-
-
-def wait_after_every_layer(x, n_layers=20):
-    for layer in layers[:n_layers]:
-        x = layer(x)
-        torch.cuda.synchronize()
-    return x
-
-
-wait_after_every_layer(batch).shape
-
-# %%
-slower = exercises.predict(
-    "By what factor do the waits slow the model down?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="02.slower",
-)
-slower
-
-# %%
-once = gpulab.measure(lambda: model(batch), method="synchronized", label="one wait")
-every = gpulab.measure(
-    lambda: wait_after_every_layer(batch), method="synchronized", label="a wait per layer"
-)
-display(plots.compare_methods([once, every]))
-slower.compare(every.median_s / once.median_s)
-
-# %%
-exercises.claim("02.waits-slow-a-model", here=every.median_s / once.median_s)
-
-# %% [markdown]
-# Look at five layers, first with one wait at the end, then with a wait after each layer. (On a
-# real GPU taking notes for the picture takes time. Read the order from it, not the speed.)
-
-# %%
-five = model[:5]
-display(plots.timeline(gpulab.timeline(lambda: five(batch), n_warmup=3)))
-plots.timeline(gpulab.timeline(lambda: wait_after_every_layer(batch, 5), n_warmup=3))
-
-# %% [markdown]
-# With one wait, the host launches layer after layer while the GPU works. With a wait after each
-# layer, host and GPU take turns: launch, work, wake up, launch. So remove the waits from code that
-# you are not timing, and look for the hidden ones of lesson 01: `.item()`, `.cpu()`, `print`.
-#
-# ## 5 The snippet quiz
-#
-# Each of these listings should time a model. Say what its number contains, and what the listing
-# needs.
-
-# %%
-exercises.ask("02.snippet-quiz")
+exercises.ask("02.time-it-right")
 
 # %% tags=["exercise"]
-answer = {"a": (..., ...), "b": (..., ...), "c": (..., ...), "d": (..., ...), "e": (..., ...)}
+timed_anew = ...
+
+
 ### BEGIN SOLUTION
-answer = {
-    "a": ("launch", "wait after"),
-    "b": ("work and backlog", "wait before"),
-    "c": ("work", "none"),
-    "d": ("an error", "wait after"),
-    "e": ("no work", "record on side"),
-}
-### END SOLUTION
-exercises.check("02.snippet-quiz", answer)
-
-# %% [markdown]
-# ## 6 Your own benchmark
-#
-# This is where `benchmark(fn)` stood at the end of lesson 01:
-
-
-# %%
-def benchmark(fn, n_calls=20):
+def timed_anew(work):
+    stream = torch.cuda.current_stream()
+    stream.synchronize()
     start = time.perf_counter()
-    for _ in range(n_calls):
-        fn()
-    return (time.perf_counter() - start) / n_calls
-
-
-exercises.ask("02.benchmark")
-
-# %% tags=["exercise"]
-benchmark = ...
-
-
-### BEGIN SOLUTION
-def benchmark(fn, n_samples=11):
-    samples_s = []
-    for _ in range(n_samples):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        fn()
-        torch.cuda.synchronize()
-        samples_s.append(time.perf_counter() - start)
-    return statistics.median(samples_s)
+    work()
+    stream.synchronize()
+    return time.perf_counter() - start
 
 
 ### END SOLUTION
-exercises.check("02.benchmark", benchmark)
+exercises.check("02.time-it-right", timed_anew)
 
 # %% [markdown]
-# ## What you take with you
+# ## A stopwatch to play with
 #
-# - Wait, read, work, wait, read. The first wait keeps the backlog out of the reading. The second
-#   puts your work into it.
-# - The reading still contains the launch and the wake-up. That is fine for milliseconds of work,
-#   and useless for microseconds.
-# - Every call named `synchronize` blocks the host. `wait_event` and `wait_stream` make a stream
-#   wait, and the host goes on.
-# - `torch.cuda.synchronize()` waits for the current device only.
-# - A wait after every layer makes host and GPU take turns.
-#
-# Next: `03_events.ipynb`. The GPU has a clock of its own.
+# A stopwatch with its two waits. Take one wait out, put it back at another place, and make the
+# kernel short. What does "your stopwatch" read besides the kernel?
+
+# %%
+gpulab.explorers.machine_explorer("synchronize")
 
 # %% [markdown]
-# # Going further
-#
 # ## From which size on is a stopwatch good enough?
 #
-# The overhead hardly depends on the work. From which n on is it less than 5 % of the reading of an
-# n x n matmul?
+# Launch and wake-up hardly depend on the work. From which n on are they less than 5 % of the
+# reading of an n x n matmul?
 
 # %%
-size_guess = exercises.predict(
-    "Overhead below 5 % from which n on?",
-    ...,
-    choices=("64", "512", "4096", "none of these"),
-    name="02.size",
-)
-size_guess
+exercises.predict("02.size")
 
 # %%
 rows = []
 for n in (64, 128, 256, 512, 1024, 2048, 4096):
     x = torch.randn(n, n, device="cuda")
-    reading = gpulab.measure(lambda x=x: x @ x, method="synchronized", n_samples=21)
-    rows.append((n, reading.median_s, "stopwatch with both waits"))
-readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-plots.scaling(readings, title="n x n matmul by the stopwatch with both waits")
+    rows.append((n, median(timed(lambda: x @ x) for _ in range(21)), "stopwatch with both waits"))
+by_size = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
+plots.scaling(by_size, title="For small n the reading hardly depends on n")
 
 # %% [markdown]
-# For small n the line is nearly flat: there the stopwatch reads launch and wake-up. So the
-# smallest reading is about the overhead (a little more, because it contains a small kernel). This
-# is its share of each reading:
+# For small n the stopwatch reads launch and wake-up. So the smallest reading is about what they
+# take (a little more, because it contains a small kernel). This is its share of each reading:
 
 # %%
-share = readings["duration_s"].min() / readings.set_index("size")["duration_s"]
+share = by_size["duration_s"].min() / by_size.set_index("size")["duration_s"]
+share.map("{:.1%}".format).rename("share of launch and wake-up").to_frame()
+
+# %%
 limit = 0.05
-good = [str(n) for n in (64, 512, 4096) if share[n] < limit]
-display(share.map("{:.1%}".format).rename("share of the overhead").to_frame())
-size_guess.compare(good[0] if good else "none of these")
+enough = [str(n) for n in (64, 512, 4096) if share[n] < limit]
+exercises.compare("02.size", enough[0] if enough else "none of these")
 
 # %% [markdown]
 # ## When is a wait cheap?
 #
-# Twenty kernels in a row, with one wait or with a wait after each. The kernels become longer. What
-# happens to the factor of section 4?
+# In the core, a wait after every layer made the model slower:
 
 # %%
-larger = exercises.predict(
-    "How does the factor change?", ..., choices=("larger", "the same", "smaller"), name="02.larger"
-)
-larger
+exercises.claim("02.waits-slow-a-model", here=every_s / once_s)
+
+# %% [markdown]
+# Now twenty kernels in a row, with one wait or with a wait after each. The kernels become longer.
+# What happens to the factor?
+
+# %%
+exercises.predict("02.longer")
 
 
 # %%
@@ -573,17 +465,16 @@ def factor(n_cycles):
             if wait:
                 torch.cuda.synchronize()
 
-    ways = (lambda: steps(wait=True)), (lambda: steps(wait=False))
-    every, once = (gpulab.measure(way, method="synchronized", n_samples=11) for way in ways)
-    return every.median_s / once.median_s
+    every, once = (median(timed(lambda: steps(wait)) for _ in range(11)) for wait in (True, False))
+    return every / once
 
 
 factors = pd.Series({n: factor(n) for n in (10_000, 100_000, 1_000_000)}, name="factor")
 factors.rename_axis("cycles of each kernel").round(2).to_frame()
 
 # %%
-outcome = {-1: "smaller", 0: "the same", 1: "larger"}
-larger.compare(outcome[int(np.sign((factors.iloc[-1] - factors.iloc[0]).round(2)))])
+is_smaller = factors.iloc[-1] < factors.iloc[0]
+exercises.compare("02.longer", "smaller" if is_smaller else "larger")
 
 # %% [markdown]
 # Each wait costs about the same few microseconds. After a long kernel you do not notice them.

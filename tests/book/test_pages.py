@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from gpulab.lessons import _build as build
 from tests.support.jupyterlab import needs_browser
 from tests.support.lessons import SOURCES
 
@@ -83,7 +84,9 @@ def test_each_lesson_is_a_page_with_pictures_and_without_answers(book: Path) -> 
     for source in SOURCES:
         text = (book / "lessons" / f"{source.stem}.html").read_text("utf-8")
         assert '<figure class="gpulab-figure"' in text, source.stem
-        assert "your answer goes above this line" in text or "SOLUTION" not in source.read_text()
+        shipped = build.clear_solutions(build.read_source(source)).cells
+        is_open = any(build.CODE_STUB in cell.source for cell in shipped)
+        assert ("your answer goes above this line" in text) == is_open, source.stem
         assert "exercises right" not in text, source.stem
 
 

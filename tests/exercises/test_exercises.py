@@ -154,7 +154,9 @@ def test_every_exercise_is_complete(exercise_id: str) -> None:
     assert len(asked.hints) >= 2
     shown = str(exercises.ask(exercise_id))
     assert shown.startswith(f"{exercise_id}: {asked.question}")
-    assert shown.endswith(asked.judge.how)
+    call = f'Your answer goes in place of the dots: exercises.check("{exercise_id}", ...)'
+    assert shown.endswith(asked.judge.how if asked.judge.fields is None else f".\n{call}")
+    assert asked.judge.how in shown
 
 
 def test_questions_show_choices_listings_and_readings_as_text() -> None:
@@ -215,12 +217,12 @@ def test_progress_counts_answers_and_hints() -> None:
     exercises.hint("01.what-was-timed")
     assert str(exercises.progress()).splitlines() == [
         "1 of 6 exercises right",
-        "  00.sources              not yet  0 answers, 0 hints",
         "  00.read-the-line        right    2 answers, 0 hints",
+        "  00.sources              not yet  0 answers, 0 hints",
         "  01.what-was-timed       tried    1 answer, 1 hint",
-        "  01.queue-length         not yet  0 answers, 0 hints",
         "  01.hidden-sync          not yet  0 answers, 0 hints",
         "  01.benchmark            not yet  0 answers, 0 hints",
+        "  01.queue-length         not yet  0 answers, 0 hints",
     ]
     page = exercises.progress()._repr_html_()
     assert page.startswith("<table><caption>1 of 6 exercises right</caption>")

@@ -12,6 +12,7 @@ from gpulab import exercises
 from gpulab.cli import main
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _lesson_index
+from gpulab.exercises._guess_question import ideas
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (
     FILE_NAME,
@@ -47,10 +48,10 @@ def said(name: str, word: str, confidence: str = "", number: float = 1.0) -> Kep
 
 MINE = (
     said("01.naive", "Far off.", "likely"),
-    said("01.done", "Close.", "sure"),
-    said("01.flat", "Off.", "sure"),
+    said("01.loop", "Close.", "sure"),
+    said("01.grows", "Off.", "sure"),
     said("01.item", "Off."),
-    said("01.behind", "Off.", "guess"),
+    said("01.cost", "Off.", "guess"),
 )
 
 
@@ -59,16 +60,16 @@ def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
     names = []
     for source in sorted((ROOT / "notebooks" / "source").rglob("*.py")):
         code = source.read_text("utf-8")
-        asked = re.findall(r"^\w+ = exercises\.(?:predict|draw)\(", code, re.MULTILINE)
-        found = re.findall(r'\bname="((?:case-)?\d[\w.-]+)"', code)
-        assert len(found) == len(asked), source
+        found = re.findall(r'\bexercises\.predict\(\s*"([\w.-]+)"', code)
+        assert found == re.findall(r'\bexercises\.compare\(\s*"([\w.-]+)"', code), source
+        found += re.findall(r'\bname="((?:case-)?\d[\w.-]+)"', code)
         case = "case-" if source.parent.name == "cases" else ""
         unit = case + source.stem.partition("_")[0]
         assert {name.partition(".")[0] for name in found} <= {unit}
         names += found
-    assert len(names) == len(set(names)) > 100
-    assert set(_lesson_index.ideas()) == set(names)  # each has a sentence about what to review
-    for idea in _lesson_index.ideas().values():
+    assert len(names) == len(set(names)) > 60
+    assert set(ideas()) == set(names)  # each has a sentence about what to review
+    for idea in ideas().values():
         assert re.fullmatch(r".{20,110}\.", idea)
         assert not words_to_mend(idea)
 
@@ -76,7 +77,7 @@ def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
 def test_a_guess_between_two_choices_promises_once_in_two() -> None:
     """Yes or no is right half of the time by luck alone; other guesses promise as before."""
     promises = {
-        (confidence, n): Guess("01.done", AT, confidence=confidence, n_choices=n).promise
+        (confidence, n): Guess("01.loop", AT, confidence=confidence, n_choices=n).promise
         for confidence in ("guess", "sure", "")
         for n in (0, 2, 4)
     }
@@ -86,9 +87,9 @@ def test_a_guess_between_two_choices_promises_once_in_two() -> None:
     assert promises["", 2] is None
     two = [
         KeptPrediction(
-            "01.done",
-            Guess("01.done", AT, choice="yes", confidence="guess", n_choices=2),
-            Reveal("01.done", AT, "no", "", "choice", "Different.", None, is_right=False),
+            "01.loop",
+            Guess("01.loop", AT, choice="yes", confidence="guess", n_choices=2),
+            Reveal("01.loop", AT, "no", "", "choice", "Different.", None, is_right=False),
         )
     ]
     assert _calibration.calibration_of(two)["percent_said"].tolist() == [50, 50]
@@ -96,13 +97,13 @@ def test_a_guess_between_two_choices_promises_once_in_two() -> None:
 
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
     """The link leads to the cell that asks; an unknown prediction has no link."""
-    cell = _lesson_index.cell_of("01.naive")
+    cell = _lesson_index.cell_of("01.item")
     assert cell is not None
     file, _, cell_id = cell.link.partition("#cell-id=")
     notebook = json.loads((ROOT / "notebooks" / file).read_text())
     (asks,) = (each for each in notebook["cells"] if each["id"] == cell_id)
-    assert 'name="01.naive"' in "".join(asks["source"])
-    assert str(cell).startswith("01 Naive timing, 1 ")
+    assert 'exercises.predict("01.item")' in "".join(asks["source"])
+    assert str(cell).startswith("01 Naive timing, One more call")
     assert _lesson_index.cell_of("01.nothing") is None
 
 
@@ -110,7 +111,7 @@ def test_the_most_certain_mistakes_come_first() -> None:
     """At most three mistakes are listed with links, by confidence and then by error."""
     found = _calibration.review(MINE)
     assert found.summary == "1 of 5 predictions right"
-    assert [one.name for one in found.revisit] == ["01.flat", "01.naive", "01.item"]
+    assert [one.name for one in found.revisit] == ["01.grows", "01.naive", "01.item"]
     text = str(Progress((), MINE))
     assert (
         "  said as: sure                           1 of 2 right, and your words promise 95 %"
@@ -137,7 +138,7 @@ def test_calibration_has_rows_for_confidence_and_topic() -> None:
 def test_a_page_shows_all_predictions_and_marks_late_changes() -> None:
     """The page is complete HTML, marks late changes, and escapes what a learner typed."""
     late = KeptPrediction(
-        "01.done", reveal=MINE[1].reveal, late=[Guess("01.done", AT, choice="<b>")]
+        "01.loop", reveal=MINE[1].reveal, late=[Guess("01.loop", AT, choice="<b>")]
     )
     text = page(Progress((), (MINE[0], late)))
     assert text.startswith('<!DOCTYPE html><html lang="en">')
@@ -153,10 +154,10 @@ def fill_class(folder: Path) -> None:
         own.mkdir(parents=True)
         journal = LearnerJournal(own)
         journal.add(Guess("01.naive", AT, 1e-6 * 2**number, unit="µs", question="How long?"))
-        journal.add(Guess("01.done", AT, choice="yes" if number < 5 else "no"))
+        journal.add(Guess("01.loop", AT, choice="yes" if number < 5 else "no"))
         journal.add(Guess("04.first", AT, strokes=(Stroke("GPU", (1.0,), (1.0,)),)))
-        journal.add(Reveal("01.done", AT, "no", "You said it.", is_right=number >= 5))
-        journal.add(Guess("01.done", AT, choice="no", is_late=True))
+        journal.add(Reveal("01.loop", AT, "no", "You said it.", is_right=number >= 5))
+        journal.add(Guess("01.loop", AT, choice="no", is_late=True))
     # A shorter copy, handed in earlier, counts as the same learner.
     lines = (folder / "student-0" / FILE_NAME).read_text().splitlines(keepends=True)
     (folder / "z-copy").mkdir()
@@ -170,7 +171,7 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     fill_class(tmp_path)
     found = exercises.class_progress(tmp_path)
     assert found.n_learners == 12
-    assert [one.name for one in found.questions] == ["01.naive", "01.done", "04.first"]
+    assert [one.name for one in found.questions] == ["01.naive", "01.loop", "04.first"]
     naive, done, drawn = found.questions
     assert done.counts == (("no", 7), ("yes", 5))
     assert sum(n for _, n in naive.counts) == 12
@@ -180,7 +181,7 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     for shown in (str(found), found.page()):
         assert "student" not in shown
         assert "It was no." not in shown
-    told = exercises.class_progress(tmp_path, question="01.done", is_revealed=True)
+    told = exercises.class_progress(tmp_path, question="01.loop", is_revealed=True)
     assert "It was no. 7 of 12 were right." in str(told)
     assert "It was no. 7 of 12 were right." in told.page()
 
@@ -235,6 +236,6 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     nothing = run(tmp_path)
     assert nothing.exit_code == 1
     assert "has no predictions or answers of yours; name the folder" in nothing.output
-    joined = run(tmp_path, "--class", "--question", "01.done", "--reveal")
+    joined = run(tmp_path, "--class", "--question", "01.loop", "--reveal")
     assert "7 of 12 were right" in joined.stdout
     assert joined.stderr == f"left out: {tmp_path}/bad/gpulab-progress.jsonl is damaged\n"

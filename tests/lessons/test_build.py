@@ -26,6 +26,18 @@ SAMPLE = """\
 # %%cudatime -n 3
 x = 1
 
+
+# %%
+def twice(fn):
+    return fn(), fn()
+
+
+# %%
+exercises.ask("00.sample", readings=x)
+### BEGIN SOLUTION
+exercises.check("00.sample", "b")
+### END SOLUTION
+
 # %%
 answer = ...
 ### BEGIN SOLUTION
@@ -70,10 +82,19 @@ def test_learners_version(source: Path) -> None:
         "# A title\nOne question?",
         "%load_ext gpulab",
         "%%cudatime -n 3\nx = 1",
+        "def twice(fn):\n    return fn(), fn()",
+        'exercises.ask("00.sample", readings=x)',
         "answer = ...\n# your answer goes above this line\nanswer",
     ]
     assert [cell.id for cell in notebook.cells] == [
-        *["a-title", "load-ext-gpulab", "cudatime-n-3", "answer"],
+        *[
+            "a-title",
+            "load-ext-gpulab",
+            "cudatime-n-3",
+            "def-twice-fn",
+            "exercises-ask-00-sample-readings-x",
+            "answer",
+        ],
     ]
     assert notebook.metadata.kernelspec.name == "python3"
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,7 @@ from tests.support.lessons import (
     ROOT,
     SOURCES,
     USING_ANSWERS,
+    answers_in_sight,
     checked,
     source_of,
     uses_answers_later,
@@ -368,6 +370,29 @@ def test_notebooks_are_as_built() -> None:
     assert build.build_all(ROOT / "notebooks", check=True) == ()
 
 
+def test_an_answer_that_is_in_sight_is_found() -> None:
+    """An outcome must not be on the screen before its question; one word or digit may be."""
+
+    def cell(source: str, shown: str = "") -> SimpleNamespace:
+        outputs = [{"text": shown}]
+        return SimpleNamespace(cell_type="code", source=source, outputs=outputs)
+
+    def asked(before: str, outcome: str) -> list[str]:
+        text = SimpleNamespace(cell_type="markdown", source="It takes time.")
+        answered = f"No guess. It was {outcome}. Give your guess"
+        questions = (
+            cell('exercises.predict("01.a")'),
+            cell('exercises.compare("01.a", x)', answered),
+        )
+        return answers_in_sight([text, cell("x", before), *questions])
+
+    assert asked("It took 9.95 µs.", "9.95 µs (virtual NVIDIA H200)") == ["01.a: 9.95 µs"]
+    assert asked("They jump once.", "jump once") == ["01.a: jump once"]
+    assert asked("It took 9.95 µs.", "95 µs") == []
+    assert asked("It took 1 time, yes.", "yes") == []
+    assert asked("It took 3 µs.", "3 µs") == []
+
+
 @pytest.mark.slow
 def test_lessons_that_use_answers_are_known() -> None:
     """In all other lessons, no cell reads a name that a learner's cell assigns."""
@@ -397,6 +422,8 @@ def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> 
     notebook = with_open_cells(checked(notebook, "right"), source)
     _execute_with_claims(notebook, tmp_path, warm_kernel)
     notebook.cells = notebook.cells[1 : 1 + n_cells]
+    if "| section |" not in notebook.cells[0].source:  # not yet rewritten
+        assert answers_in_sight(notebook.cells) == []
     executed.keep(source, notebook)
 
 

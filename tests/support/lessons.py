@@ -1,10 +1,11 @@
 """Lessons with a first cell that blocks the network, and a last one that checks the exercises."""
 
 import dis
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpulab.lessons import _build as build
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
 CASES = sorted((ROOT / "notebooks" / "source" / "cases").glob("*.py"))
 # Their later cells read what a learner's cell assigns, so they also run as shipped.
-USING_ANSWERS = ("01_naive_timing", "08_streams", "08b_stream_memory")
+USING_ANSWERS = ("08_streams", "08b_stream_memory")
 NO_NETWORK = """
 import socket
 def refuse(*_args, **_kwargs):
@@ -27,6 +28,13 @@ EXERCISES_ARE = {
     "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
     "not tried": f"{LOOK}assert not any(entry.n_tries for entry in entries.values()), entries",
 }
+
+
+_ASKED = re.compile(r'exercises\.predict\(\s*"([^"]+)"')
+_COMPARED = re.compile(r'exercises\.compare\(\s*"([^"]+)"')
+_OUTCOME = re.compile(r"No guess\. It was (.+?)(?: \([^)]*\))?\. Give your guess", re.DOTALL)
+# Fewer digits, or a single word, may stand anywhere by chance.
+_TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
 
 
 # The lesson's own cells are solved by then; nothing that they computed is changed by these.
@@ -69,6 +77,27 @@ def with_open_cells(notebook: "NotebookNode", source: Path) -> "NotebookNode":
             code += [forget, shipped]
     notebook.cells += [nbformat.v4.new_code_cell(each) for each in (*code, NOT_COUNTED)]
     return notebook
+
+
+def answers_in_sight(cells: Sequence[Any]) -> list[str]:
+    """Return the outcomes of an unanswered notebook that were shown before their question."""
+    seen, before, found = "", dict[str, str](), []
+    for cell in cells:
+        shown = ""
+        if cell.cell_type == "code":
+            before |= dict.fromkeys(_ASKED.findall(cell.source), seen)
+            shown = "\n".join(map(_text_of, cell.outputs))
+            outcomes = zip(_COMPARED.findall(cell.source), _OUTCOME.findall(shown), strict=False)
+            for name, outcome in outcomes:
+                is_seen = re.search(rf"(?<![\d.]){re.escape(outcome)}\b", before.get(name, ""))
+                if _TELLING.search(outcome) and is_seen:
+                    found.append(f"{name}: {outcome}")
+        seen += f"{cell.source if cell.cell_type == 'markdown' else ''}\n{shown}\n"
+    return found
+
+
+def _text_of(output: Any) -> str:  # noqa: ANN401  # an output of nbformat
+    return str(output.get("text", output.get("data", {}).get("text/plain", "")))
 
 
 def uses_answers_later(source: Path) -> bool:

@@ -86,12 +86,12 @@ HIDDEN_SYNC = Exercise(
 
 WHAT_WAS_TIMED = Exercise(
     "01.what-was-timed",
-    "Look at the two lines of your plot: from n = 64 to n = 8192 the naive reading of a @ a "
-    "hardly changes, while the true time grows as n³. What did the naive reading time?",
+    "The speed is impossible, and the reading does not follow the work. What did the stopwatch "
+    "time?",
     Choice(
         right="b",
-        why="The host puts a matmul into the queue and goes on. That takes the same few "
-        "microseconds for every n, because the host touches no element.",
+        why="The host puts a matmul into the queue and goes on. It touches no element, so the "
+        "reading does not follow n.",
         wrong={
             "a": Diagnosis(
                 "parallel-myth",
@@ -110,12 +110,13 @@ WHAT_WAS_TIMED = Exercise(
         },
     ),
     hints=(
-        "What does the host do that is the same for 64 and for 8192?",
+        "What does the host do for a matmul, whether n is 64 or 8192?",
         "When a @ a returns, has the GPU computed any element?",
     ),
     choices={
         "a": "The matmul: the GPU computes all elements at the same time.",
-        "b": "What the host does to put the matmul into the queue.",
+        "b": "What the host does before the GPU computes anything: it puts the matmul into a "
+        "queue.",
         "c": "The time until the GPU began the matmul.",
         "d": "The transfer of the result to the host.",
     },

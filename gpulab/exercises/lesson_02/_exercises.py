@@ -1,7 +1,7 @@
 """Exercises of lesson 02: where to wait, what a wait costs, and which side waits."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import BenchmarkJudge, Diagnosis, Table, TimerFunction
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table, TimerFunction
 
 _IDLE_ENOUGH = 0.5  # a reading below half of the work cannot contain the work
 
@@ -53,8 +53,46 @@ TIME_IT_RIGHT = Exercise(
     ),
 )
 
-_READS = ("work", "launch", "work and backlog", "no work", "an error")
-_FIXES = ("none", "wait before", "wait after", "record on side")
+WHAT_IS_CHARGED = Exercise(
+    "02.what-is-charged",
+    "The stopwatch waits after your matmul. The others were launched before it started. Why does "
+    "each of them make the reading longer?",
+    Choice(
+        right="b",
+        why="synchronize waits for everything that is in the queues. It does not know which work "
+        "is yours.",
+        wrong={
+            "a": Diagnosis(
+                "slower-when-busy",
+                "Each matmul takes the same time, whether one or twenty of them are in the queue. "
+                "But yours has to wait for its turn.",
+            ),
+            "c": Diagnosis(
+                "side-by-side",
+                "The work of one queue does not run side by side: the GPU takes one entry after "
+                "the other.",
+            ),
+            "d": Diagnosis(
+                "slower-launch",
+                "A launch takes some microseconds, as long as the queue has room. Each matmul "
+                "before yours added the time of a whole matmul.",
+            ),
+        },
+    ),
+    hints=(
+        "When does the GPU begin with your matmul?",
+        "For what does torch.cuda.synchronize() wait?",
+    ),
+    choices={
+        "a": "The GPU is slower while it has much to do.",
+        "b": "The wait ends when the whole queue is done, and the others are in it.",
+        "c": "The matmuls run at the same time and share the GPU.",
+        "d": "A launch takes longer if the queue is longer.",
+    },
+)
+
+_READS = ("work", "launch", "work and backlog")
+_FIXES = ("none", "wait before", "wait after")
 _LATE_WAIT = Diagnosis(
     "late-wait",
     "a: there is a wait, but after the second reading. At t1 the model was still in the queue.",
@@ -64,24 +102,16 @@ _IDLE_QUEUE = Diagnosis(
     "c: the queue is empty at t0, because .item() has waited for it. You need a wait only where "
     "there may be something to wait for.",
 )
-_ASKED_TOO_EARLY = Diagnosis(
-    "asked-too-early",
-    "d: nothing waits in this listing, and elapsed_time does not wait either. The GPU has not "
-    "reached end yet, so there is no second time to subtract.",
-)
-_OTHER_STREAM = Diagnosis(
-    "other-stream",
-    "e: in the text the two events are around the model. In the queues they are not: both are in "
-    "the default stream, and the model is in side.",
+_ITEM_WAITS = Diagnosis(
+    "item-waits",
+    "d: .item() needs the value, so it waits for the model. The reading contains the work, and "
+    "the small sum.",
 )
 
 SNIPPET_QUIZ = Exercise(
     "02.snippet-quiz",
-    "Five listings. What does the number of each contain, and which fix does the listing need? "
-    "model and warm_up only launch kernels. start and end are made by "
-    "torch.cuda.Event(enable_timing=True): the GPU writes down when it reaches each of them, and "
-    "elapsed_time subtracts the two times. side is a second stream. 'wait after' means: wait "
-    "between the work and the reading.\n\n"
+    "Four listings. What does the number of each contain, and which fix does the listing need? "
+    "model and warm_up only launch kernels.\n\n"
     "    a   torch.cuda.synchronize()\n"
     "        t0 = time.perf_counter()\n"
     "        y = model(x)\n"
@@ -97,28 +127,19 @@ SNIPPET_QUIZ = Exercise(
     "        y = model(x)\n"
     "        torch.cuda.synchronize()\n"
     "        t1 = time.perf_counter()\n\n"
-    "    d   start.record()\n"
-    "        y = model(x)\n"
-    "        end.record()\n"
-    "        ms = start.elapsed_time(end)\n\n"
-    "    e   start.record()\n"
-    "        with torch.cuda.stream(side):\n"
-    "            y = model(x)\n"
-    "        end.record()\n"
-    "        torch.cuda.synchronize()\n"
-    "        ms = start.elapsed_time(end)",
+    "    d   torch.cuda.synchronize()\n"
+    "        t0 = time.perf_counter()\n"
+    "        loss = model(x).sum().item()\n"
+    "        t1 = time.perf_counter()",
     Table(
         right={
             "a": ("launch", "wait after"),
             "b": ("work and backlog", "wait before"),
             "c": ("work", "none"),
-            "d": ("an error", "wait after"),
-            "e": ("no work", "record on side"),
+            "d": ("work", "none"),
         },
         why="The host's clock needs an empty queue at the first reading, and a wait between the "
-        "work and the second. It does not matter how the queue became empty. A pair of events "
-        "needs a wait before you ask for the time, and both events in the stream of the work: "
-        "lesson 03.",
+        "work and the second. It does not matter how the queue became empty, or which line waits.",
         allowed=(_READS, _FIXES),
         wrong={
             ("a", "work"): _LATE_WAIT,
@@ -129,14 +150,7 @@ SNIPPET_QUIZ = Exercise(
                 "waits for them too.",
             ),
             ("c", "work and backlog"): _IDLE_QUEUE,
-            # All wrong words, except "an error" in e, which has its own diagnosis below.
-            **dict.fromkeys((("d", word) for word in _READS[:4]), _ASKED_TOO_EARLY),
-            **dict.fromkeys((("e", word) for word in _READS[:3]), _OTHER_STREAM),
-            ("e", "an error"): Diagnosis(
-                "nothing-warns",
-                "e: nobody checks this. After the wait the GPU has reached both events, so you "
-                "get a number. Ask what is between them in their stream.",
-            ),
+            ("d", "launch"): _ITEM_WAITS,
         },
         otherwise=(
             Diagnosis(
@@ -152,8 +166,8 @@ SNIPPET_QUIZ = Exercise(
         ),
     ),
     hints=(
-        "Mark in each listing where the queue is empty, and in which stream each line works.",
-        "Four of the five are wrong, each for another reason.",
+        "Mark in each listing where the queue is empty.",
+        "Two of the four are right.",
     ),
 )
 
@@ -184,7 +198,7 @@ WHO_BLOCKS = Exercise(
         otherwise=(_HOST_SIDE,),
     ),
     hints=(
-        "Look at the host's lane in the five timelines. Where is it blocked before the last wait?",
+        "Look at the host's lane in the timelines. Where is it blocked before the last wait?",
         "The names say it: synchronize, or wait.",
     ),
 )
@@ -196,9 +210,9 @@ BENCHMARK = Exercise(
     "times and return the median.",
     BenchmarkJudge("wait"),
     hints=(
-        "Your function timed(work) of section 1 times one call. Use the same lines in a loop.",
+        "The function timed(fn) of the lesson times one call. Use the same lines in a loop.",
         "Keep the reading of each call in a list, and return statistics.median of the list.",
     ),
 )
 
-EXERCISES = (TIME_IT_RIGHT, SNIPPET_QUIZ, WHO_BLOCKS, BENCHMARK)
+EXERCISES = (WHAT_IS_CHARGED, SNIPPET_QUIZ, WHO_BLOCKS, TIME_IT_RIGHT, BENCHMARK)

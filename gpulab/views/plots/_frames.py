@@ -87,6 +87,8 @@ class _Lines(Plot):
             log_axis(ax, which)
         if "x" in self.log:
             size_ticks(ax, self.frame[self.x] / x_scale)
+        elif self.frame[self.x].dtype.kind in "iu":  # half a call is no place on an axis
+            ax.locator_params(axis="x", integer=True)
         # From zero, so that heights compare as the numbers do. A logarithmic axis has no zero.
         if "y" not in self.log and (self.frame[self.columns].min() >= 0).all():
             ax.set_ylim(0, None)

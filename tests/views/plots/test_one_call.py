@@ -179,6 +179,17 @@ def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
     assert time.get_marker() != queue.get_marker()
 
 
+def test_counts_have_whole_ticks() -> None:
+    """Between two whole numbers an axis of counts has no tick."""
+    counts = pd.DataFrame({"calls": range(4), "time_s": [1.0, 2.0, 3.0, 4.0]})
+    shares = counts.assign(calls=[0.0, 0.5, 1.0, 3.0])
+    ticks = [
+        plots.line(frame, Canvas(figsize=(9, 4)).add_subplot()).get_xticks()
+        for frame in (counts, shares)
+    ]
+    assert [bool((places % 1 == 0).all()) for places in ticks] == [True, False]
+
+
 def test_points_keep_their_rows_and_are_not_joined() -> None:
     """A scatter plot has one point for each row, without a line."""
     ax = plots.scatter(STAIRS, Canvas().add_subplot(), x="n", y="time_s", log="xy")

@@ -47,23 +47,33 @@ export function roofNames(plane, roofs) {
   const memory = `memory ${rateText(first.memory, "B")}${reached}`;
   const [start, ridge] = corners(plane, first);
   return [
-    ...sheets.flatMap(sheet => peakNames(plane, sheet, measured(sheet.name))),
+    ...peakNames(plane, sheets, measured),
     along("memory", memory, start, ridge, 0.5, -9),
   ];
 }
 
-function peakNames(plane, sheet, measured) {
-  const y = corners(plane, sheet)[2][1] + 4;
-  if (!plane.holds(plane.right, y)) return [];
-  const reached = measured ? [`reached ${amount(measured.peak, "FLOP")}`] : [];
-  return [sheet.name, rateText(sheet.peak, "FLOP"), ...reached].map((text, line) => ({
-    key: `${sheet.name} ${line}`,
-    tag: "text",
-    class: line ? "roof-rate" : "roof-name",
-    x: plane.right + 8,
-    y: y + LINE_PX * line,
-    text,
-  }));
+// The highest comes first; a name that would stand in the one above it moves down.
+function peakNames(plane, sheets, measured) {
+  let free = Number.NEGATIVE_INFINITY;
+  return sheets
+    .toSorted((one, other) => other.peak - one.peak)
+    .flatMap(sheet => {
+      const at = corners(plane, sheet)[2][1] + 4;
+      if (!plane.holds(plane.right, at)) return [];
+      const y = Math.max(at, free),
+        best = measured(sheet.name);
+      const reached = best ? [`reached ${amount(best.peak, "FLOP")}`] : [];
+      const lines = [sheet.name, rateText(sheet.peak, "FLOP"), ...reached];
+      free = y + LINE_PX * lines.length;
+      return lines.map((text, line) => ({
+        key: `${sheet.name} ${line}`,
+        tag: "text",
+        class: line ? "roof-rate" : "roof-name",
+        x: plane.right + 8,
+        y: y + LINE_PX * line,
+        text,
+      }));
+    });
 }
 
 function amount(rate, unit) {

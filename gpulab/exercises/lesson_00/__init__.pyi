@@ -1,0 +1,1 @@
+from ._figures import beside_recorded as beside_recorded
