@@ -161,7 +161,7 @@ len(rows)
 draw(rows, alt="It rises.")
 
 # %%
-guess.compare("more")
+exercises.compare("01.flat", "more")
 """
 
 
@@ -170,13 +170,13 @@ guess.compare("more")
     [
         (a_core_of_sixty_cells, ["61 cells in the core"]),
         (a_table_with_minutes, ["50 minutes in the core"]),
-        (torch_in_the_cells, ["1 of 4 lines"]),
+        (torch_in_the_cells, ["0 of 3 lines"]),
         (numbers_with_a_source, ["It takes 3.1 µs, and that tells you all."]),
         (
             plain_words,
             ["'tells' (better: says, shows) in: It takes 3.1 µs, and that tells you all."],
         ),
-        (outcomes_that_came_out, ["guess.compare('more')"]),
+        (outcomes_that_came_out, ["exercises.compare('01.flat', 'more')"]),
         (computed_alternatives, ['draw(rows, alt="It rises.")']),
     ],
 )
