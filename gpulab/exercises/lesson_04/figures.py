@@ -168,7 +168,9 @@ class _SlowCalls(Plot):
     def words(self) -> str:
         usual = format_time(self.record["duration_s"].median())
         calls = ", ".join(map(str, self.slow["call"])) or "none"
-        return f"The median of {counted(len(self.record), 'call')} is {usual}. Slow calls: {calls}."
+        return (
+            f"The median of {counted(len(self.record), 'call')} is {usual}. Slow calls: {calls}."
+        )
 
     def draw(self, ax: "Axes") -> "Axes":
         scale, unit = unit_of(self.record["duration_s"])

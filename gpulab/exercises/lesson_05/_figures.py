@@ -122,7 +122,9 @@ def draw_orders(times_ms: Mapping[str, tuple[Sequence[float], Sequence[float]]])
     rows = []
     for order, (a_ms, b_ms) in times_ms.items():
         pairs = [("A", a_ms), ("B", b_ms)]
-        both = [(name, ms) for name, times in pairs[:: -1 if order[0] == "B" else 1] for ms in times]
+        both = [
+            (name, ms) for name, times in pairs[:: -1 if order[0] == "B" else 1] for ms in times
+        ]
         rows += [(order, name, call, ms / 1e3) for call, (name, ms) in enumerate(both, start=1)]
     frame = pd.DataFrame(rows, columns=["order", "program", "call", "duration_s"])
     return _Orders(frame).figure(source=device.current())
@@ -196,7 +198,9 @@ class _ClockAndPower(Plot):
             top = float(record[part.most].iloc[-1])
             place = (float(record["time_s"].max()), top)
             panel.axhline(top, color=MUTED, linestyle=":")
-            panel.annotate(f"{part.top}: {top:,.0f} {part.unit}", place, (0, -6), ha="right", **near)
+            panel.annotate(
+                f"{part.top}: {top:,.0f} {part.unit}", place, (0, -6), ha="right", **near
+            )
             panel.set_ylim(0, 1.12 * top)
             panel.set_ylabel(f"{part.name} ({part.unit})", fontsize="small")
             panel.grid(visible=True, axis="y")
