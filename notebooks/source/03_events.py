@@ -201,7 +201,7 @@ print(f"{start.elapsed_time(end):.3f} ms")
 # in its place, wait once at the end, and return the median in seconds.
 
 # %% tags=["exercise"]
-exercises.continue_from("02.benchmark")  # puts your last version here: run it, then change it
+exercises.continue_from("03.benchmark")  # puts your last version here: run it, then change it
 
 
 ### BEGIN SOLUTION

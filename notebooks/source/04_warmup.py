@@ -9,6 +9,7 @@ import time
 from statistics import mean, median
 
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises
@@ -17,8 +18,8 @@ from gpulab.exercises import lesson_04 as lab
 gpulab.use("auto")  # your GPU, or a virtual one
 
 # %% [markdown]
-# The step makes a matrix, multiplies it by itself, and waits for the sum. Run it ten times, and
-# draw before how long each of the ten steps takes.
+# The step makes a matrix, multiplies it by itself, and waits for the sum. It runs ten times: draw
+# how long each of the ten steps takes.
 
 
 # %%
@@ -46,10 +47,11 @@ ten_steps.compare(step_s)
 # Many programs report the mean of ten calls.
 
 # %%
-print(f"mean {mean(step_s) * 1e3:.3f} ms, median {median(step_s) * 1e3:.3f} ms")
+print(f"mean {mean(step_s) * 1e3:.3f} ms")
+print(" ".join(f"{each * 1e3:.3f}" for each in step_s))
 
 # %% [markdown]
-# No step took the mean. Keep this check: look at each call in the order made, before you make one
+# No step took the mean. Keep this check: look at each call, in the order made, before you make one
 # number of many. (Is no step slow? Then this kernel has used the GPU before: restart it.)
 #
 # ## Is it over now?
@@ -118,11 +120,11 @@ exercises.check(
 
 # %% [markdown]
 # The same call twice is slow once. Each cost comes back with what is new: a process, a type, an
-# operation, more memory, a shape. So **warm up with the types and shapes that you will time**, and
-# not with a small stand-in.
+# operation, more memory, a shape. So a small stand-in does not warm up the work that you time.
 #
 # *Recorded* on an H200: the context took 334 ms, the first matmul 106 ms, the first in half
-# precision 76 ms, the first convolution 251 ms. Three tensors of 64 MB took 914, 77 and 10 µs.
+# precision 76 ms, the first convolution 251 ms. A tensor of 64 MB took 77 µs from the driver, and
+# 10 µs from PyTorch's cache, in which deleted memory stays.
 #
 # ## How many calls are enough?
 #
@@ -151,8 +153,8 @@ for n in (0, 3, 10, 30):
     print(f"without the first {n:2}: {mean(random_s[n:]) * 1e6:5.1f} µs")
 
 # %% [markdown]
-# In a real program such first uses hide in rare branches: a last batch that is smaller, the
-# evaluation at the end of an epoch.
+# Each slow call that you leave in moves the mean. In a real program such first uses hide in rare
+# branches: a last batch that is smaller, the evaluation at the end of an epoch.
 #
 # ## Exercise: where do you begin?
 #
@@ -168,8 +170,8 @@ exercises.check(
 ### END SOLUTION
 
 # %% [markdown]
-# No fixed number fits all six. **Warm up until the times are steady**, and set a limit, because
-# some work never is.
+# No fixed number fits all six. **Warm up with the types and shapes that you time, until the times
+# are steady.** Set a limit, because some work never is.
 #
 # ## Your own benchmark
 #
@@ -177,7 +179,7 @@ exercises.check(
 # until the time is steady, and only then take the samples.
 
 # %% tags=["exercise"]
-exercises.continue_from("03.benchmark")  # puts your last version here: run it, then change it
+exercises.continue_from("04.benchmark")  # puts your last version here: run it, then change it
 
 
 ### BEGIN SOLUTION
@@ -209,7 +211,7 @@ exercises.check("04.benchmark", benchmark)
 # ## What you take with you
 #
 # - A first call pays for what is made once. Each cost comes back with something new.
-# - Warm up with the types and shapes that you time, until the times are steady.
+# - Warm up with the real types and shapes, and not three or ten times, but until it is steady.
 # - Look at each call before you compute a mean.
 #
 # Your benchmark is steady now. Is it steady a second later? Next: `05_fixed_clocks.ipynb`.
@@ -232,33 +234,6 @@ from gpulab.core.units import format_time
 lab.draw_first_uses()
 
 # %% [markdown]
-# ## The context alone
-#
-# The function waits twice, on a GPU that nobody has asked anything. (On a real GPU it runs in a
-# new process, which needs some seconds to start. They are not in the number.)
-
-# %%
-exercises.predict("04.context")
-
-
-# %%
-def two_waits():
-    waits_s = []
-    for _ in range(2):
-        start = time.perf_counter()
-        torch.cuda.synchronize()
-        waits_s.append(time.perf_counter() - start)
-    return waits_s
-
-
-context_s = lab.in_a_new_process(two_waits)
-exercises.compare("04.context", context_s[0])
-
-# %% [markdown]
-# The first call makes the context, although there is nothing to wait for. How long that takes
-# depends on the driver and on what it has loaded: *recorded* on one H200 in two processes were
-# 334 ms and 113 ms.
-#
 # ## A kernel
 #
 # PyTorch has thousands of kernels and loads them **lazily**: each one when you launch it for the
@@ -271,9 +246,7 @@ exercises.predict("04.sine")
 # %%
 log_s = [seconds(x.log1p_) for _ in range(2)]
 sinh_s = [seconds(x.sinh_) for _ in range(2)]
-print(
-    "log1p", [format_time(each) for each in log_s], "sinh", [format_time(each) for each in sinh_s]
-)
+print("log1p", *map(format_time, log_s), "sinh", *map(format_time, sinh_s))
 exercises.compare("04.sine", "slow" if sinh_s[0] > 3 * sinh_s[1] else "fast")
 
 # %% [markdown]
@@ -343,7 +316,7 @@ exercises.claim("04.cudnn-searches", here=benchmark_s[0] / benchmark_s[1])
 
 
 # %%
-import warnings  # noqa: E402  # only here
+import warnings
 
 warnings.filterwarnings("ignore", message="torch.compile did nothing")
 
@@ -610,6 +583,34 @@ exercises.ask("04.two-humps")
 ### BEGIN SOLUTION
 exercises.check("04.two-humps", {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")})
 ### END SOLUTION
+
+# %% [markdown]
+# ## The context alone
+#
+# The function waits twice, on a GPU that nobody has asked anything. (On a real GPU it runs in a
+# new process, which needs some seconds to start. They are not in the number.)
+
+# %%
+exercises.predict("04.context")
+
+
+# %%
+def two_waits():
+    waits_s = []
+    for _ in range(2):
+        start = time.perf_counter()
+        torch.cuda.synchronize()
+        waits_s.append(time.perf_counter() - start)
+    return waits_s
+
+
+context_s = lab.in_a_new_process(two_waits)
+exercises.compare("04.context", context_s[0])
+
+# %% [markdown]
+# The first call makes the context, although there is nothing to wait for. How long that takes
+# depends on the driver and on what it has loaded: *recorded* on one H200 in two processes were
+# 334 ms and 113 ms.
 
 # %%
 exercises.progress()

@@ -30,7 +30,8 @@ def b():  # 7936 of the columns times 7936 of the rows
     torch.mm(x[:, :7936], x[:7936], out=out)
 
 
-a(), b()  # once before: the first call is slow (lesson 04)
+a()  # once before: the first call is slow (lesson 04)
+b()
 
 
 # %%
@@ -53,12 +54,12 @@ a_ms, b_ms = back_to_back(a, b)
 exercises.compare("05.in-sequence", median(b_ms) / median(a_ms))
 
 # %% [markdown]
-# B computes less, and takes longer. Both were warmed up, each call is between two events, and
-# nothing else runs on the GPU.
+# B computes less, so it cannot take longer. Still both were warmed up, each call is between two
+# events, and nothing else runs on the GPU.
 #
 # ## The other way round
 #
-# A check to keep: **swap the order**. First b, then a.
+# A check to keep: swap the order. First b, then a.
 
 # %%
 print(f"A took {median(a_ms):.3f} ms, and B {median(b_ms):.3f} ms.")
@@ -69,7 +70,7 @@ b_first_ms, a_second_ms = back_to_back(b, a)
 exercises.compare("05.swapped", median(b_first_ms) / median(a_second_ms))
 
 # %% [markdown]
-# Now B saves far more than the 3 % that it computes less. Both results cannot be right.
+# The same two programs in another order have another ratio. Both results cannot be right.
 #
 # ## Exercise: what explains both?
 
@@ -116,14 +117,14 @@ exercises.compare("05.late", (100 * fallen["power_w"] / fallen["power_limit_w"])
 # %% [markdown]
 # At its highest clock this matmul would draw more power than the GPU may, so the driver lowers the
 # clock until the power fits. The *reported* power is an average over the last second: it needs a
-# second to arrive. So trust the clock first. **Report the clock with the time.**
+# second to arrive. So trust the clock first.
 #
 # *Recorded* on an H200: 1980 MHz falls to about 1440 within 0.1 s, with the reason *software power
 # cap* (here `power cap`). The power arrives at 690 W of 700, and the chip stays below 62 °C.
 #
 # ## How much slower?
 #
-# The clock fell by about a quarter. Run A after A, three hundred calls each.
+# Now run A after A, three hundred calls each.
 
 # %%
 exercises.predict("05.follows")
@@ -135,10 +136,12 @@ print(f"the first calls {burst_ms:.2f} ms, the last ones {settled_ms:.2f} ms")
 exercises.compare("05.follows", 100 * (settled_ms / burst_ms - 1))
 
 # %%
-print(seen[["sm_mhz", "memory_mhz"]].iloc[[0, -1]])
+high_mhz, low_mhz = seen["sm_mhz"].iloc[[0, -1]]
+print(f"If all followed the clock: {100 * (high_mhz / low_mhz - 1):.0f} %")
+seen[["sm_mhz", "memory_mhz"]].iloc[[0, -1]]
 
 # %% [markdown]
-# Less than the clock, because not everything follows it: the memory has a clock of its own.
+# Not everything follows that clock: the memory has a clock of its own.
 #
 # So there are two honest numbers: after a rest a **burst**, and under steady work **settled**.
 # Both are normal operation, and their mean is no time at all.
@@ -154,8 +157,8 @@ exercises.check(
 # %% [markdown]
 # ## A against B, fairly
 #
-# `gpulab.compare` runs both **in turns**, A B B A, and divides each sample of B by its neighbour
-# of A. The clock falls here, too.
+# `gpulab.compare` runs both in turns, A B B A, and divides each sample of B by its neighbour of A.
+# The clock falls here, too.
 
 # %%
 time.sleep(1)
@@ -163,13 +166,16 @@ turns = gpulab.compare(a, b, labels=("A", "B"), method="events", n_samples=60)
 print(f"B / A = {turns.ratio:.3f}")
 
 # %% [markdown]
+# Neighbours meet the same clock, so it cancels. **Compare in turns, and report the clock with the
+# time.**
+#
 # ## Your own benchmark
 #
 # Your `benchmark(fn)` does not know at which clock it ran. Let it return two values, `seconds,
 # clock_mhz`: `torch.cuda.clock_rate()` returns the clock in MHz, through NVML.
 
 # %% tags=["exercise"]
-exercises.continue_from("04.benchmark")  # puts your last version here: run it, then change it
+exercises.continue_from("05.benchmark")  # puts your last version here: run it, then change it
 
 
 ### BEGIN SOLUTION

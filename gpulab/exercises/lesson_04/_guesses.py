@@ -34,7 +34,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "04.loaded",
-        "Which is the last slow call of the 60?",
+        "After how many calls is everything loaded?",
         unit="calls",
         counts="factor",
         idea="First uses may hide in rare branches, long after ten calls.",

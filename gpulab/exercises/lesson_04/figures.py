@@ -182,8 +182,12 @@ class _SlowCalls(Plot):
             last = self.slow.iloc[-1]
             place = (last["call"], last["duration_s"] / scale)
             ax.annotate(
-                *(f"call {last['call']:.0f}", place, (8, 0)),
-                **{"textcoords": "offset points", "va": "center", "fontweight": "bold"},
+                f"call {last['call']:.0f}",
+                place,
+                (8, 0),
+                textcoords="offset points",
+                va="center",
+                fontweight="bold",
             )
         ax.grid(visible=True, axis="y")
         return finish(

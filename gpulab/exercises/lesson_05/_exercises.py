@@ -90,8 +90,8 @@ TWO_TRACES = Exercise(
 
 SECOND_IS_SLOWER = Exercise(
     "05.second-is-slower",
-    "A and B were warmed up, and the GPU rested for a second before each experiment. A runs first "
-    "and seems to be the faster one. B runs first, and now B does. What explains both results?",
+    "A and B were warmed up, and the GPU rested for a second before each experiment. If A runs "
+    "first, A seems to be faster. If B runs first, B does. What explains both results?",
     Choice(
         right="b",
         why="B computes 3 % less in both experiments. What changes is who runs second. The work "

@@ -14,7 +14,7 @@ GUESSES = (
         "05.swapped",
         "First B, then A: how many times as long as A does B take now?",
         unit="times",
-        idea="In the other order A runs second, at the lower clock. Swap the order before you believe.",
+        idea="In the other order A runs second, at the lower clock: the order decides.",
     ),
     GuessQuestion(
         "05.cause",
