@@ -92,8 +92,9 @@ def busy_gpu():
     idle_gpu()
 
 
-idle, busy = (gpulab.timeline(program, n_warmup=3) for program in (idle_gpu, busy_gpu))
-plots.between_two_events(idle, busy)
+programs = {"idle GPU": idle_gpu, "busy GPU": busy_gpu}
+records = {name: gpulab.timeline(fn, n_warmup=3) for name, fn in programs.items()}
+plots.between_two_events(records)
 
 # %% [markdown]
 # An idle GPU reaches the first event at once and writes down the time. Then it waits until Python
@@ -135,7 +136,12 @@ exercises.compare("03.last", short_s[-1] / short_s[0])
 # %%
 large = torch.zeros(2**23, device="cuda")
 long_s = read_pairs(lambda: large.add_(1))
-plots.by_number({"short kernel": short_s, "long kernel": long_s})
+plots.readings_in_order(
+    {"short kernel": short_s, "long kernel": long_s},
+    what="pair",
+    before="Python is ahead",
+    after="the GPU waits for Python",
+)
 
 # %% [markdown]
 # Python needs more time to launch the short kernel than the GPU needs to run it. So the GPU

@@ -75,8 +75,9 @@ def test_what_is_no_function_of_the_notebook_is_not_kept(answer: object) -> None
 
 def test_check_keeps_the_version_and_the_next_lesson_begins_with_it() -> None:
     """The nearest lesson counts, and in it a right version before a later wrong one."""
-    exercises.check("02.benchmark", cell(RIGHT))
-    exercises.check("02.benchmark", cell(RIGHT))
+    exercises.check("02.who-blocks", cell(RIGHT))
+    for _ in range(2):  # the same version is kept once
+        exercises.check("02.benchmark", cell(RIGHT))
     (kept,) = versions_of(exercises._api.journal().records)  # type: ignore[attr-defined]  # private
     assert (kept.exercise_id, kept.ok, kept.code) == ("02.benchmark", False, RIGHT.rstrip())
     carried = exercises.continue_from("03.benchmark")
