@@ -92,6 +92,7 @@ def busy_gpu():
     idle_gpu()
 
 
+# %%
 programs = {"idle GPU": idle_gpu, "busy GPU": busy_gpu}
 records = {name: gpulab.timeline(fn, n_warmup=3) for name, fn in programs.items()}
 plots.between_two_events(records)
@@ -136,6 +137,9 @@ exercises.compare("03.last", short_s[-1] / short_s[0])
 # %%
 large = torch.zeros(2**23, device="cuda")
 long_s = read_pairs(lambda: large.add_(1))
+print(f"{long_s[-1] * 1e6:.1f} µs")
+
+# %%
 plots.readings_in_order(
     {"short kernel": short_s, "long kernel": long_s},
     what="pair",
@@ -160,13 +164,15 @@ start.record()
 a @ a
 end.record()
 try:
-    print(start.elapsed_time(end))
+    start.elapsed_time(end)
 except RuntimeError as error:
     print(error)
+end.synchronize()
+print(f"after a wait: {start.elapsed_time(end):.3f} ms")
 
 # %% [markdown]
-# `elapsed_time` does not wait. It subtracts two times, and the second one does not exist yet. Call
-# `end.synchronize()` first. This trap is harmless, because you notice it. The next one is not.
+# `elapsed_time` does not wait. It subtracts two times, and the second one did not exist yet. This
+# trap is harmless, because you notice it. The next one is not.
 #
 # **The wrong stream.** A *stream* is one of the GPU's queues. This exercise is your guess.
 
@@ -253,7 +259,10 @@ import pandas as pd
 
 from gpulab.core.units import format_time
 
+format_time(median(short_s))  # the median of the hundred readings above
 
+
+# %%
 def pairs_s(work, n_pairs=30, n_cycles=20_000_000):
     starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
     ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
@@ -286,6 +295,7 @@ def floor_s(work):
     return median(pairs_s(work)) - kernel.median_s
 
 
+# %%
 addition_s = floor_s(lambda: small.add_(1))
 exercises.compare("03.more", addition_s)
 

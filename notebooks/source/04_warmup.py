@@ -82,8 +82,7 @@ exercises.compare("04.half", "slow" if half_s[0] > 3 * half_s[1] else "fast")
 # %%
 x = torch.ones(1 << 20, device="cuda")
 works = {"exp": x.exp_, "sin": x.sin_, "exp of half as many": x[: 1 << 19].exp_}
-for name, work in works.items():
-    print(f"{name:20} {seconds(work) * 1e6:5.0f} µs, then {seconds(work) * 1e6:3.0f} µs")
+{name: [f"{seconds(work) * 1e6:.0f} µs" for _ in range(3)] for name, work in works.items()}
 
 # %% [markdown]
 # And memory: a tensor of 64 MB, a second beside it, and a third after you have deleted the first.
@@ -149,8 +148,7 @@ lab.draw_slow_calls(random_s)
 # What does the mean say if you leave out the first 3, 10 or 30 calls?
 
 # %%
-for n in (0, 3, 10, 30):
-    print(f"without the first {n:2}: {mean(random_s[n:]) * 1e6:5.1f} µs")
+[f"without the first {n}: {mean(random_s[n:]) * 1e6:.1f} µs" for n in (0, 3, 10, 30)]
 
 # %% [markdown]
 # Each slow call that you leave in moves the mean. In a real program such first uses hide in rare
@@ -378,8 +376,8 @@ exercises.check("04.steady-state", first_steady)
 # calls: "not steady yet". That is an answer too.
 
 # %%
-for name, times_s in {"ten steps": step_s, "one of eight": random_s}.items():
-    print(name, "steady from", stats.steady_from(times_s))
+print("ten steps, steady from", stats.steady_from(step_s))
+print("one of eight, steady from", stats.steady_from(random_s))
 
 # %% [markdown]
 # Some first uses among the eight operations may come *after* that start: the rule takes one slow
