@@ -52,7 +52,7 @@ print(" ".join(f"{each * 1e3:.3f}" for each in step_s))
 
 # %% [markdown]
 # No step took the mean. Keep this check: look at each call, in the order made, before you make one
-# number of many. (Is no step slow? Then this kernel has used the GPU before: restart it.)
+# number of many. (Is no step slow? Then it used the GPU before: restart the kernel.)
 #
 # ## Is it over now?
 #
@@ -103,10 +103,13 @@ exercises.compare("04.memory", min(memory_s, key=memory_s.get))
 # %% [markdown]
 # ## Exercise: what was paid?
 #
-# Five things are made once and then kept. The **context**: the driver prepares the GPU for this
-# process. A **library** such as cuBLAS, with its kernels for one type. A **kernel**: the GPU loads
-# it. An **allocation**: PyTorch asks the driver for memory. And a **search**: a library tries
-# several algorithms for a new shape.
+# Five things are made once and then kept:
+#
+# - `context`: the driver prepares the GPU for this process.
+# - `library`: a library such as cuBLAS prepares itself, and its kernels for one type.
+# - `kernel`: the GPU loads the code of one kernel.
+# - `allocation`: PyTorch asks the driver for memory.
+# - `search`: a library tries several algorithms for a new shape.
 
 # %% tags=["exercise"]
 exercises.ask("04.name-the-cost")
@@ -163,7 +166,15 @@ display(lab.draw_iterations(lab.traces.to_frame(named=False), source="made for t
 exercises.ask("04.where-to-begin")
 ### BEGIN SOLUTION
 exercises.check(
-    "04.where-to-begin", {"a": "1", "b": "5", "c": "30", "d": "5", "e": "10", "f": "never"}
+    "04.where-to-begin",
+    {
+        "a": "after 1",
+        "b": "after 5",
+        "c": "after 30",
+        "d": "after 5",
+        "e": "after 10",
+        "f": "never",
+    },
 )
 ### END SOLUTION
 

@@ -39,7 +39,7 @@ GUESSES = (
         "How much more than the kernel does a pair around it read?",
         idea=(
             "With a kernel in between, a pair also waits for the kernel's start and end: its "
-            "floor is larger than an empty pair."
+            "floor is larger."
         ),
     ),
     GuessQuestion(

@@ -98,19 +98,26 @@ _TOO_EARLY = Diagnosis(
 
 WHERE_TO_BEGIN = Exercise(
     "04.where-to-begin",
-    "How many calls do you leave out of each loop? Choose the smallest number that is enough, or "
-    '"never" if the loop is not steady at its end.',
+    "After how many calls do you begin to count? Choose the smallest number that is enough for "
+    'each loop, or "never" if the loop is not steady at its end.',
     Table(
-        right={"a": "1", "b": "5", "c": "30", "d": "5", "e": "10", "f": "never"},
+        right={
+            "a": "after 1",
+            "b": "after 5",
+            "c": "after 30",
+            "d": "after 5",
+            "e": "after 10",
+            "f": "never",
+        },
         why="You looked at the level at the end, and for the first calls in a row at this level. "
         "A single slow call does not matter to a median, and a single fast one is no beginning. A "
         "loop that still moves has no level.",
-        allowed=(("1", "5", "10", "30", "never"),),
+        allowed=(("after 1", "after 5", "after 10", "after 30", "never"),),
         wrong={
-            **{("d", word): _OUTLIER for word in ("10", "30", "never")},
-            **{("f", word): _MOVING for word in ("1", "5", "10", "30")},
-            **{("e", word): _LUCKY for word in ("1", "5")},
-            **{("c", word): _TOO_EARLY for word in ("1", "5", "10")},
+            **{("d", word): _OUTLIER for word in ("after 10", "after 30", "never")},
+            **{("f", word): _MOVING for word in ("after 1", "after 5", "after 10", "after 30")},
+            **{("e", word): _LUCKY for word in ("after 1", "after 5")},
+            **{("c", word): _TOO_EARLY for word in ("after 1", "after 5", "after 10")},
         },
         otherwise=(
             Diagnosis(
