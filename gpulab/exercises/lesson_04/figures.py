@@ -26,7 +26,7 @@ from gpulab.figures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -70,12 +70,7 @@ class _Iterations(_Loops):
     def title(self) -> str:
         if len(self.parts) >= _PANELS_FROM:
             return f"{len(self.parts)} loops, each relative to its own end"
-        if len(self.parts) > 1:
-            return "Each call in the order taken"
-        ((name, part),) = self.parts
-        times = part["duration_s"].to_numpy()
-        ratio = format_ratio(times[0] / _end_level(times))
-        return f"{name}: the first call takes {ratio} times as long as the last ones"
+        return "Each call in the order taken"
 
     @property
     def words(self) -> str:
@@ -261,10 +256,7 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
 
 def draw_iterations(
-    loops: "Mapping[str, Sequence[float]] | pd.DataFrame",
-    *,
-    source: object = None,
-    relative: bool = False,
+    record: "pd.DataFrame", *, source: object = None, relative: bool = False
 ) -> Figure:
     """Return a figure of samples in the order taken.
 
@@ -273,9 +265,8 @@ def draw_iterations(
 
     Parameters
     ----------
-    loops
-        Seconds of each call, by the name of the loop; or a table with columns ``iteration``,
-        ``duration_s`` and ``series``.
+    record
+        Table with columns ``iteration``, ``duration_s`` and ``series``.
     source
         Where the times come from; by default the GPU in use.
     relative
@@ -284,13 +275,13 @@ def draw_iterations(
     Examples
     --------
     >>> from gpulab.exercises import lesson_04 as lab
-    >>> figure = lab.draw_iterations({"matmul": [9e-3, 2e-5, 2e-5]}, source="made up")
-    >>> figure.caption
-    'matmul: 3 calls from 20.0 µs to 9.00 ms; the first took 9.00 ms, the last 20.0 µs.'
+    >>> figure = lab.draw_iterations(lab.traces.two_runs(), source="made up")
+    >>> figure.title
+    'Each call in the order taken (made up)'
     """
     from gpulab import device
 
-    return _Iterations(_as_frame(loops), relative).figure(source=source or device.current())
+    return _Iterations(record, relative).figure(source=source or device.current())
 
 
 def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
@@ -363,16 +354,6 @@ def draw_first_uses() -> "Series":
         alt="One row for each cost: the first use and the second, on a logarithmic axis.",
         source=device.current(),
     )
-
-
-def _as_frame(loops: "Mapping[str, Sequence[float]] | pd.DataFrame") -> "pd.DataFrame":
-    import pandas as pd
-
-    if isinstance(loops, pd.DataFrame):
-        need(loops, _COLUMNS)
-        return loops
-    rows = [(i, s, name) for name, times_s in loops.items() for i, s in enumerate(times_s)]
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
 def _loop_words(name: str, times_s: "pd.Series[float]") -> str:

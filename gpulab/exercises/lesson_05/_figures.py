@@ -19,7 +19,6 @@ from gpulab.figures import (
     unit_of,
 )
 from gpulab.gpus import gpu
-from gpulab.views.live import shade_reasons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +114,7 @@ def draw_orders(times_ms: Mapping[str, tuple[Sequence[float], Sequence[float]]])
     >>> with gpulab.virtual_gpu("H200"):
     ...     figure = lab.draw_orders({"A first": ([1, 1], [2, 2]), "B first": ([2, 2], [1, 1])})
     >>> figure.title
-    'Whichever runs second takes longer: B / A is 2.00, then 0.500 (virtual NVIDIA H200)'
+    'Whichever runs second takes longer: B / A is 2, then 0.5 (virtual NVIDIA H200)'
     """
     import pandas as pd
 
@@ -233,7 +232,7 @@ def draw_clock_and_power(record: "pd.DataFrame") -> Figure:
     >>> with gpulab.virtual_gpu("H200"):
     ...     figure = lab.draw_clock_and_power(clocks.to_frame(seen))
     >>> figure.title.splitlines()[0]
-    'The clock falls by 25 % while the power reads 20 % of its limit'
+    'The clock falls by 25 % while the power reads 20 % of its limit (virtual NVIDIA H200)'
     """
     return _ClockAndPower(record).figure(source=device.current())
 
@@ -247,11 +246,7 @@ def _hide_frame(ax: "Axes", most: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _OverTime(Plot):
-    """One column of readings against time, one line per series.
-
-    For a single series, the times at which the driver named a reason are shaded. Readings are up
-    to 0.1 s old, and nothing is known about the time between two of them.
-    """
+    """One column of readings against time, one line per series."""
 
     record: "pd.DataFrame"
     column: str
@@ -287,8 +282,6 @@ class _OverTime(Plot):
         for (name, part), look in zip(self.parts, looks(), strict=False):
             signs = marks(look, source_of(part))
             ax.plot(part["time_s"], part[self.column] / scale, markersize=4, label=name, **signs)
-        if "reasons" in self.record and "series" not in self.record:
-            shade_reasons(self.record, ax)
         ax.grid(visible=True)
         return finish(ax, "Line chart", "time since the first reading (s)", label)
 
@@ -302,8 +295,8 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
     ----------
     record
         Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
-        lines) and ``reasons``. A column whose name ends with ``_s`` contains seconds and is
-        plotted in a suitable unit.
+        lines). A column whose name ends with ``_s`` contains seconds and is plotted in a suitable
+        unit.
     column, label
         Name of the column to plot, and the label of its axis.
     title
