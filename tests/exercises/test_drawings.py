@@ -125,7 +125,7 @@ def test_without_a_drawing_the_notebook_goes_on(
     (((text,),),) = ([each] for each in shown.outputs)
     assert text["text/plain"] == (
         "How long? Draw it on the axes, or type it in place of the three dots: "
-        "[...] with 10 values."
+        "[...] with 10 values in seconds."
     )
     review = ten_calls().compare(CALLS_S)
     assert str(review).startswith("No drawing. The notebook goes on without one. Draw it")
@@ -137,7 +137,7 @@ def test_without_a_drawing_the_notebook_goes_on(
 def test_an_unusable_curve_leaves_the_axes_empty(guess: object) -> None:
     """A guess that cannot be drawn raises nothing, and the text shows the form of a curve."""
     assert ten_calls(guess).is_empty
-    assert "[...] with 10 values" in str(ten_calls(guess))
+    assert "[...] with 10 values in seconds" in str(ten_calls(guess))
 
 
 def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
