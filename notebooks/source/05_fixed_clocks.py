@@ -14,10 +14,10 @@ import gpulab
 from gpulab import clocks, exercises
 from gpulab.exercises import lesson_05 as lab
 
-gpulab.use("auto")  # your GPU, or a virtual one
+gpu = gpulab.use("auto")  # your GPU, or a virtual one
 x = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
 out = torch.empty_like(x)
-x.shape
+gpu
 
 
 # %%

@@ -13,7 +13,9 @@ GUESSES = (
     ),
     GuessQuestion(
         "03.busy",
-        "What do the two events read now?",
+        "How many times as long as before is the reading?",
+        unit="times",
+        counts="direction",
         idea=(
             "A busy GPU finds the events and the kernel in its queue, so it does not wait for "
             "Python between them."

@@ -39,10 +39,10 @@ _WIDE = 4.0  # largest over smallest value; a log axis of a smaller range has ha
 _COLUMNS = ("iteration", "duration_s", "series")
 _RELATIVE = "time per call (times the shortest)"
 _PANELS_FROM = 4  # series: lines of so many loops of different levels hide one another
-_N_COLUMNS, _PANEL_IN = 3, 2.3
+_N_COLUMNS, _PANEL_IN = 3, 2.0
 _LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
 _N_BINS = 40
-_SLOW = 1.5  # times the median; the calls of one kind differ by less
+_SLOW = 10.0  # times the median; what a disturbed host adds is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Iterations(_Loops):
     @property
     def height_in(self) -> float:
         n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
-        return 1.0 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
+        return 0.8 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
 
     def draw(self, ax: "Axes") -> "Axes":
         if len(self.parts) >= _PANELS_FROM:
@@ -105,7 +105,7 @@ class _Iterations(_Loops):
         width, height = 1 / _N_COLUMNS, 1 / n_rows
         for number, (name, part) in enumerate(self.parts):
             row, column = divmod(number, _N_COLUMNS)
-            box = (column * width + 0.03, 1 - (row + 1) * height + 0.12 * height)
+            box = (column * width + 0.03, 1 - (row + 1) * height + 0.14 * height)
             panel = ax.inset_axes((*box, width - 0.05, 0.66 * height))
             self._draw_panel(panel, name, part)
         ax.set(xticks=[], yticks=[], xlim=(0, self.record["iteration"].max()))
@@ -115,6 +115,8 @@ class _Iterations(_Loops):
         return ax
 
     def _draw_panel(self, panel: "Axes", name: str, part: "pd.DataFrame") -> None:
+        from matplotlib.ticker import MaxNLocator
+
         times = part["duration_s"].to_numpy()
         relative = times / _end_level(times)
         low, high = np.quantile(relative, (0.05, 0.9))
@@ -123,6 +125,7 @@ class _Iterations(_Loops):
         panel.axhline(1, color=MUTED, linewidth=0.8)
         panel.plot(part["iteration"], np.minimum(relative, high), linewidth=1.2, **signs)
         panel.set_ylim(low, high)
+        panel.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         beyond = relative > high
         panel.plot(part["iteration"][beyond], [high] * int(beyond.sum()), "k^", clip_on=False)
         most = f", ▲ up to {format_ratio(relative.max())}" if beyond.any() else ""

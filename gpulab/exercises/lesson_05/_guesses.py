@@ -14,6 +14,7 @@ GUESSES = (
         "05.swapped",
         "First B, then A: how many times as long as A does B take now?",
         unit="times",
+        counts="direction",
         idea="In the other order A runs second, at the lower clock: the order decides.",
     ),
     GuessQuestion(
