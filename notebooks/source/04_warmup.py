@@ -136,7 +136,7 @@ exercises.check(
 # %%
 z = torch.ones(1 << 20, device="cuda")
 eight = [z.tan_, z.cos_, z.tanh_, z.sigmoid_, z.atan_, z.ceil_, z.erf_, z.floor_]
-chosen = random.Random(8).choices(eight, k=60)
+chosen = random.Random(6).choices(eight, k=60)
 exercises.predict("04.loaded")
 
 # %%
@@ -148,10 +148,10 @@ exercises.compare("04.loaded", max(slow, default=0))
 lab.draw_slow_calls(random_s)
 
 # %% [markdown]
-# What does the mean say if you leave out the first 3, 10 or 30 calls?
+# What does the mean say if you leave out the first 3, 10 or 40 calls?
 
 # %%
-[f"without the first {n}: {mean(random_s[n:]) * 1e6:.1f} µs" for n in (0, 3, 10, 30)]
+[f"without the first {n}: {mean(random_s[n:]) * 1e6:.1f} µs" for n in (0, 3, 10, 40)]
 
 # %% [markdown]
 # Each slow call that you leave in moves the mean. In a real program such first uses hide in rare

@@ -180,6 +180,7 @@ def test_both_orders_have_a_panel_each_and_a_ratio() -> None:
     assert figure.caption.splitlines()[1] == (
         "B first: B from 900 µs to 900 µs, then A from 1.20 ms to 1.20 ms."
     )
+    assert "The y axis shows time per call (ms), from 0.9 to 1.2." in figure.description
     assert same.title.startswith("Both orders: B / A is 0.9, then 0.9 (")
 
 

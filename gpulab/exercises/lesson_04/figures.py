@@ -21,6 +21,7 @@ from gpulab.figures import (
     looks,
     marks,
     need,
+    only_labels,
     source_of,
     unit_of,
 )
@@ -108,11 +109,14 @@ class _Iterations(_Loops):
             box = (column * width + 0.03, 1 - (row + 1) * height + 0.14 * height)
             panel = ax.inset_axes((*box, width - 0.05, 0.66 * height))
             self._draw_panel(panel, name, part)
-        ax.set(xticks=[], yticks=[], xlim=(0, self.record["iteration"].max()))
-        ax.spines[:].set_visible(False)
-        finish(ax, "Line charts", "iteration, from 0", "time relative to the end", legend=False)
-        ax.yaxis.labelpad = 28  # beside the numbers of the panels
-        return ax
+        relative = [
+            part["duration_s"] / _end_level(part["duration_s"].to_numpy())
+            for _, part in self.parts
+        ]
+        only_labels(ax, self.record["iteration"], np.concatenate(relative))
+        return finish(
+            *(ax, "Line charts", "iteration, from 0", "time relative to the end"), legend=False
+        )
 
     def _draw_panel(self, panel: "Axes", name: str, part: "pd.DataFrame") -> None:
         from matplotlib.ticker import MaxNLocator

@@ -15,6 +15,7 @@ from gpulab.figures import (
     looks,
     marks,
     need,
+    only_labels,
     source_of,
     unit_of,
 )
@@ -92,7 +93,7 @@ class _Orders(Plot):
             inner.set_ylim(float(limits.min()) * 0.98, float(limits.max()) * 1.06)
             inner.set_title(order, fontsize="medium")
             inner.grid(visible=True, axis="y")
-        _hide_frame(ax, self.record["call"].max())
+        only_labels(ax, self.record["call"], self.record["duration_s"] / scale)
         return finish(
             *(ax, "Scatter plots", "call, in the order made", f"time per call ({unit})"),
             legend=False,
@@ -209,7 +210,7 @@ class _ClockAndPower(Plot):
                 panel.axvline(fallen["time_s"], color=INK, linewidth=1.2)
                 panel.annotate(text, place, (8, -4), fontweight="bold", **near)
         panels[0].set_xticklabels([])
-        _hide_frame(ax, record["time_s"].max())
+        only_labels(ax, record["time_s"], record["sm_mhz"])
         return finish(ax, "Line charts", "time since the first reading (s)", "", legend=False)
 
 
@@ -235,13 +236,6 @@ def draw_clock_and_power(record: "pd.DataFrame") -> Figure:
     'The clock falls by 25 % while the power reads 20 % of its limit (virtual NVIDIA H200)'
     """
     return _ClockAndPower(record).figure(source=device.current())
-
-
-def _hide_frame(ax: "Axes", most: float) -> None:
-    """Leave only the title and the labels of axes that have panels inside."""
-    ax.set(xticks=[], yticks=[], xlim=(0, most))
-    ax.spines[:].set_visible(False)
-    ax.yaxis.labelpad = 28  # beside the numbers of the panels
 
 
 @dataclass(frozen=True, slots=True)
