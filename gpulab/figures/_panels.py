@@ -20,9 +20,6 @@ def only_labels(ax: "Axes", x: Iterable[float], y: Iterable[float]) -> None:
         The values that the panels show.
     """
     xs, ys = list(x), list(y)
-    corners = (min(xs), min(ys)), (max(xs), max(ys))
-    ax.update_datalim(corners)
-    (left, low), (right, high) = corners
-    ax.set(xticks=[], yticks=[], xlim=(left, right), ylim=(low, high))
+    ax.set(xticks=[], yticks=[], xlim=(min(xs), max(xs)), ylim=(min(ys), max(ys)))
     ax.spines[:].set_visible(False)
     ax.yaxis.labelpad = 28  # beside the numbers of the panels

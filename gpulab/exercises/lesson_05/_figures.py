@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpulab import device, virtual
 from gpulab.core.units import format_ratio, format_time
@@ -89,7 +89,9 @@ class _Orders(Plot):
                 signs = marks(look, source_of(part)) | {"linestyle": "none", "markersize": 4}
                 inner.plot(part["call"], part["duration_s"] / scale, **signs)
                 middle = (part["call"].mean(), float(limits.max()) * 1.02)
-                inner.text(*middle, program, color=look.colour, ha="center", fontweight="bold")
+                inner.text(
+                    *middle, str(program), color=look.colour, ha="center", fontweight="bold"
+                )
             inner.set_ylim(float(limits.min()) * 0.98, float(limits.max()) * 1.06)
             inner.set_title(order, fontsize="medium")
             inner.grid(visible=True, axis="y")
@@ -191,7 +193,7 @@ class _ClockAndPower(Plot):
     def draw(self, ax: "Axes") -> "Axes":
         record, fallen = self.record, self.fallen
         panels = [ax.inset_axes((0.03, bottom, 0.95, 0.4)) for bottom in (0.56, 0.08)]
-        near = {"textcoords": "offset points", "va": "top"}
+        near: dict[str, Any] = {"textcoords": "offset points", "va": "top"}
         for panel, part, look in zip(panels, _PANELS, looks(), strict=False):
             signs = marks(look, source_of(record)) | {"markersize": 4}
             panel.plot(record["time_s"], record[part.column], **signs)
