@@ -52,7 +52,7 @@ print(" ".join(f"{each * 1e3:.3f}" for each in step_s))
 
 # %% [markdown]
 # No step took the mean. Keep this check: look at each call, in the order made, before you make one
-# number of many. (Is no step slow? Then it used the GPU before: restart the kernel.)
+# number of many. (Is no step slow? Then this kernel had used the GPU before. Restart the kernel.)
 #
 # ## Is it over now?
 #
@@ -121,8 +121,9 @@ exercises.check(
 ### END SOLUTION
 
 # %% [markdown]
-# The same call twice is slow once. Each cost comes back with what is new: a process, a type, an
-# operation, more memory, a shape. So a small stand-in does not warm up the work that you time.
+# Only the first of two equal calls is slow. Each cost comes back with what is new: a process, a
+# type, an operation, more memory, a shape. So a small stand-in does not warm up the work that you
+# time.
 #
 # *Recorded* on an H200: the context took 334 ms, the first matmul 106 ms, the first in half
 # precision 76 ms, the first convolution 251 ms. A tensor of 64 MB took 77 µs from the driver, and
@@ -220,10 +221,11 @@ exercises.check("04.benchmark", benchmark)
 # ## What you take with you
 #
 # - A first call pays for what is made once. Each cost comes back with something new.
-# - Warm up with the real types and shapes, and not three or ten times, but until it is steady.
+# - Warm up with the real types and shapes: not three or ten times, but until it is steady.
 # - Look at each call before you compute a mean.
 #
-# Your benchmark is steady now. Is it steady a second later? Next: `05_fixed_clocks.ipynb`.
+# Your benchmark begins when the times are steady. Is that enough to compare two programs? Next:
+# `05_fixed_clocks.ipynb`.
 
 # %% [markdown]
 # # Going further

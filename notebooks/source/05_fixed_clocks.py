@@ -53,12 +53,12 @@ a_ms, b_ms = back_to_back(a, b)
 exercises.compare("05.in-sequence", median(b_ms) / median(a_ms))
 
 # %% [markdown]
-# B computes less, so it cannot take longer. Still both were warmed up, each call is between two
+# B computes less, so it cannot take longer. Yet both were warmed up, each call is between two
 # events, and nothing else runs on the GPU.
 #
 # ## The other way round
 #
-# A check to keep: swap the order. First b, then a.
+# A check to keep: swap the order. First B, then A.
 
 # %%
 print(f"A took {median(a_ms):.3f} ms, and B {median(b_ms):.3f} ms.")
@@ -78,6 +78,9 @@ exercises.ask("05.second-is-slower")
 ### BEGIN SOLUTION
 exercises.check("05.second-is-slower", "b")
 ### END SOLUTION
+
+# %% [markdown]
+# Here is each call, in both orders:
 
 # %%
 lab.draw_orders({"A first": (a_ms, b_ms), "B first": (a_second_ms, b_first_ms)})
@@ -114,9 +117,9 @@ fallen = seen[seen["sm_mhz"] < 0.97 * seen["max_sm_mhz"]].head(1)
 exercises.compare("05.late", (100 * fallen["power_w"] / fallen["power_limit_w"]).max())
 
 # %% [markdown]
-# At its highest clock this matmul would draw more power than the GPU may, so the driver lowers the
-# clock until the power fits. The *reported* power is an average over the last second: it needs a
-# second to arrive. So trust the clock first.
+# At its highest clock this matmul would draw more power than the GPU is allowed to. So the driver
+# lowers the clock until the power fits. On most GPUs the *reported* power is an average over the
+# last second, and needs that second to arrive. Trust the clock first.
 #
 # *Recorded* on an H200: 1980 MHz falls to about 1440 within 0.1 s, with the reason *software power
 # cap* (here `power cap`). The power arrives at 690 W of 700, and the chip stays below 62 °C.
@@ -143,7 +146,7 @@ seen[["sm_mhz", "memory_mhz"]].iloc[[0, -1]]
 # Not everything follows that clock: the memory has a clock of its own.
 #
 # So there are two honest numbers: after a rest a **burst**, and under steady work **settled**.
-# Both are normal operation, and their mean is no time at all.
+# Both are normal operation, and no call takes their mean.
 
 # %% tags=["exercise"]
 exercises.ask("05.burst-or-settled")
