@@ -95,7 +95,7 @@ SECOND_IS_SLOWER = Exercise(
     Choice(
         right="b",
         why="B computes 3 % less in both experiments. What changes is who runs second. The work "
-        "itself makes the GPU slower, within the first forty calls.",
+        "itself makes the GPU slower, in less than a tenth of a second.",
         wrong={
             "a": Diagnosis(
                 "first-calls",
@@ -119,7 +119,7 @@ SECOND_IS_SLOWER = Exercise(
         "What happens to the GPU in the second of rest, and what in the calls after it?",
     ),
     choices={
-        "a": "Forty calls are not enough to warm up: the first calls are in the number.",
+        "a": "The warm-up is too short: slow first calls are in the number.",
         "b": "The GPU becomes slower while it works, so whichever runs second takes longer.",
         "c": "The first program leaves its data in the cache, in the way of the second.",
         "d": "The difference of 3 % is smaller than the noise: both results are chance.",

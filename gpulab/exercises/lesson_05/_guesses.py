@@ -34,7 +34,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "05.follows",
-        "By how many percent does the matmul take longer than in the first calls?",
+        "By how many percent do the later calls take longer than the fastest one?",
         unit="%",
         idea="Not everything follows the clock of the multiprocessors: the memory has its own.",
     ),
