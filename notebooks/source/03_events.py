@@ -107,14 +107,14 @@ plots.between_two_events(records)
 # end it, and to write down the times. This rest is the **floor** of the pair. *Recorded* on an
 # H200: about 3 µs, for short and for long kernels. *Going further* measures and subtracts it.
 #
-# ## A hundred readings
+# ## Two hundred readings
 #
-# One reading is no measurement. Record a hundred pairs, and wait once at the end. One matmul goes
-# first, as above.
+# One reading is no measurement. Record two hundred pairs, and wait once at the end. One matmul
+# goes first, as above.
 
 
 # %%
-def read_pairs(fn, n_pairs=100):
+def read_pairs(fn, n_pairs=200):
     starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
     ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
     a @ a  # a head start for Python
@@ -260,7 +260,7 @@ import pandas as pd
 
 from gpulab.core.units import format_time
 
-format_time(median(short_s))  # the median of the hundred readings above
+format_time(median(short_s))  # the median of the readings above
 
 
 # %%

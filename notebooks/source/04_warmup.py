@@ -142,7 +142,7 @@ exercises.predict("04.loaded")
 
 # %%
 random_s = [seconds(operation) for operation in chosen]
-slow = [call for call, each in enumerate(random_s, start=1) if each > 10 * median(random_s)]
+slow = [call for call, each in enumerate(random_s, start=1) if each > 5 * median(random_s)]
 exercises.compare("04.loaded", max(slow, default=0))
 
 # %%

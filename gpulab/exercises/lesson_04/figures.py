@@ -43,7 +43,7 @@ _PANELS_FROM = 4  # series: lines of so many loops of different levels hide one 
 _N_COLUMNS, _PANEL_IN = 3, 2.0
 _LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
 _N_BINS = 40
-_SLOW = 10.0  # times the median; what a disturbed host adds is less
+_SLOW = 5.0  # times the median; what a disturbed host adds is less
 
 
 @dataclass(frozen=True, slots=True)
