@@ -144,7 +144,7 @@ print(f"{long_s[-1] * 1e6:.1f} µs")
 plots.readings_in_order(
     {"short kernel": short_s, "long kernel": long_s},
     what="pair",
-    before="Python is ahead",
+    before="full queue",
     after="the GPU waits for Python",
 )
 
