@@ -144,7 +144,7 @@ print(f"{long_s[-1] * 1e6:.1f} µs")
 plots.readings_in_order(
     {"short kernel": short_s, "long kernel": long_s},
     what="pair",
-    before="full queue",
+    before="busy GPU",
     after="the GPU waits for Python",
 )
 
@@ -237,7 +237,7 @@ exercises.check("03.benchmark", benchmark)
 # ## What you take with you
 #
 # - Event, work, event, wait, read. The result is in milliseconds.
-# - A pair also times whatever the GPU waits for. Keep the queue full.
+# - A pair also times whatever the GPU waits for. Keep the GPU busy.
 # - A pair times only the stream it was recorded in.
 #
 # And why did every cell count its last round only? Next: `04_warmup.ipynb`.

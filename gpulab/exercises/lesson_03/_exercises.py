@@ -119,8 +119,8 @@ ONE_SYNC_AT_END = Exercise(
     Choice(
         right="b",
         why="After a wait the queue is empty. The GPU reaches the first event at once, and then "
-        "it waits until the host has launched the kernel. In a full queue the kernel is already "
-        "there.",
+        "it waits until the host has launched the kernel. A busy GPU finds the kernel in its "
+        "queue.",
         wrong={
             "a": Diagnosis(
                 "sync-on-gpu",
