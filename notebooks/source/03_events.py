@@ -339,11 +339,14 @@ gpulab.measure(lambda: small.add_(1), cache="hot")
 #
 # ## A function for one reading
 
-# %% tags=["exercise"]
+# %%
 exercises.ask("03.event-time")
+
+# %% tags=["exercise"]
+event_seconds = ...
+
+
 ### BEGIN SOLUTION
-
-
 def event_seconds(work):
     start = torch.cuda.Event(enable_timing=True)
     end = torch.cuda.Event(enable_timing=True)
@@ -354,8 +357,8 @@ def event_seconds(work):
     return start.elapsed_time(end) / 1e3
 
 
-exercises.check("03.event-time", event_seconds)
 ### END SOLUTION
+exercises.check("03.event-time", event_seconds)
 
 # %% [markdown]
 # ## Options and methods

@@ -364,11 +364,14 @@ exercises.claim("04.compile-first", here=slower)
 # %%
 lab.draw_iterations(lab.traces.to_frame(), source="made for this exercise")
 
-# %% tags=["exercise"]
+# %%
 exercises.ask("04.steady-state")
+
+# %% tags=["exercise"]
+first_steady = ...
+
+
 ### BEGIN SOLUTION
-
-
 def first_steady(samples_s):
     tail = np.array(samples_s[len(samples_s) // 2 :])
     level_s = np.median(tail)
@@ -380,8 +383,8 @@ def first_steady(samples_s):
     return int(np.argmax(rows)) if rows.any() else len(samples_s)
 
 
-exercises.check("04.steady-state", first_steady)
 ### END SOLUTION
+exercises.check("04.steady-state", first_steady)
 
 # %% [markdown]
 # `gpulab.stats.steady_from` is such a rule. It takes the level and the noise from the second half,

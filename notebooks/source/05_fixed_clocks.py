@@ -435,18 +435,21 @@ gpulab.measure(a, method="events", cache="hot", n_samples=150)
 # Write the filter. The check runs it on samples that include a slow one at the usual clock, a dip,
 # and one sample without a reading.
 
-# %% tags=["exercise"]
+# %%
 exercises.ask("05.which-to-discard")
+
+# %% tags=["exercise"]
+keep = ...
+
+
 ### BEGIN SOLUTION
-
-
 def keep(samples_s, readings):
     flags = clocks.flag(readings)
     return [sample_s for sample_s, other in zip(samples_s, flags, strict=True) if not other]
 
 
-exercises.check("05.which-to-discard", keep)
 ### END SOLUTION
+exercises.check("05.which-to-discard", keep)
 
 # %% [markdown]
 # ## Data matters

@@ -102,7 +102,8 @@ class Machine {
   // Returns a button of the palette: a click adds its operation, or you drag it into a lane.
   source(entry) {
     const { key, name, kind } = entry;
-    const title = `Click, drag into a lane, or press ${key.toUpperCase()} in the picture`;
+    const how = `key ${key.toUpperCase()} in the picture: after the chosen operation`;
+    const title = `A click adds it at the end, a drag in a lane; ${how}`;
     const colour = tag("i", { style: `background: var(--gpulab-${roleOf(kind)})` });
     const data = { "data-kind": kind, "data-key": key };
     const button = tag("button", { type: "button", title, ...data }, colour, name);
@@ -129,7 +130,8 @@ class Machine {
       this.addAt(entry, x, y);
     });
     button.addEventListener("click", () => {
-      if (!this.skipClick) this.add(entry);
+      // At the end, and not where it solves a challenge: the learner chooses its place.
+      if (!this.skipClick) this.add(entry, this.view.operations.length);
       this.skipClick = false;
     });
     return button;
@@ -287,9 +289,8 @@ class Machine {
     this.ask({ do: "move", place, to, stream });
   }
 
-  add({ kind, is_pinned }) {
+  add({ kind, is_pinned }, place = this.operation ? this.chosen + 1 : 0) {
     const { operation } = this;
-    const place = operation ? this.chosen + 1 : 0;
     const stream = operation && !ON_HOST.includes(operation.kind) ? operation.stream : 0;
     this.put({ kind, is_pinned, place, stream });
   }

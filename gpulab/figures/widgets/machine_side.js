@@ -42,6 +42,8 @@ export class Side {
     this.machine = machine;
     this.readings = tag("ul", { class: "readings", "aria-label": "Readings" });
     this.truth = tag("p", { class: "title" });
+    this.more = tag("button", { type: "button", class: "gpulab-controls" }, "Show all methods");
+    this.more.addEventListener("click", () => machine.ask({ do: "show all methods" }));
     this.remarks = tag("ul", { class: "remarks", "aria-label": "Remarks" });
     this.fields = tag("div", { class: "fields" });
     this.heading = tag("p", { class: "title" });
@@ -66,7 +68,7 @@ export class Side {
       tag(
         "div",
         { class: "below" },
-        tag("div", {}, this.truth, this.readings, this.remarks),
+        tag("div", {}, this.truth, this.readings, this.more, this.remarks),
         tag(
           "div",
           { class: "gpulab-controls" },
@@ -181,14 +183,15 @@ export class Side {
   }
 
   showReadings() {
-    const { readings } = this.view;
+    const { readings, has_all_methods } = this.view;
+    this.more.hidden = has_all_methods;
     this.nameReadings(readings.map(reading => reading.name));
     if (!readings.length) {
       say(this.truth, "No readings");
       return;
     }
     const { truth, truth_shown } = readings[0];
-    say(this.truth, `What each method reads; the truth is ${truth_shown}`);
+    say(this.truth, `The truth is ${truth_shown}`);
     // A bar ends at three times the truth; otherwise one far reading would make all others too
     // short.
     const values = readings.map(reading => reading.value || 0);

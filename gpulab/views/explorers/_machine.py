@@ -15,6 +15,7 @@ from gpulab.views.explorers._machine_edits import EDITS, SETTING
 from gpulab.views.explorers._machine_still import still_html
 from gpulab.views.explorers._machine_view import view_of
 from gpulab.views.machine import (
+    READING_NAMES,
     STARTS,
     Attempt,
     MachineProgram,
@@ -24,6 +25,7 @@ from gpulab.views.machine import (
     attempt,
     challenge,
     code,
+    methods_of,
     own_readings,
     play,
     playback_words,
@@ -35,7 +37,7 @@ from gpulab.views.machine import (
 _MOST_UNDONE = 200
 _MOST_TRIED = 200
 _REST_S = 2.0  # without a change, before the still picture is drawn, which takes a quarter second
-_ACTIONS = (*EDITS, "begin", "undo", "redo", "reset")
+_ACTIONS = (*EDITS, "begin", "undo", "redo", "reset", "show all methods")
 
 
 class MachineExplorer:
@@ -52,7 +54,8 @@ class MachineExplorer:
     True
     """
 
-    def __init__(self, state: MachineState) -> None:
+    def __init__(self, state: MachineState, methods: tuple[str, ...] = READING_NAMES) -> None:
+        self._methods = methods
         self._first = self._program = state.program
         self._challenge = state.challenge
         self._tried = list(state.tried)
@@ -90,7 +93,7 @@ class MachineExplorer:
 
     @property
     def readings(self) -> tuple[MethodReading, ...]:
-        """The readings of all methods, those of the program's own stopwatch and events first."""
+        """The readings of the methods that are shown, after the program's own ones."""
         return self._readings
 
     @property
@@ -128,8 +131,15 @@ class MachineExplorer:
         """
         if name is not None:
             self._first = challenge(name).program
+            self._methods = methods_of(challenge(name).start)
         self._challenge = name or ""
         self._change(self._program if name is None else self._first, None)
+        self._send()
+
+    def show_all_methods(self) -> None:
+        """Show the readings of the methods of later lessons, too."""
+        self._methods = READING_NAMES
+        self._run()
         self._send()
 
     def undo(self) -> None:
@@ -198,7 +208,8 @@ class MachineExplorer:
         elif what == "begin":
             self.begin(content["name"] or None)
         else:
-            {"undo": self.undo, "redo": self.redo, "reset": self.reset}[what]()
+            actions = {"undo": self.undo, "redo": self.redo, "reset": self.reset}
+            actions.get(what, self.show_all_methods)()
 
     def __str__(self) -> str:
         return "\n".join(self.words)
@@ -238,7 +249,10 @@ class MachineExplorer:
 
     def _run(self) -> None:
         self._playback = play(self._program)
-        self._readings = (*own_readings(self._playback), *readings(self._program))
+        self._readings = (
+            *own_readings(self._playback),
+            *readings(self._program, self._methods),
+        )
         self._judge()
 
     def _judge(self) -> None:
@@ -276,6 +290,7 @@ class MachineExplorer:
             "link": self.link,
             "answer": self._answer,
             "problem": self._problem,
+            "has_all_methods": self._methods == READING_NAMES,
             "can_undo": bool(self._done),
             "can_redo": bool(self._undone),
             "still": self._mark,
@@ -307,8 +322,9 @@ def machine_explorer(
     """Return a small GPU program that you edit on its picture, with all methods' readings.
 
     Drag the end of a kernel or of a copy to change its length, drag it to another stream, and add
-    operations. Beside the picture you see what each timing method would read, and why it is
-    wrong. The simulator of the virtual GPU computes all of it; nothing is measured.
+    operations. Beside the picture you see what timing methods would read, and why a reading is
+    wrong: at first those that the lesson of the program knows, and all of them on request. The
+    simulator of the virtual GPU computes all of it; nothing is measured.
 
     Parameters
     ----------
@@ -347,7 +363,8 @@ def machine_explorer(
     for name in settings:
         SETTING.check(setting=name)
     changed: Any = settings
-    explorer = MachineExplorer(replace(state, program=replace(state.program, **changed)))
+    methods = methods_of(program) if isinstance(program, str) else READING_NAMES
+    explorer = MachineExplorer(replace(state, program=replace(state.program, **changed)), methods)
     if challenge is not None:
         explorer.begin(challenge)
     return explorer

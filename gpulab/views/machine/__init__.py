@@ -20,8 +20,8 @@ from gpulab.views.machine._program import (
     MachineProgram,
     ProgramOperation,
 )
-from gpulab.views.machine._readings import MethodReading, own_readings, readings
-from gpulab.views.machine._starts import STARTS, start
+from gpulab.views.machine._readings import READING_NAMES, MethodReading, own_readings, readings
+from gpulab.views.machine._starts import STARTS, methods_of, start
 from gpulab.views.machine._words import operation_words, playback_words, reading_words, time_words
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "LONGEST_US",
     "MAX_STREAMS",
     "OPERATION_KINDS",
+    "READING_NAMES",
     "SHORTEST_US",
     "STARTS",
     "Attempt",
@@ -46,6 +47,7 @@ __all__ = [
     "attempt",
     "challenge",
     "code",
+    "methods_of",
     "operation_words",
     "own_readings",
     "play",

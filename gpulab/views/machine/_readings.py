@@ -1,6 +1,6 @@
 """Simulate each timing method on a program: what it reads, the true time, and why they differ."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -76,13 +76,15 @@ def truth_us(program: MachineProgram) -> float:
     return _span_us(runner)
 
 
-def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
-    """Return the reading of each timing method; empty if there is no work, or a deadlock."""
+def readings(
+    program: MachineProgram, methods: Sequence[str] = READING_NAMES
+) -> tuple[MethodReading, ...]:
+    """Return the reading of timing methods; empty if there is no work, or a deadlock."""
     if not program.work or waiting_circle(program):
         return ()
     true_us = truth_us(program)
     found = []
-    for name in READING_NAMES:
+    for name in methods:
         value_us, reason = _METHODS[name](program, true_us)
         reading = MethodReading(name, value_us, true_us)
         found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from gpulab.core.requirements import NameOf
 from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import READING_NAMES
 
 _O = ProgramOperation  # short, so that a program fits on a line
 
@@ -61,7 +62,19 @@ STARTS: Mapping[str, MachineProgram] = MappingProxyType(
         "empty": MachineProgram(),
     }
 )
+# The lesson of a program knows these methods; the others join in later lessons.
+_METHODS_SO_FAR: Mapping[str, tuple[str, ...]] = {
+    "stopwatch": (),
+    "queue": (),
+    "synchronize": ("naive", "synchronized"),
+    "events": ("naive", "synchronized", "events"),
+}
 _START = NameOf("program to begin with", STARTS)
+
+
+def methods_of(name: str) -> tuple[str, ...]:
+    """Return the timing methods beside which a program is shown at first."""
+    return _METHODS_SO_FAR.get(name, READING_NAMES)
 
 
 def start(name: str) -> MachineProgram:

@@ -8,7 +8,7 @@ import pytest
 
 from gpulab.core.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
 from gpulab.views.explorers import MachineExplorer, machine_explorer
-from gpulab.views.machine import MachineProgram, ProgramOperation, start
+from gpulab.views.machine import READING_NAMES, MachineProgram, ProgramOperation, start
 
 SYNCHRONIZE = {"do": "add", "kind": "synchronize", "place": 2, "stream": 0, "is_pinned": True}
 
@@ -38,6 +38,27 @@ def test_a_message_changes_the_program_and_is_answered() -> None:
     assert view["source"] == "computed: virtual NVIDIA H200"
     assert "torch.cuda" in view["code"]
     assert json.loads(json.dumps(view)) == view  # it is sent as JSON
+
+
+def names(explorer: MachineExplorer) -> list[str]:
+    """Return the names of the readings that the page shows."""
+    return [reading["name"] for reading in explorer.widget.view["readings"]]
+
+
+def test_a_machine_opens_with_the_methods_of_its_lesson() -> None:
+    """Lesson 01 has its own stopwatch alone; a button and later challenges bring the others."""
+    explorer = machine_explorer("stopwatch", challenge="right stopwatch")
+    assert names(explorer) == ["your stopwatch"]
+    assert names(machine_explorer("synchronize")) == ["your stopwatch", "naive", "synchronized"]
+    assert not explorer.widget.view["has_all_methods"]
+    explorer._receive({"do": "show all methods"})
+    assert names(explorer) == ["your stopwatch", *READING_NAMES]
+    assert explorer.widget.view["has_all_methods"]
+    explorer = machine_explorer("stopwatch")
+    explorer._receive({"do": "begin", "name": "three times"})
+    assert names(explorer) == ["your events", "naive", "synchronized", "events"]
+    # A program of one's own is of no lesson.
+    assert names(machine_explorer(start("stopwatch"))) == ["your stopwatch", *READING_NAMES]
 
 
 def test_a_message_sent_only_for_its_acknowledgement_is_not_answered() -> None:

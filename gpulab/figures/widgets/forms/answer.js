@@ -1,8 +1,9 @@
 // The form of an exercise whose answer is data: one choice, some of them, a table, or a number.
 //
-// Its view has `label`, `kind` ("one", "some", "table"), `rows` (pairs of key and text), `parts` (for
-// each part of a row the words to choose from; none for a number), `unit`, `given` (the words and
-// numbers by the row's key), and as HTML `verdict` and `hint`. It sends { check: given } and { hint: true }.
+// Its view has `label`, `kind` ("one", "some", "table"), `rows` (pairs of key and text), `parts`
+// (for each part of a row the words to choose from; none for a number), `unit`, `given` (the words
+// and numbers by the row's key), and as HTML `verdict` and `hint`. It sends { check: given } and
+// { hint: true }.
 
 import { tag } from "../shared.js";
 import { Form, rendering, withCode } from "./form.js";
@@ -36,7 +37,7 @@ class AnswerForm extends Form {
     hint.addEventListener("click", () => this.send({ hint: true }));
   }
 
-  // Returns what was given, as a list of texts for each row; only of the marked rows, if rows are marked.
+  // Returns what was given, as a list of texts for each row; if rows are marked, for those alone.
   given() {
     const { kind, rows, boxes } = this;
     const isGiven = ([input]) => kind === "table" || input.checked;
@@ -52,7 +53,7 @@ class AnswerForm extends Form {
     this.send({ check: this.given() }, "Checking …");
   }
 
-  // A letter marks its row, and a digit the row at this place. Returns whether the key is one of them.
+  // A letter marks its row, a digit the row at this place. Returns whether the key is one of them.
   choose(key) {
     if (this.kind === "table") return false;
     const named = this.rows.findIndex(([name]) => name === key);

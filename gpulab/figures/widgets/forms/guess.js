@@ -1,4 +1,4 @@
-// The form of a guess: a field with its unit, or the choices as buttons, and how sure the learner is.
+// The form of a guess: a field with its unit or choices as buttons, and how sure the learner is.
 //
 // Its view has `question`, `unit`, `choices`, `guess` (the choice), `typed` (the guess as text),
 // `confidence` and `said` (a sentence). It sends { text } and { confidence }.
@@ -59,7 +59,7 @@ class GuessForm extends Form {
     this.send({ text: this.field.value });
   }
 
-  // A digit chooses, and Enter answers with what is chosen. Returns whether the key is such a digit.
+  // A digit chooses, and Enter answers with its choice. Returns whether the key is such a digit.
   choose(key) {
     const chosen = this.buttons[Number(key) - 1];
     if (!chosen) return false;
