@@ -75,7 +75,7 @@ b_first_ms, a_second_ms = back_to_back(b, a, n)
 exercises.compare("05.swapped", median(b_first_ms) / median(a_second_ms))
 
 # %% [markdown]
-# The same two programs in another order have another ratio. Both results cannot be right.
+# The same two programs in another order have another ratio. The two ratios cannot both be right.
 #
 # ## Exercise: what explains both?
 
