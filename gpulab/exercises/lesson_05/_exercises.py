@@ -69,8 +69,8 @@ TWO_TRACES = Exercise(
         wrong={
             ("a", "noise"): Diagnosis(
                 "step-is-noise",
-                "a does not scatter: its times rise once and stay. Compare sm_mhz and duration_s in "
-                "the first row and in the last: both have changed.",
+                "a does not scatter: its times rise once and stay. Compare sm_mhz and duration_s "
+                "in the first row and in the last: both have changed.",
             ),
             ("a", "heat"): _WARM_IS_THROTTLED,
             ("b", "name the regime"): Diagnosis(
