@@ -375,7 +375,8 @@ class DrawnPrediction:
 
     @property
     def _form(self) -> str:
-        values = f"[...] with {len(self.axes.x)} values"
+        unit = "seconds" if self.axes.unit == "s" else self.axes.unit
+        values = f"[...] with {len(self.axes.x)} values in {unit}"
         if len(self.axes.curves) == 1:
             return values
         return ", ".join(f'"{curve}": {values}' for curve in self.axes.curves).join("{}")

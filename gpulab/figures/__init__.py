@@ -17,6 +17,7 @@ from gpulab.figures._labels import (
 )
 from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
 from gpulab.figures._line_names import name_line
+from gpulab.figures._panels import only_labels
 from gpulab.figures._plot import HEIGHT_IN, FigureOptions, Plot
 from gpulab.figures._style import (
     INK,
@@ -75,6 +76,7 @@ __all__ = [
     "name_point",
     "name_slope",
     "need",
+    "only_labels",
     "picture_address",
     "place_labels",
     "provenance",

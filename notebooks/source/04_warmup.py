@@ -1,267 +1,365 @@
 # %% [markdown]
 # # 04 Warm-up
 #
-# Why is the first run so slow, and when may I start?
-#
-# Each lesson so far ran its work a few times before it took a number. Now you find out what those
-# first calls pay for, how to see in the data when they are over, and how to make one number out of
-# the calls that follow.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 The first call | how slow it is, and that each process pays again | 6 |
-# | 2 What it pays for | the first-use costs, one at a time | 14 |
-# | 3 When it is over | to find the steady state in the data | 13 |
-# | 4 One number out of many | mean, median, spread, and how sure the median is | 8 |
-# | 5 Your own benchmark | `benchmark(fn)` learns to warm up | 4 |
-# | *Going further* | algorithm search, compilers, the interval's promise, two humps | extra, 40 |
+# How long does a small step of a program take?
 
 # %%
-import statistics
+import random
 import time
+from statistics import mean, median
 
-import numpy as np
-import pandas as pd
 import torch
 from IPython.display import display
 
 import gpulab
-from gpulab import exercises, stats
-from gpulab.core.units import format_time
+from gpulab import exercises
 from gpulab.exercises import lesson_04 as lab
 
-GPU = "auto"  # "A100" chooses a virtual A100
-gpulab.use(GPU, max_value_bytes=16 << 20)  # of large tensors only the times matter
+gpulab.use("auto")  # your GPU, or a virtual one
 
 # %% [markdown]
-# ## 1 The first call
-#
-# The function below makes a matrix, multiplies it by itself and waits for the sum. It does that
-# ten times and times each call. It runs where nobody has used the GPU before. On a real GPU that
-# is a new process, which needs some seconds to start. (They are not in the numbers.) A virtual GPU
-# is new when it is made.
-#
-# Draw the ten times before you measure them: each call gets a point.
+# The step makes a matrix, multiplies it by itself, and waits for the sum. It runs ten times: draw
+# how long each of the ten steps takes.
+
 
 # %%
-first = exercises.draw(
-    "How long does each of the ten calls take?", ..., name="04.first", axes=lab.TEN_CALLS
+def step():
+    m = torch.ones(1024, 1024, device="cuda")
+    return (m @ m).sum().item()
+
+
+ten_steps = exercises.draw(
+    "How long does each of the ten steps take?", ..., name="04.first", axes=lab.TEN_CALLS
 )
-first
-
-
-# %%
-def ten_matmuls():
-    times_s = []
-    for _ in range(10):
-        start = time.perf_counter()
-        a = torch.ones(1024, 1024, device="cuda")
-        (a @ a).sum().item()
-        times_s.append(time.perf_counter() - start)
-    return times_s
-
-
-matmuls_s = lab.in_a_new_process(ten_matmuls)
-first.compare(matmuls_s)
-
-# %% [markdown]
-# The line of Python is the same, and so are the data. The first call also does things that are
-# done *once in a process*, and the second call finds them done. A new process pays again. So the
-# mean over ten calls is not a time of the work:
+ten_steps
 
 # %%
-print("mean", format_time(np.mean(matmuls_s)), "and last call", format_time(matmuls_s[-1]))
-exercises.claim("04.first-call", here=matmuls_s[0] / matmuls_s[-1])
+step_s = []
+for _ in range(10):
+    start = time.perf_counter()
+    step()
+    step_s.append(time.perf_counter() - start)
+ten_steps.compare(step_s)
 
 # %% [markdown]
-# ## 2 What it pays for
+# ## Is the mean a time?
 #
-# Now one cost at a time, in this kernel. **Each shows once in a process.** If you run the cells a
-# second time on a real GPU, nothing is slow any more: restart the kernel to see the costs again.
-# On the virtual GPU the next cell makes a new GPU, so there they come back.
+# Many programs report the mean of ten calls.
 
 # %%
-gpulab.use(GPU, max_value_bytes=16 << 20)
+print(f"mean {mean(step_s) * 1e3:.3f} ms")
+print(" ".join(f"{each * 1e3:.3f}" for each in step_s))
+
+# %% [markdown]
+# No step took the mean. Keep this check: look at each call, in the order made, before you make one
+# number of many. (Is no step slow? Then this kernel had used the GPU before. Restart the kernel.)
+#
+# ## Is it over now?
+#
+# The matmul has run ten times. Now change one thing: the type of the numbers.
 
 
-def once_s(work):
+# %%
+def seconds(fn):
     torch.cuda.synchronize()
     start = time.perf_counter()
-    work()
+    fn()
     torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
-gpulab.device.current()
+h = torch.ones(1024, 1024, device="cuda").half()
+exercises.predict("04.half")
+
+# %%
+half_s = [seconds(lambda: h @ h) for _ in range(3)]
+print(" then ".join(f"{each * 1e3:.3f} ms" for each in half_s))
+exercises.compare("04.half", "slow" if half_s[0] > 3 * half_s[1] else "fast")
 
 # %% [markdown]
-# ### The context
-#
-# Nobody has asked anything of this GPU yet. The very first call waits, although there is nothing
-# to wait for.
+# Now another operation, and after that another size:
 
 # %%
-exercises.predict("04.context")
-
-# %%
-context_s = []
-for _ in range(2):
-    start = time.perf_counter()
-    torch.cuda.synchronize()
-    context_s.append(time.perf_counter() - start)
-exercises.compare("04.context", context_s[0])
-
-# %%
-exercises.claim("04.context", here=context_s[0])
+x = torch.ones(1 << 20, device="cuda")
+works = {"exp": x.exp_, "sin": x.sin_, "exp of half as many": x[: 1 << 19].exp_}
+{name: [f"{seconds(work) * 1e6:.0f} µs" for _ in range(3)] for name, work in works.items()}
 
 # %% [markdown]
-# The first call makes the **context**: the driver prepares the GPU for this process. (On a real
-# GPU you may see only a part of it, because choosing the GPU has asked the driver for its name.)
-#
-# ### Memory
-#
-# Three tensors of the same size: a first, a second beside it, and a third after you have deleted
-# the first. Which of the three is the fastest to make?
+# And memory: a tensor of 64 MB, a second beside it, and a third after you have deleted the first.
 
 # %%
+kept = []
 exercises.predict("04.memory")
 
 # %%
-kept, memory_s = [], {}
+memory_s = {}
 for name in ("first", "second", "third"):
     if name == "third":
         del kept[0]
-    memory_s[name] = once_s(lambda: kept.append(torch.empty(1 << 24, device="cuda")))
-display(pd.Series(memory_s).map(format_time).rename("time").to_frame())
+    memory_s[name] = seconds(lambda: kept.append(torch.empty(1 << 24, device="cuda")))
+    print(f"{name:6} {memory_s[name] * 1e6:5.0f} µs")
 exercises.compare("04.memory", min(memory_s, key=memory_s.get))
 
 # %% [markdown]
-# PyTorch asks the driver for the first and for the second. It does not give deleted memory back:
-# it keeps it in a **cache**, and the third tensor comes from there. *Recorded* on an H200: 914 µs,
-# 77 µs, 10 µs. If your tensors keep growing, PyTorch asks the driver again and again.
+# ## Exercise: what was paid?
 #
-# ### One kernel
+# Five things are made once and then kept:
 #
-# The memory is there now. You take the exponential of a million numbers, twice, and then the sine,
-# twice. Both work in place.
+# - `context`: the driver prepares the GPU for this process.
+# - `library`: a library such as cuBLAS prepares itself, and its kernels for one type.
+# - `kernel`: the GPU loads the code of one kernel.
+# - `allocation`: PyTorch asks the driver for memory.
+# - `search`: a library tries several algorithms for a new shape.
+
+# %% tags=["exercise"]
+exercises.ask("04.name-the-cost")
+### BEGIN SOLUTION
+exercises.check(
+    "04.name-the-cost",
+    {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"},
+)
+### END SOLUTION
+
+# %% [markdown]
+# Only the first of two equal calls is slow. Each cost comes back with what is new: a process, a
+# type, an operation, more memory, a shape. So a small stand-in does not warm up the work that you
+# time.
+#
+# *Recorded* on an H200: the context took 334 ms, the first matmul 106 ms, the first in half
+# precision 76 ms, the first convolution 251 ms. A tensor of 64 MB took 77 µs from the driver, and
+# 10 µs from PyTorch's cache, in which deleted memory stays.
+#
+# ## How many calls are enough?
+#
+# Some tools warm up three times, some ten times. Here a program chooses one of eight operations
+# in each call, as data augmentation does. None of the eight has run before.
+
+# %%
+z = torch.ones(1 << 20, device="cuda")
+eight = [z.tan_, z.cos_, z.tanh_, z.sigmoid_, z.atan_, z.ceil_, z.erf_, z.floor_]
+chosen = random.Random(6).choices(eight, k=60)
+exercises.predict("04.loaded")
+
+# %%
+random_s = [seconds(operation) for operation in chosen]
+slow = [call for call, each in enumerate(random_s, start=1) if each > 5 * median(random_s)]
+exercises.compare("04.loaded", max(slow, default=0))
+
+# %%
+lab.draw_slow_calls(random_s)
+
+# %% [markdown]
+# What does the mean say if you leave out the first 3, 10 or 40 calls?
+
+# %%
+[f"without the first {n}: {mean(random_s[n:]) * 1e6:.1f} µs" for n in (0, 3, 10, 40)]
+
+# %% [markdown]
+# Each slow call that you leave in moves the mean. In a real program such first uses hide in rare
+# branches: a last batch that is smaller, the evaluation at the end of an epoch.
+#
+# ## Exercise: where do you begin?
+#
+# Six loops, each relative to its own end. A triangle is a call far above the picture.
+
+# %% tags=["exercise"]
+display(lab.draw_iterations(lab.traces.to_frame(named=False), source="made for this exercise"))
+exercises.ask("04.where-to-begin")
+### BEGIN SOLUTION
+exercises.check(
+    "04.where-to-begin",
+    {
+        "a": "after 1",
+        "b": "after 5",
+        "c": "after 30",
+        "d": "after 5",
+        "e": "after 10",
+        "f": "never",
+    },
+)
+### END SOLUTION
+
+# %% [markdown]
+# No fixed number fits all six. **Warm up with the types and shapes that you time, until the times
+# are steady.** Set a limit, because some work never is.
+#
+# ## Your own benchmark
+#
+# Your `benchmark(fn)` from lesson 03 counts its first calls like all others. Let it call `fn`
+# until the time is steady, and only then take the samples.
+
+# %% tags=["exercise"]
+exercises.continue_from("04.benchmark")  # puts your last version here: run it, then change it
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        last_s = [*last_s[-2:], time.perf_counter() - start]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3
+
+
+exercises.check("04.benchmark", benchmark)
+### END SOLUTION
+
+# %% [markdown]
+# ## What you take with you
+#
+# - A first call pays for what is made once. Each cost comes back with something new.
+# - Warm up with the real types and shapes: not three or ten times, but until it is steady.
+# - Look at each call before you compute a mean.
+#
+# Your benchmark begins when the times are steady. Is that enough to compare two programs? Next:
+# `05_fixed_clocks.ipynb`.
+
+# %% [markdown]
+# # Going further
+#
+# ## All costs side by side
+#
+# Once more from the start: on a real GPU in a new process, on a new virtual GPU otherwise. Each
+# row appears when its two calls are done.
+
+# %%
+import numpy as np
+import pandas as pd
+
+from gpulab import stats
+from gpulab.core.units import format_time
+
+lab.draw_first_uses()
+
+# %% [markdown]
+# ## A kernel
+#
+# PyTorch has thousands of kernels and loads them **lazily**: each one when you launch it for the
+# first time. (`CUDA_MODULE_LOADING=EAGER` loads all of them with the context, which then takes
+# longer.) Two kernels that have not run in this notebook:
 
 # %%
 exercises.predict("04.sine")
 
 # %%
-x = kept[0][: 1 << 20]
-works = {"exp": x.exp_, "sin": x.sin_, "exp of half as many": x[: 1 << 19].exp_}
-kernels_s = {name: [once_s(work) for _ in range(2)] for name, work in works.items()}
-display(pd.DataFrame(kernels_s, index=["first", "second"]).T.map(format_time))
-exercises.compare("04.sine", "slow" if kernels_s["sin"][0] > 3 * kernels_s["sin"][1] else "fast")
-
-# %%
-exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1])
+log_s = [seconds(x.log1p_) for _ in range(2)]
+sinh_s = [seconds(x.sinh_) for _ in range(2)]
+print("log1p", *map(format_time, log_s), "sinh", *map(format_time, sinh_s))
+exercises.compare("04.sine", "slow" if sinh_s[0] > 3 * sinh_s[1] else "fast")
 
 # %% [markdown]
-# PyTorch has thousands of kernels and loads them **lazily**: each one when you launch it for the
-# first time. (`CUDA_MODULE_LOADING=EAGER` loads all of them with the context, which then takes
-# longer.) The last row uses a kernel that is loaded, so another size is fast at once.
+# ## A search for the fastest algorithm
 #
-# ### A library
-#
-# A matmul uses the library cuBLAS. It needs a **handle** with a workspace, and it chooses one of
-# hundreds of kernels. First in single precision, then in half.
+# There are several ways to compute a convolution. Which is the fastest depends on the shapes. Here
+# is a small search with two ways: it tries both at each shape that it has not seen.
 
 # %%
-exercises.predict("04.half")
+filters = torch.empty(64, 64, 3, 3, device="cuda")
+
+
+def direct(images):
+    return torch.nn.functional.conv2d(images, filters, padding=1)
+
+
+def unfolded(images):
+    columns = torch.nn.functional.unfold(images, 3, padding=1)
+    return (filters.view(64, -1) @ columns).view(images.shape)
+
+
+unfolded(torch.empty(16, 64, 56, 56, device="cuda")).shape
 
 # %%
-a = torch.empty(1024, 1024, device="cuda")
-h = torch.empty(1024, 1024, device="cuda", dtype=torch.half)
-library_s = {
-    "matmul, float32": [once_s(lambda: a @ a) for _ in range(2)],
-    "matmul, float16": [once_s(lambda: h @ h) for _ in range(2)],
-}
-display(pd.DataFrame(library_s, index=["first", "second"]).T.map(format_time))
-first_s, second_s = library_s["matmul, float16"]
-exercises.compare("04.half", "slow" if first_s > 3 * second_s else "fast")
+chosen_way = {}
+
+
+def searched(images):
+    if images.shape not in chosen_way:
+        ways = (direct, unfolded)
+        chosen_way[images.shape] = min(ways, key=lambda way: seconds(lambda: way(images)))
+    return chosen_way[images.shape](images)
+
+
+sizes = (56, 56, 64, 64, 56, 64)
+inputs = [torch.empty(16, 64, size, size, device="cuda") for size in sizes]
+[format_time(seconds(lambda way=way: way(inputs[0]))) for way in (direct, unfolded)]
 
 # %%
-exercises.claim("04.another-type", here=first_s / second_s)
+exercises.predict("04.slow")
+
+# %%
+searched_s = [seconds(lambda images=images: searched(images)) for images in inputs]
+slow_calls = [call for call, s in enumerate(searched_s, start=1) if s > 3 * min(searched_s)]
+print("slow calls:", slow_calls, [format_time(each) for each in searched_s])
+outcomes = {1: "the first", 2: "the first of each size"}
+exercises.compare("04.slow", outcomes.get(len(slow_calls), "each after another size"))
 
 # %% [markdown]
-# Another type of number needs other kernels. So warm up **with the shapes and types that you will
-# time**, not with a small stand-in. *Recorded* on an H200: the first matmul took 106 ms in float32
-# and then 76 ms in float16, and the first convolution 251 ms.
-#
-# Two more costs come with certain programs. A library may **search**: it tries several algorithms
-# at the first call of each new shape and keeps the fastest. And `torch.compile` writes new kernels
-# at the first call. Both are in *Going further*.
-#
-# ### Exercise: name the cost
+# `torch.backends.cudnn.benchmark = True` makes cuDNN search like that. It pays off if your shapes
+# stay the same, and costs time if they keep changing. Triton's autotuner works the same way. The
+# virtual GPU has one algorithm only, so look at the recorded columns:
 
 # %%
-exercises.ask("04.name-the-cost")
-
-# %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
-### BEGIN SOLUTION
-answer = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
-### END SOLUTION
-exercises.check("04.name-the-cost", answer)
+torch.backends.cudnn.benchmark = True
+new_size = torch.empty(16, 64, 48, 48, device="cuda")
+benchmark_s = [seconds(lambda: direct(new_size)) for _ in range(2)]
+torch.backends.cudnn.benchmark = False
+exercises.claim("04.cudnn-searches", here=benchmark_s[0] / benchmark_s[1])
 
 # %% [markdown]
-# If you are stuck, `exercises.hint("04.name-the-cost")` helps.
+# ## Compilers
 #
-# ## 3 When it is over
-#
-# Some tools warm up three times, some ten times. How many times is enough?
-#
-# ### A cost that comes late
-#
-# In each iteration a program chooses one of eight operations at random, as data augmentation does.
-# None of the eight has run before. After how many iterations is everything loaded?
+# `torch.compile` writes a kernel for your function at the first call, and again when an input does
+# not fit the first result. So a compiled function needs its warm-up more than any other, and one
+# for each shape. On the virtual GPU it does nothing, and warns: look at the recorded columns.
+
 
 # %%
-exercises.predict("04.loaded")
+import warnings
 
-# %%
-z = torch.empty(1 << 24, device="cuda")
-operations = [z.tan_, z.cos_, z.tanh_, z.sigmoid_, z.atan_, z.ceil_, z.erf_, z.floor_]
-order = np.random.default_rng(9).integers(8, size=60)
-random_s = [once_s(operations[number]) for number in order]
-display(lab.draw_iterations({"one of eight operations": random_s}))
-slow_calls = np.flatnonzero(random_s > 1.5 * np.median(random_s))
-exercises.compare("04.loaded", slow_calls.max(initial=0) + 1)
+warnings.filterwarnings("ignore", message="torch.compile did nothing")
+
+
+def polynomial(values):
+    return values * values + 2 * values + 1
+
+
+polynomial(x)  # so that the kernels of PyTorch itself are loaded
+compiled = torch.compile(polynomial)
+try:
+    slower = seconds(lambda: compiled(x)) / seconds(lambda: compiled(x))  # first over second
+except RuntimeError as error:  # there is no compiler on this machine
+    print(str(error)[:200])
+    slower = None
+exercises.claim("04.compile-first", here=slower)
 
 # %% [markdown]
-# Three calls are not enough here, and ten are not either. In a real program such first uses hide
-# in rare branches: a last batch that is smaller, the evaluation at the end of an epoch. (If no
-# call is slow, this kernel had used all eight before.)
+# Two older compilers cost a first call, too:
 #
-# ### A level that moves
+# - **The JIT fuser.** A function from `torch.jit.script` is only watched in its first calls. Then
+#   PyTorch joins its operators into one kernel and compiles it. So the *second* or third call is
+#   slow, and one call is no warm-up.
+# - **PTX to SASS.** A program contains machine code (*SASS*) for some kinds of GPU, and a text for
+#   all others (*PTX*). If the machine code for your GPU is missing, the driver translates the PTX
+#   when it loads the kernel. By CUDA's documentation it keeps the result on disk
+#   (`~/.nv/ComputeCache`). So you pay once after each installation and each new driver, and not in
+#   each process.
 #
-# Now a large matmul in half precision, for some tenths of a second. The first call pays for what
-# is new. When is it steady?
-
-# %%
-exercises.predict("04.steady")
-
-# %%
-large = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
-heat_s, until_s, at_most = [], 0.4, 300
-while sum(heat_s) < until_s and len(heat_s) < at_most:
-    heat_s.append(once_s(lambda: large @ large))
-exercises.compare("04.steady", stats.steady_from(heat_s))
-
-# %%
-display(lab.draw_iterations({"8192 x 8192 matmul, float16": heat_s[1:]}))
-exercises.claim("04.the-level-moves", here=np.median(heat_s[-20:]) / np.median(heat_s[1:6]))
-
-# %% [markdown]
-# No first-use cost lasts that long. The work itself became slower: the GPU reached its power limit
-# and lowered its clock. *Recorded* on an H200: from 1.43 ms to 1.67 ms within 0.1 s. After only
-# ten calls you measure a falling clock. Lesson 05 is about that.
+# ## Write the rule
 #
-# ### Exercise: find the steady state
-#
-# These six loops were made for this exercise. Where would you start in each of them?
+# The six loops again, with their names. Write the rule that finds where each of them is steady.
 
 # %%
 lab.draw_iterations(lab.traces.to_frame(), source="made for this exercise")
@@ -289,37 +387,24 @@ def first_steady(samples_s):
 exercises.check("04.steady-state", first_steady)
 
 # %% [markdown]
-# ### Let gpulab look
-#
 # `gpulab.stats.steady_from` is such a rule. It takes the level and the noise from the second half,
-# and it forgives a tenth of outliers. How far is the mean of the remaining calls from the level at
-# the end, if you start at 0, at 3, at 10, or where the rule says?
+# and it forgives a tenth of outliers. If a loop ends too early, it returns the number of its
+# calls: "not steady yet". That is an answer too.
 
 # %%
-loops = {"matmul and sum": matmuls_s, "one of eight": random_s, "large matmul": heat_s}
-rows = {}
-for name, times_s in loops.items():
-    found = stats.steady_from(times_s)
-    level_s = statistics.median(times_s[len(times_s) // 2 :])
-    starts = {"from 0": 0, "from 3": 3, "from 10": 10, "from the rule's": found}
-    means_s = {key: np.mean(times_s[n:]) if times_s[n:] else np.nan for key, n in starts.items()}
-    rows[name] = {key: f"{mean_s / level_s - 1:+.1%}" for key, mean_s in means_s.items()}
-    rows[name]["the rule starts at"] = found
-pd.DataFrame(rows).T.replace("+nan%", "nothing left")
+print("ten steps, steady from", stats.steady_from(step_s))
+print("one of eight, steady from", stats.steady_from(random_s))
 
 # %% [markdown]
-# Some first uses among the eight operations may come *after* the start that the rule finds: it
-# takes one slow call among many for an outlier, and the median of section 4 ignores it. If a loop
-# ends too early, the rule returns the number of its calls: "not steady yet". That is an answer
-# too. Go on, or say so beside the number.
-#
-# `gpulab.measure` warms up by this rule, and reports how many calls it made:
+# Some first uses among the eight operations may come *after* that start: the rule takes one slow
+# call among many for an outlier. `gpulab.measure` warms up by this rule, and reports how many
+# calls it made:
 
 # %%
-gpulab.measure(lambda: a @ a, label="matmul").n_warmup
+gpulab.measure(lambda: h @ h, label="matmul").n_warmup
 
 # %% [markdown]
-# ## 4 One number out of many
+# ## One number out of many
 #
 # After the warm-up the samples still differ. Here a program works on batches of texts, and each
 # batch has another length. (Its work is a kernel that counts clock cycles.) In two of the 60
@@ -330,13 +415,13 @@ generator = np.random.default_rng(4)
 
 
 def one_sample(n_cycles, pause_s=0.0):
-    return once_s(lambda: (torch.cuda._sleep(int(n_cycles)), time.sleep(pause_s)))
+    return seconds(lambda: (torch.cuda._sleep(int(n_cycles)), time.sleep(pause_s)))
 
 
-sizes = generator.normal(60_000, 6_000, 60)
+lengths = generator.normal(60_000, 6_000, 60)
 pauses_s = np.where(np.isin(np.arange(60), (17, 40)), 5e-3, 0)
-samples_s = np.array([one_sample(*sample) for sample in zip(sizes, pauses_s, strict=True)])
-format_time(samples_s.min()), format_time(samples_s.max())
+samples_s = np.array([one_sample(*sample) for sample in zip(lengths, pauses_s, strict=True)])
+print("from", format_time(samples_s.min()), "to", format_time(samples_s.max()))
 
 # %%
 exercises.predict("04.mean")
@@ -346,7 +431,7 @@ numbers = {"mean": np.mean, "median": np.median, "minimum": np.min}
 numbers |= {"standard deviation": np.std, "robust spread": stats.robust_spread}
 both = {"all 60": samples_s, "without the two": np.delete(samples_s, (17, 40))}
 table = {name: [number(part) for number in numbers.values()] for name, part in both.items()}
-display(pd.DataFrame(table, index=numbers).map(format_time))
+print(pd.DataFrame(table, index=list(numbers)).map(format_time))
 exercises.compare("04.mean", samples_s.mean() / np.median(samples_s))
 
 # %% [markdown]
@@ -363,8 +448,14 @@ print("60 medians", format_time(60 * np.median(samples_s)))
 print("60 means  ", format_time(60 * samples_s.mean()))
 print("the sum   ", format_time(samples_s.sum()))
 
+# %% tags=["exercise"]
+exercises.ask("04.one-number")
+### BEGIN SOLUTION
+exercises.check("04.one-number", exercises.readings("04.one-number")["duration_s"].median())
+### END SOLUTION
+
 # %% [markdown]
-# ### How sure is the median?
+# ## How sure is the median?
 #
 # Another 60 calls have another median. The **95 % confidence interval** says how far off yours may
 # be. It consists of two of the samples and assumes no shape of their distribution. It does assume
@@ -372,182 +463,20 @@ print("the sum   ", format_time(samples_s.sum()))
 
 # %%
 low_s, high_s = stats.median_interval(samples_s)
-[format_time(value_s) for value_s in (low_s, np.median(samples_s), high_s)]
+print(
+    "median",
+    format_time(np.median(samples_s)),
+    "interval",
+    format_time(low_s),
+    format_time(high_s),
+)
 
 # %% [markdown]
 # More samples make the interval narrower. They do not change the *spread*, which belongs to the
 # calls. And the interval knows nothing of an error that is in all samples: a stopwatch without a
 # wait has the narrowest interval of all.
 #
-# ### Exercise: one number
-
-# %%
-exercises.ask("04.one-number")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = exercises.readings("04.one-number")["duration_s"].median()
-### END SOLUTION
-exercises.check("04.one-number", answer)
-
-# %% [markdown]
-# ## 5 Your own benchmark
-#
-# This is `benchmark(fn)` from lesson 03:
-
-
-# %%
-def benchmark(fn, n_samples=11):
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(times_ms) / 1e3
-
-
-exercises.ask("04.benchmark")
-
-# %% tags=["exercise"]
-benchmark = ...
-
-
-### BEGIN SOLUTION
-def benchmark(fn, n_samples=11):
-    last_s = []
-    for _ in range(100):  # warm up until three calls in a row agree
-        last_s = [*last_s[-2:], once_s(fn)]
-        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
-            break
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(times_ms) / 1e3
-
-
-### END SOLUTION
-exercises.check("04.benchmark", benchmark)
-
-# %% [markdown]
-# ## What you take with you
-#
-# - The first call pays for context, memory, kernels, libraries, searches and compilers. Each cost
-#   comes back when its cause does.
-# - Warm up with the shapes and types that you time. Do not count to three or to ten: warm up until
-#   the data are steady.
-# - A level that is steady now may move later, because the clock falls.
-# - Report the median with its interval. The interval assumes independent samples. The mean is for
-#   sums.
-#
-# Next: `05_fixed_clocks.ipynb`. Why the clock falls.
-
-# %% [markdown]
-# # Going further
-#
-# ## All costs side by side
-#
-# Once more from the start: on a real GPU in a new process, on a new virtual GPU otherwise. Each
-# row appears when its two calls are done.
-
-# %%
-lab.draw_first_uses()
-
-# %% [markdown]
-# ## A search for the fastest algorithm
-#
-# There are several ways to compute a convolution. Which is the fastest depends on the shapes. Here
-# is a small search with two ways: it tries both at each shape that it has not seen.
-
-# %%
-filters = torch.empty(64, 64, 3, 3, device="cuda")
-
-
-def direct(images):
-    return torch.nn.functional.conv2d(images, filters, padding=1)
-
-
-def unfolded(images):
-    columns = torch.nn.functional.unfold(images, 3, padding=1)
-    return (filters.view(64, -1) @ columns).view(images.shape)
-
-
-unfolded(torch.empty(16, 64, 56, 56, device="cuda")).shape
-
-# %%
-chosen = {}
-
-
-def searched(images):
-    if images.shape not in chosen:
-        ways = (direct, unfolded)
-        chosen[images.shape] = min(ways, key=lambda way: once_s(lambda: way(images)))
-    return chosen[images.shape](images)
-
-
-sizes = (56, 56, 64, 64, 56, 64)
-inputs = [torch.empty(16, 64, size, size, device="cuda") for size in sizes]
-[format_time(once_s(lambda way=way: way(inputs[0]))) for way in (direct, unfolded)]
-
-# %%
-exercises.predict("04.slow")
-
-# %%
-searched_s = [once_s(lambda images=images: searched(images)) for images in inputs]
-display(pd.DataFrame({"pixels": sizes, "time": map(format_time, searched_s)}))
-n_slow = int((np.array(searched_s) > 3 * np.min(searched_s)).sum())
-outcomes = {1: "the first", 2: "the first of each size"}
-exercises.compare("04.slow", outcomes.get(n_slow, "each after another size"))
-
-# %% [markdown]
-# `torch.backends.cudnn.benchmark = True` makes cuDNN search like that. It pays off if your shapes
-# stay the same, and costs time if they keep changing. Triton's autotuner works the same way. The
-# virtual GPU has one algorithm only, so look at the recorded column:
-
-# %%
-torch.backends.cudnn.benchmark = True
-new_size = torch.empty(16, 64, 48, 48, device="cuda")
-benchmark_s = [once_s(lambda: direct(new_size)) for _ in range(2)]
-torch.backends.cudnn.benchmark = False
-exercises.claim("04.cudnn-searches", here=benchmark_s[0] / benchmark_s[1])
-
-# %% [markdown]
-# ## A compiler
-#
-# `torch.compile` writes a kernel for your function at the first call, and again when an input does
-# not fit the first result. On the virtual GPU it does nothing, and warns. So a compiled function
-# needs its warm-up more than any other, and one for each shape.
-
-
-# %%
-import warnings  # only here
-
-warnings.filterwarnings("ignore", message="torch.compile did nothing")
-
-
-def polynomial(values):
-    return values * values + 2 * values + 1
-
-
-polynomial(x)  # so that the kernels of PyTorch itself are loaded
-compiled = torch.compile(polynomial)
-try:
-    slower = once_s(lambda: compiled(x)) / once_s(lambda: compiled(x))  # first over second
-except RuntimeError as error:  # there is no compiler on this machine
-    print(str(error)[:200])
-    slower = None
-exercises.claim("04.compile-first", here=slower)
-
-# %% [markdown]
-# ## Does the interval keep its promise?
+# ### Does the interval keep its promise?
 #
 # 95 % of all intervals should contain the true median. Take one long run of batches whose lengths
 # are independent. Cut it into groups of 20 calls in the order taken. In how many percent of the
@@ -557,8 +486,8 @@ exercises.claim("04.compile-first", here=slower)
 exercises.predict("04.holds")
 
 # %%
-sizes = np.random.default_rng(0).normal(60_000, 6_000, 1000)
-long_s = np.array([one_sample(n) for n in sizes])
+lengths = np.random.default_rng(0).normal(60_000, 6_000, 1000)
+long_s = np.array([one_sample(n) for n in lengths])
 
 
 def percent_held(run_s):
@@ -578,7 +507,7 @@ exercises.predict("04.wander")
 
 # %%
 ranks = np.argsort(np.argsort(np.sin(np.arange(1000) / 40)))
-wandering_s = np.array([one_sample(n) for n in np.sort(sizes)[ranks]])
+wandering_s = np.array([one_sample(n) for n in np.sort(lengths)[ranks]])
 exercises.compare("04.wander", percent_held(wandering_s))
 
 # %%
@@ -630,9 +559,8 @@ mixed
 fast_s, slow_s = np.quantile(mixed.samples_s, [0.05, 0.95])
 places_s = {"at the fast calls": fast_s, "at the slow calls": slow_s}
 places_s["between"] = (fast_s + slow_s) / 2
-exercises.compare(
-    "04.where", min(places_s, key=lambda place: abs(places_s[place] - mixed.median_s))
-)
+nearest = min(places_s, key=lambda place: abs(places_s[place] - mixed.median_s))
+exercises.compare("04.where", nearest)
 
 # %% [markdown]
 # A histogram with two humps is called **bimodal**: the work ran in two ways. The median is in the
@@ -664,15 +592,39 @@ runs = lab.traces.two_runs()
 display(lab.draw_histograms(runs, source="levels of a virtual H200"))
 lab.draw_iterations(runs, source="levels of a virtual H200", relative=True)
 
-# %%
-exercises.ask("04.two-humps")
-
 # %% tags=["exercise"]
-answer = {"a": (..., ...), "b": (..., ...)}
+exercises.ask("04.two-humps")
 ### BEGIN SOLUTION
-answer = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
+exercises.check("04.two-humps", {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")})
 ### END SOLUTION
-exercises.check("04.two-humps", answer)
+
+# %% [markdown]
+# ## The context alone
+#
+# The function waits twice, on a GPU that nobody has asked anything. (On a real GPU it runs in a
+# new process, which needs some seconds to start. They are not in the number.)
+
+# %%
+exercises.predict("04.context")
+
+
+# %%
+def two_waits():
+    waits_s = []
+    for _ in range(2):
+        start = time.perf_counter()
+        torch.cuda.synchronize()
+        waits_s.append(time.perf_counter() - start)
+    return waits_s
+
+
+context_s = lab.in_a_new_process(two_waits)
+exercises.compare("04.context", context_s[0])
+
+# %% [markdown]
+# The first call makes the context, although there is nothing to wait for. How long that takes
+# depends on the driver and on what it has loaded: *recorded* on one H200 in two processes were
+# 334 ms and 113 ms.
 
 # %%
 exercises.progress()

@@ -125,7 +125,7 @@ def test_without_a_drawing_the_notebook_goes_on(
     (((text,),),) = ([each] for each in shown.outputs)
     assert text["text/plain"] == (
         "How long? Draw it on the axes, or type it in place of the three dots: "
-        "[...] with 10 values."
+        "[...] with 10 values in seconds."
     )
     review = ten_calls().compare(CALLS_S)
     assert str(review).startswith("No drawing. The notebook goes on without one. Draw it")
@@ -137,7 +137,7 @@ def test_without_a_drawing_the_notebook_goes_on(
 def test_an_unusable_curve_leaves_the_axes_empty(guess: object) -> None:
     """A guess that cannot be drawn raises nothing, and the text shows the form of a curve."""
     assert ten_calls(guess).is_empty
-    assert "[...] with 10 values" in str(ten_calls(guess))
+    assert "[...] with 10 values in seconds" in str(ten_calls(guess))
 
 
 def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
     drawn = [1.0, None, *[1e-3] * 8]
     ten_calls(drawn).compare(CALLS_S)
     again = ten_calls()
-    assert again.curves["matmul and sum"] == ([1, *range(3, 11)], [1.0, *[1e-3] * 8])
+    assert again.curves["step"] == ([1, *range(3, 11)], [1.0, *[1e-3] * 8])
     again.compare(CALLS_S)
     kept = predictions_of(LearnerJournal(folder).records)["04.first"]
     assert (len(kept.late), kept.is_scored) == (0, True)
@@ -167,11 +167,11 @@ def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.Monkey
     page = first["widget"]
     assert page.still in still[0]["text/html"]
     assert "<figure" not in still[0]["text/html"]
-    drawn = [["matmul and sum", [1e9, None, *[1e-3] * 8]]]
+    drawn = [["step", [1e9, None, *[1e-3] * 8]]]
     page._handle_custom_msg({"drawn": drawn}, [])
-    assert drawing.curves["matmul and sum"][1][:2] == [lesson_04.TEN_CALLS.high, 1e-3]
+    assert drawing.curves["step"][1][:2] == [lesson_04.TEN_CALLS.high, 1e-3]
     assert "<figure" in still[1]["text/html"]
-    assert "Drawn matmul and sum: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
+    assert "Drawn step: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
 
 
 def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
@@ -180,7 +180,7 @@ def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
     """A message on a thread other than the main one counts; the main thread draws it later."""
     shown = shown_in(monkeypatch, watched=True)
     monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
-    drawn = {"drawn": [["matmul and sum", [1e-3] * 10]]}
+    drawn = {"drawn": [["step", [1e-3] * 10]]}
 
     async def session() -> None:
         drawing = ten_calls()
@@ -189,13 +189,13 @@ def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
         other = Thread(target=lambda: [page._handle_custom_msg(drawn, []) for _ in range(3)])
         other.start()
         other.join()
-        assert drawing.curves["matmul and sum"][1] == [1e-3] * 10
+        assert drawing.curves["step"][1] == [1e-3] * 10
         assert len(shown.outputs[1]) == 1
         await asyncio.sleep(0)
 
     asyncio.run(session())
     assert len(shown.outputs[1]) == 2
-    assert "Drawn matmul and sum: 1.00 ms" in shown.outputs[1][1]["text/html"]
+    assert "Drawn step: 1.00 ms" in shown.outputs[1][1]["text/html"]
 
 
 def test_axes_have_units(monkeypatch: pytest.MonkeyPatch) -> None:

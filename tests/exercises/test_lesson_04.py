@@ -393,7 +393,7 @@ def axes_of(figure: Figure) -> Axes:
 
 
 def test_iterations_are_drawn_in_one_unit() -> None:
-    """Times of different magnitude get a log axis, and one loop a title that compares its ends."""
+    """Times of different magnitude get one unit and a log axis."""
     loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
     ax = axes_of(figures.draw_iterations(loops, source="made up"))
     line, other = ax.lines
@@ -401,8 +401,6 @@ def test_iterations_are_drawn_in_one_unit() -> None:
     np.testing.assert_allclose(other.get_ydata(), [2, 2, 2])
     assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "time per call (µs)")
     assert ax.get_xlabel() == "iteration, from 0"
-    alone = figures.draw_iterations({"a": [9e-3, 2e-5, 2e-5]}, source="made up")
-    assert alone.title == "a: the first call takes 450 times as long as the last ones (made up)"
 
 
 def test_iterations_relative_to_the_shortest() -> None:
@@ -432,6 +430,26 @@ def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     assert list(panels[0].lines[2].get_xdata()) == [0]
     assert panels[1].lines[1].get_ydata() == pytest.approx(np.array(drift) / 1.6)
     assert "4 loops, each relative to its own end" in ax.get_title()
+
+
+def test_the_last_slow_call_is_marked() -> None:
+    """The title names the last call that is far slower than usual, and so does a mark at it."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        figure = figures.draw_slow_calls([9e-3, 2e-5, 2e-5, 8e-4, 2e-5, 2.5e-5])
+        steady = figures.draw_slow_calls([2e-5, 2e-5])
+    assert figure.title.startswith("Call 4 of 6 is still slow: 35.6 times as long as usual")
+    (text,) = axes_of(figure).texts
+    assert text.get_text() == "call 4"
+    assert text.xy == pytest.approx((4, 800))  # type: ignore[attr-defined]  # an Annotation
+    assert figure.caption == "The median of 6 calls is 22.5 µs. Slow calls: 1, 4."
+    assert steady.title.startswith("None of the 2 calls is slow")
+
+
+def test_loops_can_be_called_by_letters() -> None:
+    """The letters stand for the loops in their order, so that no name gives an answer away."""
+    named, lettered = traces.to_frame(), traces.to_frame(named=False)
+    assert list(lettered["series"].unique()) == [*"abcdef"]
+    assert lettered["duration_s"].equals(named["duration_s"])
 
 
 def test_histograms_count_every_call() -> None:

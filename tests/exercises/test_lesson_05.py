@@ -17,6 +17,8 @@ from gpulab.exercises.lesson_05 import (
     asked_for,
     cause_of,
     compared_clocks,
+    draw_clock_and_power,
+    draw_orders,
     kept_clocks,
     lock_virtual_gpu,
     plot_over_time,
@@ -159,26 +161,49 @@ def drawn(frame: pd.DataFrame, column: str = "sm_mhz", label: str = "clock (MHz)
     return ax
 
 
-def test_one_series_is_shaded_where_a_reason_is_named() -> None:
-    """The line shows the column unchanged, and the legend says why the clock is low."""
-    frame = pd.DataFrame(
-        {"time_s": [0.0, 0.1, 0.2], "sm_mhz": [1980, 1440, 1440], "reasons": ["", "x", "x"]}
-    )
-    ax = drawn(frame)
-    assert ax.lines[0].get_ydata().tolist() == [1980, 1440, 1440]
-    assert ax.get_legend_handles_labels()[1] == ["clock (MHz)", "the driver names: x"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == (
-        "time since the first reading (s)",
-        "clock (MHz)",
-    )
-    span = ax.collections[0].get_paths()[0].get_extents()
-    assert (span.x0, span.x1) == (0.1, 0.2)
+ORDERS = {"A first": ([1.0] * 4, [1.1] * 4), "B first": ([1.2] * 4, [0.9] * 4)}
 
 
-def test_nothing_is_shaded_without_a_reason() -> None:
-    """Nothing is shaded if the driver names no reason or returns none."""
-    frame = pd.DataFrame({"time_s": [0.0, 0.1], "sm_mhz": [1980, 1980], "reasons": ["", None]})
-    assert not drawn(frame).collections
+def test_both_orders_have_a_panel_each_and_a_ratio() -> None:
+    """A panel shows the calls in the order made, and the title has B / A of both orders."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        figure = draw_orders(ORDERS)
+        same = draw_orders({"A first": ([1.0], [0.9]), "B first": ([1.0], [0.9])})
+    (ax,) = figure.canvas.axes
+    first, second = ax.child_axes
+    assert (first.get_title(), second.get_title()) == ("A first", "B first")
+    a, b = first.lines
+    assert (list(a.get_xdata()), list(b.get_xdata())) == ([1, 2, 3, 4], [5, 6, 7, 8])
+    a, b = second.lines
+    assert (list(a.get_xdata()), list(b.get_xdata())) == ([5, 6, 7, 8], [1, 2, 3, 4])
+    assert figure.title.startswith("Whichever runs second takes longer: B / A is 1.1, then 0.75 (")
+    assert figure.caption.splitlines()[1] == (
+        "B first: B from 900 µs to 900 µs, then A from 1.20 ms to 1.20 ms."
+    )
+    assert "The y axis shows time per call (ms), from 0.9 to 1.2." in figure.description
+    assert same.title.startswith("Both orders: B / A is 0.9, then 0.9 (")
+
+
+def clock_readings(*clocks_mhz: int) -> pd.DataFrame:
+    """Return readings at these clocks, with 100, 200, ... W of 700."""
+    return clocks.to_frame(
+        Reading(0.1 * n, mhz, power_w=100.0 * n, power_limit_w=700.0, max_sm_mhz=2000)
+        for n, mhz in enumerate(clocks_mhz, start=1)
+    )
+
+
+def test_clock_and_power_say_when_the_clock_fell() -> None:
+    """The title has the first reading below the highest clock, and both panels mark it."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        figure = draw_clock_and_power(clock_readings(1980, 1500, 1400))
+        steady = draw_clock_and_power(clock_readings(1980, 1965))
+    (ax,) = figure.canvas.axes
+    assert figure.title.startswith("The clock falls by 25 % while the power reads 29 % of its")
+    for panel, text in zip(ax.child_axes, ("1,500 MHz", "200 W"), strict=True):
+        assert panel.texts[-1].get_text() == text
+        assert panel.lines[-1].get_xdata()[0] == pytest.approx(0.1)
+    assert figure.caption.endswith("The clock is lower from 100 ms on.")
+    assert steady.title.startswith("The clock did not fall")
 
 
 def test_durations_get_a_unit_and_series_their_names() -> None:
@@ -186,11 +211,10 @@ def test_durations_get_a_unit_and_series_their_names() -> None:
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
     )
-    ax = drawn(frame.assign(reasons="x"), "duration_s", "time")
+    ax = drawn(frame, "duration_s", "time")
     assert [line.get_label() for line in ax.lines] == ["a", "b"]
     assert ax.lines[1].get_ydata().tolist() == [2.0, 2.0]
     assert ax.get_ylabel() == "time (ms)"
-    assert not ax.collections
 
 
 def test_frames_without_the_column_are_refused() -> None:

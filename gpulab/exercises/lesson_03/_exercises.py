@@ -112,14 +112,15 @@ FLOOR = Exercise(
 
 ONE_SYNC_AT_END = Exercise(
     "03.one-sync-at-end",
-    "Recorded on an H200: the same kernel of 1.2 µs, timed by events in two loops. With a "
-    "synchronize in each iteration the pairs read 14.9 µs. With all events in lists, a head start "
-    "and one synchronize at the end they read 4.3 µs. Why does the first loop read more?",
+    "Recorded on an H200: the same kernel of 1.2 µs between two events, in two loops. The loop "
+    '"idle GPU" waits in each round, as your first cell did: its pairs read 14.9 µs. In the loop '
+    '"busy GPU" the queue never is empty, because it waits only once, at the end: its pairs read '
+    "4.3 µs. Why does the idle GPU read more?",
     Choice(
         right="b",
         why="After a wait the queue is empty. The GPU reaches the first event at once, and then "
-        "it waits until the host has launched the kernel. In a full queue the kernel is already "
-        "there.",
+        "it waits until the host has launched the kernel. A busy GPU finds the kernel in its "
+        "queue.",
         wrong={
             "a": Diagnosis(
                 "sync-on-gpu",
@@ -145,7 +146,7 @@ ONE_SYNC_AT_END = Exercise(
     choices={
         "a": "The synchronize itself runs on the GPU, between the two events.",
         "b": "It empties the queue, so the host's launch falls between the two events.",
-        "c": "The GPU rests between iterations, and its clock goes down.",
+        "c": "The GPU rests between rounds, and its clock goes down.",
         "d": "elapsed_time waits inside the loop, and its wait is counted.",
     },
 )

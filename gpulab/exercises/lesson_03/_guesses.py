@@ -4,50 +4,32 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "03.less",
-        "What will a pair of events read?",
-        choices=("more", "less", "the same"),
+        "03.pair",
+        "What do the two events read?",
         idea=(
-            "A pair of events leaves out the host's wake-up, so it reads less than a "
-            "synchronized stopwatch."
+            "Between two events of an idle GPU there is also the time in which Python launches "
+            "the kernel."
         ),
     ),
     GuessQuestion(
-        "03.early",
-        "What does elapsed_time return?",
-        choices=("a number", "zero", "an error"),
-        idea=(
-            "elapsed_time does not wait: before the GPU has reached the end event, there is no "
-            "time."
-        ),
-    ),
-    GuessQuestion(
-        "03.plain",
-        "What does elapsed_time return?",
-        choices=("a number", "zero", "an error"),
-        idea="An event has a time only if it was made with enable_timing=True.",
-    ),
-    GuessQuestion(
-        "03.at-end",
-        "What do the pairs of the second loop read?",
-        idea=(
-            "With a full queue a pair reads the kernel and a fixed offset, not the time of Python."
-        ),
-    ),
-    GuessQuestion(
-        "03.alone",
-        "What do the pairs read?",
-        choices=("as in the first loop", "as in the second loop"),
-        idea=(
-            "A kernel shorter than its launch does not fill the queue, so the host does not get "
-            "ahead."
-        ),
-    ),
-    GuessQuestion(
-        "03.inside",
-        "By what factor is the new reading longer?",
+        "03.busy",
+        "How many times as long as before is the reading?",
         unit="times",
-        idea="record() goes into the current stream; events must be in the stream of the work.",
+        counts="direction",
+        idea=(
+            "A busy GPU finds the events and the kernel in its queue, so it does not wait for "
+            "Python between them."
+        ),
+    ),
+    GuessQuestion(
+        "03.last",
+        "How many times as long as the first reading is the last one?",
+        unit="times",
+        counts="direction",
+        idea=(
+            "A kernel shorter than its launch does not fill the queue, so the GPU catches up with "
+            "Python."
+        ),
     ),
     GuessQuestion(
         "03.empty",
@@ -56,8 +38,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "03.more",
-        "Is a kernel's floor more than an empty pair?",
-        choices=("less", "equal", "more"),
+        "How much more than the kernel does a pair around it read?",
         idea=(
             "With a kernel in between, a pair also waits for the kernel's start and end: its "
             "floor is larger."
@@ -68,6 +49,12 @@ GUESSES = (
         "Where is the host blocked?",
         choices=("record", "query", "wait", "synchronize"),
         idea="Only synchronize blocks the host; record, query and wait return at once.",
+    ),
+    GuessQuestion(
+        "03.plain",
+        "What does elapsed_time return?",
+        choices=("a number", "zero", "an error"),
+        idea="An event has a time only if it was made with enable_timing=True.",
     ),
     GuessQuestion(
         "03.smooth",

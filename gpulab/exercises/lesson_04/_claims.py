@@ -4,48 +4,9 @@ from gpulab.exercises._claims import Claim
 
 _SLOW = 3.0  # times as long as the second call
 _FAR_SLOWER = 10.0
-_CONTEXT_S = 0.02
-_NOTICEABLE = 1.03
 _PROMISED = 85.0  # percent; 50 intervals of 95 % rarely fall below it
 
-_USED_BEFORE = "this process had used it before; restart the kernel"
-
 CLAIMS = (
-    Claim(
-        "04.first-call",
-        "The first call of a process is much slower than the later ones",
-        unit="times",
-        holds=lambda ratio: ratio > _FAR_SLOWER,
-        because="nothing was new to the process",
-    ),
-    Claim(
-        "04.context",
-        "The first call of all makes the context, and that takes long",
-        unit="ms",
-        holds=lambda first_s: first_s > _CONTEXT_S,
-        because="this process had made its context before; restart the kernel",
-    ),
-    Claim(
-        "04.a-new-kernel",
-        "A kernel is slow at its first launch, even if another kernel has run",
-        unit="times",
-        holds=lambda ratio: ratio > _SLOW,
-        because=_USED_BEFORE,
-    ),
-    Claim(
-        "04.another-type",
-        "A library is slow again for another type of number",
-        unit="times",
-        holds=lambda ratio: ratio > _SLOW,
-        because=_USED_BEFORE,
-    ),
-    Claim(
-        "04.the-level-moves",
-        "A large matmul becomes slower after some tenths of a second",
-        unit="times",
-        holds=lambda ratio: ratio > _NOTICEABLE,
-        because="the GPU stays below its power limit, or the clock had fallen before",
-    ),
     Claim(
         "04.cudnn-searches",
         "With cudnn.benchmark the first call of a new shape is slow",

@@ -78,6 +78,62 @@ NAME_THE_COST = Exercise(
 )
 
 
+_OUTLIER = Diagnosis(
+    "outlier-as-warm-up",
+    "d: one slow call among fast ones is not warm-up. The median ignores it. How many calls are "
+    "slow at the beginning?",
+)
+_MOVING = Diagnosis(
+    "still-moving",
+    "f: the times rise from the first call to the last, so no beginning is steady. More calls do "
+    "not help. Say so beside the number.",
+)
+_LUCKY = Diagnosis(
+    "one-lucky-call",
+    "e: one fast call is followed by slow ones. Look for the call from which on all are fast.",
+)
+_TOO_EARLY = Diagnosis(
+    "too-early", "c: the calls that follow still take clearly longer than those at the end."
+)
+
+WHERE_TO_BEGIN = Exercise(
+    "04.where-to-begin",
+    "After how many calls do you begin to count? Choose the smallest number that is enough for "
+    'each loop, or "never" if the loop is not steady at its end.',
+    Table(
+        right={
+            "a": "after 1",
+            "b": "after 5",
+            "c": "after 30",
+            "d": "after 5",
+            "e": "after 10",
+            "f": "never",
+        },
+        why="You looked at the level at the end, and for the first calls in a row at this level. "
+        "A single slow call does not matter to a median, and a single fast one is no beginning. A "
+        "loop that still moves has no level.",
+        allowed=(("after 1", "after 5", "after 10", "after 30", "never"),),
+        wrong={
+            **{("d", word): _OUTLIER for word in ("after 10", "after 30", "never")},
+            **{("f", word): _MOVING for word in ("after 1", "after 5", "after 10", "after 30")},
+            **{("e", word): _LUCKY for word in ("after 1", "after 5")},
+            **{("c", word): _TOO_EARLY for word in ("after 1", "after 5", "after 10")},
+        },
+        otherwise=(
+            Diagnosis(
+                "wrong-count",
+                "Where does the line reach its level at the end, and stay? The horizontal axis "
+                "begins with 0, so its number is how many calls are before.",
+            ),
+        ),
+    ),
+    hints=(
+        "The level is the thin line at 1. From which call on does the loop stay near it?",
+        "A few calls too many are safe. Calls that are too early are in your number.",
+    ),
+)
+
+
 STEADY_STATE = Exercise(
     "04.steady-state",
     "Six loops were timed call by call. Write first_steady(samples_s). It returns the index of "
@@ -166,9 +222,9 @@ BENCHMARK = Exercise(
     "becomes steady.",
     BenchmarkJudge("warm-up"),
     hints=(
-        "Time each warm-up call separately: once_s(fn) of this lesson does that.",
+        "Time each warm-up call separately, as seconds(fn) of this lesson does.",
         "Stop when the last three calls differ by less than some percent.",
     ),
 )
 
-EXERCISES = (NAME_THE_COST, STEADY_STATE, ONE_NUMBER, TWO_HUMPS, BENCHMARK)
+EXERCISES = (NAME_THE_COST, WHERE_TO_BEGIN, STEADY_STATE, ONE_NUMBER, TWO_HUMPS, BENCHMARK)

@@ -5,13 +5,13 @@ from gpulab.exercises._guess_question import GuessQuestion
 GUESSES = (
     GuessQuestion(
         "04.context",
-        "How long does the first synchronize() take?",
+        "How long does the first of two waits take?",
         unit="ms",
         idea="The first use of a GPU makes its context, even if it asks for nothing else.",
     ),
     GuessQuestion(
         "04.memory",
-        "Which is the fastest?",
+        "Which of the three is made the fastest?",
         choices=("first", "second", "third"),
         idea=(
             "PyTorch keeps deleted memory in a cache: the next tensor of that size is fast to "
@@ -20,13 +20,13 @@ GUESSES = (
     ),
     GuessQuestion(
         "04.sine",
-        "After the exponential, is the first sine slow or fast?",
+        "log1p has run twice. Is the first sinh slow or fast?",
         choices=("slow", "fast"),
         idea="Each kernel is loaded when it is launched for the first time.",
     ),
     GuessQuestion(
         "04.half",
-        "After two matmuls in float32, is the first in float16 slow?",
+        "Is the first matmul in half precision slow or fast?",
         choices=("slow", "fast"),
         idea=(
             "Another type of number needs other kernels, and these have a first call of their own."
@@ -34,21 +34,14 @@ GUESSES = (
     ),
     GuessQuestion(
         "04.loaded",
-        "After how many iterations is everything loaded?",
+        "After how many calls is everything loaded?",
         unit="calls",
         counts="factor",
         idea="First uses may hide in rare branches, long after ten calls.",
     ),
     GuessQuestion(
-        "04.steady",
-        "After how many iterations is it steady?",
-        unit="calls",
-        counts="factor",
-        idea="The level itself moves: under load the clock falls after the first calls.",
-    ),
-    GuessQuestion(
         "04.mean",
-        "By what factor is the mean of the 60 samples larger than their median?",
+        "How many times as long as the median of the 60 samples is their mean?",
         unit="times",
         counts="direction",
         idea="A few outliers move the mean, and hardly the median.",
@@ -61,13 +54,13 @@ GUESSES = (
     ),
     GuessQuestion(
         "04.holds",
-        "In how many percent of the groups?",
+        "In how many percent of the groups does the interval contain the median?",
         unit="%",
         idea="About 95 of 100 intervals contain the median if the samples are independent.",
     ),
     GuessQuestion(
         "04.wander",
-        "In how many percent of the groups?",
+        "In how many percent of the groups does it contain the median now?",
         unit="%",
         idea="Samples that are close to their neighbours break the interval's promise.",
     ),

@@ -34,5 +34,5 @@ TEN_CALLS = SketchAxes(
     high=10.0,
     y_label="time per call",
     terms=_terms,
-    curves=("matmul and sum",),
+    curves=("step",),
 )

@@ -21,12 +21,13 @@ from gpulab.figures import (
     looks,
     marks,
     need,
+    only_labels,
     source_of,
     unit_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -39,9 +40,10 @@ _WIDE = 4.0  # largest over smallest value; a log axis of a smaller range has ha
 _COLUMNS = ("iteration", "duration_s", "series")
 _RELATIVE = "time per call (times the shortest)"
 _PANELS_FROM = 4  # series: lines of so many loops of different levels hide one another
-_N_COLUMNS, _PANEL_IN = 3, 2.3
+_N_COLUMNS, _PANEL_IN = 3, 2.0
 _LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
 _N_BINS = 40
+_SLOW = 5.0  # times the median; what a disturbed host adds is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,7 @@ class _Iterations(_Loops):
     def title(self) -> str:
         if len(self.parts) >= _PANELS_FROM:
             return f"{len(self.parts)} loops, each relative to its own end"
-        if len(self.parts) > 1:
-            return "Each call in the order taken"
-        ((name, part),) = self.parts
-        times = part["duration_s"].to_numpy()
-        ratio = format_ratio(times[0] / _end_level(times))
-        return f"{name}: the first call takes {ratio} times as long as the last ones"
+        return "Each call in the order taken"
 
     @property
     def words(self) -> str:
@@ -83,7 +80,7 @@ class _Iterations(_Loops):
     @property
     def height_in(self) -> float:
         n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
-        return 1.0 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
+        return 0.8 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
 
     def draw(self, ax: "Axes") -> "Axes":
         if len(self.parts) >= _PANELS_FROM:
@@ -109,16 +106,21 @@ class _Iterations(_Loops):
         width, height = 1 / _N_COLUMNS, 1 / n_rows
         for number, (name, part) in enumerate(self.parts):
             row, column = divmod(number, _N_COLUMNS)
-            box = (column * width + 0.03, 1 - (row + 1) * height + 0.12 * height)
+            box = (column * width + 0.03, 1 - (row + 1) * height + 0.14 * height)
             panel = ax.inset_axes((*box, width - 0.05, 0.66 * height))
             self._draw_panel(panel, name, part)
-        ax.set(xticks=[], yticks=[], xlim=(0, self.record["iteration"].max()))
-        ax.spines[:].set_visible(False)
-        finish(ax, "Line charts", "iteration, from 0", "time relative to the end", legend=False)
-        ax.yaxis.labelpad = 28  # beside the numbers of the panels
-        return ax
+        relative = [
+            part["duration_s"] / _end_level(part["duration_s"].to_numpy())
+            for _, part in self.parts
+        ]
+        only_labels(ax, self.record["iteration"], np.concatenate(relative))
+        return finish(
+            *(ax, "Line charts", "iteration, from 0", "time relative to the end"), legend=False
+        )
 
     def _draw_panel(self, panel: "Axes", name: str, part: "pd.DataFrame") -> None:
+        from matplotlib.ticker import MaxNLocator
+
         times = part["duration_s"].to_numpy()
         relative = times / _end_level(times)
         low, high = np.quantile(relative, (0.05, 0.9))
@@ -127,6 +129,7 @@ class _Iterations(_Loops):
         panel.axhline(1, color=MUTED, linewidth=0.8)
         panel.plot(part["iteration"], np.minimum(relative, high), linewidth=1.2, **signs)
         panel.set_ylim(low, high)
+        panel.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         beyond = relative > high
         panel.plot(part["iteration"][beyond], [high] * int(beyond.sum()), "k^", clip_on=False)
         most = f", ▲ up to {format_ratio(relative.max())}" if beyond.any() else ""
@@ -137,6 +140,62 @@ class _Iterations(_Loops):
 def _end_level(times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     """Return the median of the last quarter."""
     return float(np.median(times[-max(1, len(times) // 4) :]))
+
+
+@dataclass(frozen=True, slots=True)
+class _SlowCalls(Plot):
+    """The time of each call, with the last of the slow ones marked."""
+
+    record: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        need(self.record, ("call", "duration_s"))
+
+    @property
+    def slow(self) -> "pd.DataFrame":
+        """The rows of the slow calls."""
+        return self.record[self.record["duration_s"] > _SLOW * self.record["duration_s"].median()]
+
+    @property
+    def title(self) -> str:
+        if self.slow.empty:
+            return f"None of the {len(self.record)} calls is slow"
+        last, usual_s = self.slow.iloc[-1], self.record["duration_s"].median()
+        return (
+            f"Call {last['call']:.0f} of {len(self.record)} is still slow: "
+            f"{format_ratio(last['duration_s'] / usual_s)} times as long as usual"
+        )
+
+    @property
+    def words(self) -> str:
+        usual = format_time(self.record["duration_s"].median())
+        calls = ", ".join(map(str, self.slow["call"])) or "none"
+        return (
+            f"The median of {counted(len(self.record), 'call')} is {usual}. Slow calls: {calls}."
+        )
+
+    def draw(self, ax: "Axes") -> "Axes":
+        scale, unit = unit_of(self.record["duration_s"])
+        signs = marks(next(looks()), source_of(self.record)) | {"linestyle": "none"}
+        ax.plot(self.record["call"], self.record["duration_s"] / scale, markersize=5, **signs)
+        log_axis(ax, "y")
+        ax.margins(y=0.15)
+        if not self.slow.empty:
+            last = self.slow.iloc[-1]
+            place = (last["call"], last["duration_s"] / scale)
+            ax.annotate(
+                f"call {last['call']:.0f}",
+                place,
+                (8, 0),
+                textcoords="offset points",
+                va="center",
+                fontweight="bold",
+            )
+        ax.grid(visible=True, axis="y")
+        return finish(
+            *(ax, "Scatter plot", "call, in the order made", f"time per call ({unit})"),
+            legend=False,
+        )
 
 
 class _Histograms(_Loops):
@@ -204,10 +263,7 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
 
 def draw_iterations(
-    loops: "Mapping[str, Sequence[float]] | pd.DataFrame",
-    *,
-    source: object = None,
-    relative: bool = False,
+    record: "pd.DataFrame", *, source: object = None, relative: bool = False
 ) -> Figure:
     """Return a figure of samples in the order taken.
 
@@ -216,9 +272,8 @@ def draw_iterations(
 
     Parameters
     ----------
-    loops
-        Seconds of each call, by the name of the loop; or a table with columns ``iteration``,
-        ``duration_s`` and ``series``.
+    record
+        Table with columns ``iteration``, ``duration_s`` and ``series``.
     source
         Where the times come from; by default the GPU in use.
     relative
@@ -227,13 +282,38 @@ def draw_iterations(
     Examples
     --------
     >>> from gpulab.exercises import lesson_04 as lab
-    >>> figure = lab.draw_iterations({"matmul": [9e-3, 2e-5, 2e-5]}, source="made up")
-    >>> figure.caption
-    'matmul: 3 calls from 20.0 µs to 9.00 ms; the first took 9.00 ms, the last 20.0 µs.'
+    >>> figure = lab.draw_iterations(lab.traces.two_runs(), source="made up")
+    >>> figure.title
+    'Each call in the order taken (made up)'
     """
     from gpulab import device
 
-    return _Iterations(_as_frame(loops), relative).figure(source=source or device.current())
+    return _Iterations(record, relative).figure(source=source or device.current())
+
+
+def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
+    """Return a figure of the time of each call, with the last of the slow ones marked.
+
+    Parameters
+    ----------
+    times_s
+        Seconds of each call, in the order made.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.exercises import lesson_04 as lab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     figure = lab.draw_slow_calls([9e-3, 2e-5, 4e-4, 2e-5, 2e-5])
+    >>> figure.caption
+    'The median of 5 calls is 20.0 µs. Slow calls: 1, 3.'
+    """
+    import pandas as pd
+
+    from gpulab import device
+
+    frame = pd.DataFrame({"call": range(1, len(times_s) + 1), "duration_s": times_s})
+    return _SlowCalls(frame).figure(source=device.current())
 
 
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
@@ -281,16 +361,6 @@ def draw_first_uses() -> "Series":
         alt="One row for each cost: the first use and the second, on a logarithmic axis.",
         source=device.current(),
     )
-
-
-def _as_frame(loops: "Mapping[str, Sequence[float]] | pd.DataFrame") -> "pd.DataFrame":
-    import pandas as pd
-
-    if isinstance(loops, pd.DataFrame):
-        need(loops, _COLUMNS)
-        return loops
-    rows = [(i, s, name) for name, times_s in loops.items() for i, s in enumerate(times_s)]
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
 def _loop_words(name: str, times_s: "pd.Series[float]") -> str:

@@ -21,7 +21,7 @@ from gpulab.virtual import virtual_gpu
 Cost = dict[str, object]
 
 NAMES = (
-    *("context", "64 MB of memory", "a kernel", "product, float32", "product, float16"),
+    *("context", "64 MB of memory", "a kernel", "matmul, float32", "matmul, float16"),
     *("random numbers", "convolution"),
 )
 _COMMAND = (sys.executable, "-m", __name__)

@@ -141,17 +141,28 @@ def traces() -> tuple[WarmUpTrace, ...]:
     )
 
 
-def to_frame() -> "pd.DataFrame":
+def to_frame(*, named: bool = True) -> "pd.DataFrame":
     """Return all loops as a table with columns ``iteration``, ``duration_s`` and ``series``.
+
+    Parameters
+    ----------
+    named
+        Whether a loop is called by its name, which says what happens in it, or by a letter.
 
     Examples
     --------
     >>> to_frame()["series"].value_counts()["slow decay"].item()
     60
+    >>> list(to_frame(named=False)["series"].unique())
+    ['a', 'b', 'c', 'd', 'e', 'f']
     """
     import pandas as pd
 
-    rows = [(i, s, trace.name) for trace in traces() for i, s in enumerate(trace.samples_s)]
+    rows = [
+        (i, s, trace.name if named else letter)
+        for letter, trace in zip("abcdef", traces(), strict=True)
+        for i, s in enumerate(trace.samples_s)
+    ]
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 
 

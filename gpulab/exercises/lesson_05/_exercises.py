@@ -69,8 +69,8 @@ TWO_TRACES = Exercise(
         wrong={
             ("a", "noise"): Diagnosis(
                 "step-is-noise",
-                "a does not scatter: its times rise once and stay. Compare sm_mhz with duration_s "
-                "row by row. Do they move together?",
+                "a does not scatter: its times rise once and stay. Compare sm_mhz and duration_s "
+                "in the first row and in the last: both have changed.",
             ),
             ("a", "heat"): _WARM_IS_THROTTLED,
             ("b", "name the regime"): Diagnosis(
@@ -86,6 +86,44 @@ TWO_TRACES = Exercise(
         "The driver names the reason for a lower clock, a little late.",
     ),
     readings=_traces,
+)
+
+SECOND_IS_SLOWER = Exercise(
+    "05.second-is-slower",
+    "A and B were warmed up, and the GPU rested for a second before each experiment. If A runs "
+    "first, A seems to be faster. If B runs first, B does. What explains both results?",
+    Choice(
+        right="b",
+        why="B computes 3 % less in both experiments. What changes is who runs second. The work "
+        "itself makes the GPU slower, in less than a tenth of a second.",
+        wrong={
+            "a": Diagnosis(
+                "first-calls",
+                "First calls would make the program slow that runs first. Here the second one is "
+                "slow, whichever it is.",
+            ),
+            "c": Diagnosis(
+                "cache-of-the-other",
+                "Both programs use the same matrix and the same result, so the second one finds "
+                "what it needs. And then both would differ in their first calls only.",
+            ),
+            "d": Diagnosis(
+                "noise",
+                "Run both cells again: the numbers hardly change, and the order decides again. "
+                "Noise does not know who runs first.",
+            ),
+        },
+    ),
+    hints=(
+        "What do the slow program of the first experiment and that of the second have in common?",
+        "What happens to the GPU in the second of rest, and what in the calls after it?",
+    ),
+    choices={
+        "a": "The warm-up is too short: slow first calls are in the number.",
+        "b": "The GPU becomes slower while it works, so whichever runs second takes longer.",
+        "c": "The first program leaves its data in the cache, in the way of the second.",
+        "d": "The difference of 3 % is smaller than the noise: both results are chance.",
+    },
 )
 
 _HEAVY_IS_SETTLED = Diagnosis(
@@ -228,8 +266,8 @@ GPU_UTIL = Exercise(
 
 BENCHMARK = Exercise(
     "05.benchmark",
-    "Write benchmark(fn): as in lesson 04 it warms up and takes the median of events. Now it also "
-    "returns the clock at which the samples were taken: return seconds, clock_mhz.",
+    "Your benchmark(fn) from lesson 04 warms up and takes the median of events. Let it return the "
+    "clock at which the samples were taken, too: return seconds, clock_mhz.",
     BenchmarkJudge("clock"),
     hints=(
         "torch.cuda.clock_rate() returns the clock of the multiprocessors in MHz.",
@@ -237,4 +275,12 @@ BENCHMARK = Exercise(
     ),
 )
 
-EXERCISES = (BURST_OR_SETTLED, IN_TURNS, BENCHMARK, TWO_TRACES, WHICH_TO_DISCARD, GPU_UTIL)
+EXERCISES = (
+    SECOND_IS_SLOWER,
+    BURST_OR_SETTLED,
+    IN_TURNS,
+    BENCHMARK,
+    TWO_TRACES,
+    WHICH_TO_DISCARD,
+    GPU_UTIL,
+)

@@ -1,14 +1,25 @@
-"""Figures of lesson 05: readings over time, and the simulated clock of a locked GPU."""
+"""Figures of lesson 05: two programs in both orders, clock and power, and locked clocks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpulab import device, virtual
-from gpulab.core.units import format_time
-from gpulab.figures import Figure, Plot, finish, looks, marks, need, source_of, unit_of
+from gpulab.core.units import format_ratio, format_time
+from gpulab.figures import (
+    INK,
+    MUTED,
+    Figure,
+    Plot,
+    finish,
+    looks,
+    marks,
+    need,
+    only_labels,
+    source_of,
+    unit_of,
+)
 from gpulab.gpus import gpu
-from gpulab.views.live import shade_reasons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,15 +30,219 @@ _GPU = "H200"
 _STEP_S = 0.02
 _SIZE = 8192
 _MATMUL_NS = 1_430_000  # time of the matmul on an H200 at the highest clock, recorded
+_FALLEN = 0.97  # of the highest clock; a clock at rest moves by 1 or 2 %
+_PERCENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Orders(Plot):
+    """The times of A and B, call after call, in a panel for each order."""
+
+    record: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        need(self.record, ("order", "program", "call", "duration_s"))
+
+    @property
+    def panels(self) -> "list[tuple[str, pd.DataFrame]]":
+        """Name and rows of each order."""
+        return [(str(name), part) for name, part in self.record.groupby("order", sort=False)]
+
+    @property
+    def ratios(self) -> list[float]:
+        """B / A in each order."""
+        medians = [
+            part.groupby("program")["duration_s"].median().to_dict() for _, part in self.panels
+        ]
+        return [float(each["B"] / each["A"]) for each in medians]
+
+    @property
+    def title(self) -> str:
+        said = ", then ".join(format_ratio(ratio) for ratio in self.ratios)
+        a_first, b_first = self.ratios
+        finding = "Whichever runs second takes longer" if a_first > 1 > b_first else "Both orders"
+        return f"{finding}: B / A is {said}"
+
+    @property
+    def words(self) -> str:
+        return "\n".join(
+            f"{order}: "
+            + ", then ".join(
+                f"{program} from {format_time(part['duration_s'].iloc[0])} to "
+                f"{format_time(part['duration_s'].iloc[-1])}"
+                for program, part in panel.groupby("program", sort=False)
+            )
+            + "."
+            for order, panel in self.panels
+        )
+
+    height_in = 3.4
+
+    def draw(self, ax: "Axes") -> "Axes":
+        scale, unit = unit_of(self.record["duration_s"])
+        limits = self.record["duration_s"].quantile((0.01, 0.99)) / scale
+        for place, (order, panel) in enumerate(self.panels):
+            inner = ax.inset_axes((0.03 + place * 0.5, 0.1, 0.46, 0.76))
+            for (program, part), look in zip(
+                sorted(panel.groupby("program")), looks(), strict=False
+            ):
+                signs = marks(look, source_of(part)) | {"linestyle": "none", "markersize": 4}
+                inner.plot(part["call"], part["duration_s"] / scale, **signs)
+                middle = (part["call"].mean(), float(limits.max()) * 1.02)
+                inner.text(
+                    *middle, str(program), color=look.colour, ha="center", fontweight="bold"
+                )
+            inner.set_ylim(float(limits.min()) * 0.98, float(limits.max()) * 1.06)
+            inner.set_title(order, fontsize="medium")
+            inner.grid(visible=True, axis="y")
+        only_labels(ax, self.record["call"], self.record["duration_s"] / scale)
+        return finish(
+            *(ax, "Scatter plots", "call, in the order made", f"time per call ({unit})"),
+            legend=False,
+        )
+
+
+def draw_orders(times_ms: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+    """Return a figure of the times of two programs, A and B, that ran one after the other.
+
+    Parameters
+    ----------
+    times_ms
+        For "A first" and "B first", the milliseconds of each call of A, and of each call of B.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     figure = lab.draw_orders({"A first": ([1, 1], [2, 2]), "B first": ([2, 2], [1, 1])})
+    >>> figure.title
+    'Whichever runs second takes longer: B / A is 2, then 0.5 (virtual NVIDIA H200)'
+    """
+    import pandas as pd
+
+    rows = []
+    for order, (a_ms, b_ms) in times_ms.items():
+        pairs = [("A", a_ms), ("B", b_ms)]
+        both = [
+            (name, ms) for name, times in pairs[:: -1 if order[0] == "B" else 1] for ms in times
+        ]
+        rows += [(order, name, call, ms / 1e3) for call, (name, ms) in enumerate(both, start=1)]
+    frame = pd.DataFrame(rows, columns=["order", "program", "call", "duration_s"])
+    return _Orders(frame).figure(source=device.current())
+
+
+class _Panel(NamedTuple):
+    """One quantity of the readings, and the highest value that it may have."""
+
+    name: str
+    unit: str
+    column: str
+    most: str
+    top: str
+
+
+_PANELS = (
+    _Panel("clock", "MHz", "sm_mhz", "max_sm_mhz", "highest"),
+    _Panel("power", "W", "power_w", "power_limit_w", "limit"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClockAndPower(Plot):
+    """Clock and power over time, one above the other, with the moment when the clock fell."""
+
+    record: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        need(self.record, ("time_s", "sm_mhz", "max_sm_mhz", "power_w", "power_limit_w"))
+
+    @property
+    def fallen(self) -> "pd.Series[float] | None":
+        """The first reading with a lower clock, or None."""
+        lower = self.record[self.record["sm_mhz"] < _FALLEN * self.record["max_sm_mhz"]]
+        return None if lower.empty else lower.iloc[0]
+
+    @property
+    def title(self) -> str:
+        fallen = self.fallen
+        if fallen is None:
+            return "The clock did not fall"
+        lost = 1 - fallen["sm_mhz"] / fallen["max_sm_mhz"]
+        share = fallen["power_w"] / fallen["power_limit_w"]
+        return (
+            f"The clock falls by {lost * _PERCENT:.0f} % "
+            f"while the power reads {share * _PERCENT:.0f} % of its limit"
+        )
+
+    @property
+    def words(self) -> str:
+        ends = [self.record[column].iloc[[0, -1]] for column in ("sm_mhz", "power_w")]
+        (clock, last_clock), (power, last_power) = ends
+        text = (
+            f"Clock: {clock:,.0f} MHz at the first reading, {last_clock:,.0f} MHz at the last. "
+            f"Power: {power:,.0f} W at the first, {last_power:,.0f} W at the last."
+        )
+        fallen = self.fallen
+        if fallen is None:
+            return text
+        return f"{text} The clock is lower from {format_time(fallen['time_s'])} on."
+
+    height_in = 4.8
+
+    def draw(self, ax: "Axes") -> "Axes":
+        record, fallen = self.record, self.fallen
+        panels = [ax.inset_axes((0.03, bottom, 0.95, 0.4)) for bottom in (0.56, 0.08)]
+        near: dict[str, Any] = {"textcoords": "offset points", "va": "top"}
+        for panel, part, look in zip(panels, _PANELS, looks(), strict=False):
+            signs = marks(look, source_of(record)) | {"markersize": 4}
+            panel.plot(record["time_s"], record[part.column], **signs)
+            top = float(record[part.most].iloc[-1])
+            place = (float(record["time_s"].max()), top)
+            panel.axhline(top, color=MUTED, linestyle=":")
+            panel.annotate(
+                f"{part.top}: {top:,.0f} {part.unit}", place, (0, -6), ha="right", **near
+            )
+            panel.set_ylim(0, 1.12 * top)
+            panel.set_ylabel(f"{part.name} ({part.unit})", fontsize="small")
+            panel.grid(visible=True, axis="y")
+            if fallen is not None:
+                place = (fallen["time_s"], fallen[part.column])
+                text = f"{fallen[part.column]:,.0f} {part.unit}"
+                panel.axvline(fallen["time_s"], color=INK, linewidth=1.2)
+                panel.annotate(text, place, (8, -4), fontweight="bold", **near)
+        panels[0].set_xticklabels([])
+        only_labels(ax, record["time_s"], record["sm_mhz"])
+        return finish(ax, "Line charts", "time since the first reading (s)", "", legend=False)
+
+
+def draw_clock_and_power(record: "pd.DataFrame") -> Figure:
+    """Return a figure of clock and power over time, with the moment when the clock fell.
+
+    Parameters
+    ----------
+    record
+        Readings as ``clocks.to_frame`` returns them.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab import clocks
+    >>> from gpulab.exercises import lesson_05 as lab
+    >>> common = {"max_sm_mhz": 2000, "power_limit_w": 700.0}
+    >>> seen = [clocks.Reading(0.0, 2000, power_w=70.0, **common)]
+    >>> seen += [clocks.Reading(0.1, 1500, power_w=140.0, **common)]
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     figure = lab.draw_clock_and_power(clocks.to_frame(seen))
+    >>> figure.title.splitlines()[0]
+    'The clock falls by 25 % while the power reads 20 % of its limit (virtual NVIDIA H200)'
+    """
+    return _ClockAndPower(record).figure(source=device.current())
 
 
 @dataclass(frozen=True, slots=True)
 class _OverTime(Plot):
-    """One column of readings against time, one line per series.
-
-    For a single series, the times at which the driver named a reason are shaded. Readings are up
-    to 0.1 s old, and nothing is known about the time between two of them.
-    """
+    """One column of readings against time, one line per series."""
 
     record: "pd.DataFrame"
     column: str
@@ -63,8 +278,6 @@ class _OverTime(Plot):
         for (name, part), look in zip(self.parts, looks(), strict=False):
             signs = marks(look, source_of(part))
             ax.plot(part["time_s"], part[self.column] / scale, markersize=4, label=name, **signs)
-        if "reasons" in self.record and "series" not in self.record:
-            shade_reasons(self.record, ax)
         ax.grid(visible=True)
         return finish(ax, "Line chart", "time since the first reading (s)", label)
 
@@ -78,8 +291,8 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
     ----------
     record
         Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
-        lines) and ``reasons``. A column whose name ends with ``_s`` contains seconds and is
-        plotted in a suitable unit.
+        lines). A column whose name ends with ``_s`` contains seconds and is plotted in a suitable
+        unit.
     column, label
         Name of the column to plot, and the label of its axis.
     title

@@ -35,6 +35,7 @@ _HEADROOM = 1.25  # of the highest point, for the names of the lines
 _ALIKE = 1.25  # times; readings that differ by less are called the same
 _ROW_IN, _MARGIN_IN = 0.42, 1.3
 _FAR = 4.0  # times; the longest wait over the shortest call, so that the two kinds are distinct
+_LETTER = 0.012  # width of a letter in bold, as a share of the x axis
 _JUMP = 1.5  # times; a smaller step of a reading is its spread
 _FEW = 3  # rows that the words can name
 _SOME = 10  # readings, whose median is a level
@@ -308,7 +309,10 @@ class _InOrder(Plot):
             )  # fmt: skip
         for number in self.jumps.values():
             ax.axvline(number - 0.5, color=INK, linestyle=":", linewidth=1.5)
-            for text, side, ha in ((self.before and f"← {self.before}", -8, "right"),
+            before = f"← {self.before}" if self.before else ""
+            if len(before) * _LETTER > number / numbers[-1]:  # it would leave the axes
+                before = ""
+            for text, side, ha in ((before, -8, "right"),
                                    (self.after and f"{self.after} →", 8, "left")):  # fmt: skip
                 ax.annotate(
                     text, (number - 0.5, 0), (side, 8),

@@ -85,6 +85,13 @@ def test_a_jump_is_found_and_marked() -> None:
     )
 
 
+def test_words_before_a_jump_need_room() -> None:
+    """Words that would leave the axes at the left are not written."""
+    seen = {"a": [4e-6] * 12 + [9e-6] * 88}
+    figure = plots.readings_in_order(seen, before="the queue is full", after="b", source="virtual")
+    assert texts(figure.canvas.axes[0]) == ["a", "b →"]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
