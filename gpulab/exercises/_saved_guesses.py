@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from gpulab.exercises._lesson_index import MET
-from gpulab.exercises.journal import Guess, Reveal, journal, lesson_of, predictions_of
+from gpulab.exercises.journal import (
+    Guess,
+    KeptPrediction,
+    Reveal,
+    journal,
+    lesson_of,
+    predictions_of,
+)
 
 _TOO_LATE = "The outcome was shown before this guess, so it is kept and does not count."
 _CHANGED = "The outcome was shown before, so this change is kept, and your first guess counts."
@@ -24,21 +31,29 @@ def keep(guess: Guess) -> str:
     # Running the same cell again repeats the last guess, which needs no second line.
     if kept is None or kept.latest is None or kept.latest.said != guess.said:
         journal().add(replace(guess, is_late=is_late))
-    if kept is None or not is_late:
-        return ""
+    return "" if kept is None or not is_late else _remark(kept, guess)
+
+
+def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str | None, str, str]:
+    """Return the last guess under this name, its confidence, and the remark on it.
+
+    The guess is None if there is none, or if it does not fit the question.
+    """
+    kept = predictions_of(journal().records).get(name)
+    guess = None if kept is None else kept.latest
+    if kept is None or guess is None or guess.unit != unit:
+        return None, "", ""
+    said = guess.choice if choices else guess.number
+    if choices and said not in choices:
+        return None, "", ""
+    return said, guess.confidence, _remark(kept, guess) if guess.is_late else ""
+
+
+def _remark(kept: KeptPrediction, guess: Guess) -> str:
+    """Return the remark on a guess that came after the outcome."""
     if kept.guess is None:
         return _TOO_LATE
     return "" if kept.guess.said == guess.said else _CHANGED
-
-
-def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str | None, str]:
-    """Return the last guess under this name with its confidence; None if it does not fit."""
-    kept = predictions_of(journal().records).get(name)
-    guess = None if kept is None else kept.latest
-    if guess is None or guess.unit != unit:
-        return None, ""
-    said = guess.choice if choices else guess.number
-    return (None, "") if choices and said not in choices else (said, guess.confidence)
 
 
 def reveal(outcome: Reveal) -> None:

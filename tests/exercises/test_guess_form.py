@@ -96,6 +96,10 @@ def test_a_question_is_asked_by_its_name_and_compared_in_another_cell(folder: Pa
         "You say 8 times (likely). Now see what comes out."
     )
     assert str(exercises.compare("01.grows", 8.1)).startswith("Close. You said 8 times")
+    # The outcome is known, and the remark on a change stays when the cell runs again.
+    changed = exercises.predict("01.grows", "9x")
+    assert str(changed).endswith("so this change is kept, and your first guess counts.")
+    assert str(exercises.predict("01.grows")) == str(changed)
     exercises.predict("00.agree", "no", confidence="sure")
     assert kept(folder)["00.agree"].guess is not None
     assert str(exercises.compare("00.agree", "no")) == "Right. You said no, and so it is."

@@ -8,7 +8,7 @@ import * as words from "./words.js";
 const N_LABELS = 3,
   LEAST = 1.15; // a smaller factor is no outlier
 const LETTER_PX = 6.6,
-  BOLD_LETTER_PX = 7.8,
+  BOLD_LETTER_PX = 8.2,
   SIDE_LETTER_PX = 9.3, // the names of the sides are large and bold
   LINE_PX = 17,
   SIGN_PX = 7,
