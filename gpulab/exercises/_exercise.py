@@ -138,8 +138,6 @@ class Question:
         Lettered choices; empty if there are none.
     readings
         The measurements that the question is about; None if there are none.
-    show_form
-        Shows the form of the answer, where a front end is there; None if it is a function.
 
     Examples
     --------
@@ -153,41 +151,39 @@ class Question:
     how: str
     choices: Mapping[str, str]
     readings: "pd.DataFrame | None"
-    show_form: "Callable[[Question], None] | None" = None
+    # Shows the form of the answer where a front end is there; None if the answer is a function.
+    # Not public, because completion would offer it, and behind it is the key.
+    _show_form: "Callable[[Question], None] | None" = None
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in self.choices.items())
-        said = [f"{self.exercise_id}: {self.question}", *lines, self.how, _call_of(self)]
+        said = [f"{self.exercise_id}: {self.question}", *lines, self.how, self._call]
         return visible("\n".join(filter(None, said)))
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return page_of(self)
+    def _repr_html_(self, still: str = "") -> str:
+        """Return the question as HTML; what its form says, too, gets the class ``still``."""
+        listed = _html.options(self.choices) if self.choices else ""
+        numbers = "" if self.readings is None else _table(self.readings)
+        how = _html.paragraphs("\n\n".join(filter(None, (self.how, self._call))))
+        return _html.box(
+            _html.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
+            f"{_html.paragraphs(self.question)}{numbers}"
+            f'<div class="{clean(still)}">{listed}{how}</div>',
+        )
+
+    @property
+    def _call(self) -> str:
+        """Where the answer goes if no form can be shown; empty if it is a function."""
+        if self._show_form is None:
+            return ""
+        return f'Your answer goes in place of the dots: exercises.check("{self.exercise_id}", ...)'
 
     def _ipython_display_(self) -> None:
-        if self.show_form is None or not widgets.is_watched():
+        if self._show_form is None or not widgets.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
-        self.show_form(self)
-
-
-def page_of(question: Question, still: str = "") -> str:
-    """Return a question as HTML; what its form says, too, gets the class ``still``."""
-    listed = _html.options(question.choices) if question.choices else ""
-    numbers = "" if question.readings is None else _table(question.readings)
-    how = _html.paragraphs("\n\n".join(filter(None, (question.how, _call_of(question)))))
-    return _html.box(
-        _html.Tone("#0072B2", "?", f"Exercise {question.exercise_id}"),
-        f"{_html.paragraphs(question.question)}{numbers}"
-        f'<div class="{clean(still)}">{listed}{how}</div>',
-    )
-
-
-def _call_of(question: Question) -> str:
-    """Return where the answer goes if no form can be shown; empty if it is a function."""
-    if question.show_form is None:
-        return ""
-    return f'Your answer goes in place of the dots: exercises.check("{question.exercise_id}", ...)'
+        self._show_form(self)
 
 
 def _table(readings: "pd.DataFrame") -> str:

@@ -148,4 +148,4 @@ def test_without_a_front_end_the_words_name_the_call() -> None:
         asked._ipython_display_()
     assert 'exercises.check("01.what-was-timed", ...)' in str(asked)
     assert "exercises.check(" in asked._repr_html_()
-    assert exercises.ask("02.benchmark").show_form is None
+    assert exercises.ask("02.benchmark")._show_form is None
