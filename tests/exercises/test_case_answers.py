@@ -511,6 +511,20 @@ def stopwatch_without_a_wait_before(op: Any) -> float:
     return time.perf_counter() - start
 
 
+@wrong("backlog", "case-05.mend")
+def pause_in_place_of_the_first_wait(op: Any) -> float:
+    current = torch.cuda.current_stream()
+    time.sleep(0.1)
+    start, end = events()
+    start.record()
+    op.stream.wait_stream(current)
+    op.launch()
+    current.wait_stream(op.stream)
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
 @wrong("pause", "case-05.mend")
 def pause_before_the_events_are_read(op: Any) -> float:
     start, end = events()
