@@ -13,6 +13,7 @@ from gpulab.views.plots._draw import check_figure, draw
 from gpulab.views.plots._frames import bars, line, scatter
 from gpulab.views.plots._ladder import draw_ladder, ladder
 from gpulab.views.plots._roofline import gaps, roofline
+from gpulab.views.plots._side_by_side import side_by_side
 from gpulab.views.plots._timeline import timeline
 from gpulab.views.plots._times import call_times, predicted_against_measured, scaling
 
@@ -35,5 +36,6 @@ __all__ = [
     "samples",
     "scaling",
     "scatter",
+    "side_by_side",
     "timeline",
 ]

@@ -1,0 +1,146 @@
+"""Timelines of several programs under each other, on one axis of time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpulab.core.errors import InvalidOptionError
+from gpulab.core.foreign_text import one_line
+from gpulab.core.units import counted, format_ratio, format_time
+from gpulab.figures import Figure, Lanes, Plot, RowName, Strip
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.tracing import Span, Timeline
+
+_ROW_IN, _MARGIN_IN = 0.36, 1.7
+# Row of each kind of span, from the top. Rows that stay empty are left out.
+_ROWS = {"host": ("launch", "wait"), "copies": ("copy",), "kernels": ("kernel",)}
+_GAP = 0.4  # rows between two programs
+
+
+@dataclass(frozen=True, slots=True)
+class _SideBySide(Plot):
+    """What host and GPU do in each program; a kernel in any stream is in the row of kernels."""
+
+    record: "pd.DataFrame"
+    programs: Mapping[str, Sequence["Span"]] = field()
+
+    @property
+    def title(self) -> str:
+        shares = {name: _share_beside_copies(spans) for name, spans in self.programs.items()}
+        found = [f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None]
+        if len(found) == len(shares):
+            return f"Kernels beside a copy: {', '.join(found)}"
+        longest, shortest = (pick(self.programs, key=self._length_s) for pick in (max, min))
+        ratio = format_ratio(self._length_s(longest) / self._length_s(shortest))
+        if ratio == "1":
+            return "All programs take the same time"
+        return f"{longest}: {ratio} times as long as {shortest}"
+
+    def _length_s(self, name: str) -> float:
+        return max(span.end_s for span in self.programs[name])
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for name, spans in self.programs.items():
+            n_launches, n_kernels = (
+                sum(span.kind == kind for span in spans) for kind in ("launch", "kernel")
+            )
+            sentences.append(
+                f"{name}: {format_time(self._length_s(name))}, {counted(n_launches, 'call')} that "
+                f"{'launches' if n_launches == 1 else 'launch'}, {counted(n_kernels, 'kernel')}."
+            )
+        return "\n".join(sentences)
+
+    @property
+    def height_in(self) -> float:
+        return _MARGIN_IN + _ROW_IN * len(self._names)
+
+    @property
+    def _names(self) -> list[RowName]:
+        """The rows: of each program those that contain something."""
+        names, row = [], 0.0
+        for name, spans in self.programs.items():
+            kinds = {span.kind for span in spans}
+            for row_name, shown in _ROWS.items():
+                if kinds & set(shown):
+                    names.append(RowName(row, f"{one_line(name)}: {row_name}"))
+                    row += 1
+            row += _GAP
+        return names
+
+    def draw(self, ax: "Axes") -> "Axes":
+        strips = tuple(self._strips())
+        length_s = max(strip.end_s for strip in strips)
+        Lanes(tuple(self._names), len(self._names), strips, (), (), length_s).draw(ax)
+        ax.set_ylim(max(name.row for name in self._names) + 0.5, -0.5)
+        return ax
+
+    def _strips(self) -> Iterator[Strip]:
+        rows = {name.text: name.row for name in self._names}
+        for name, spans in self.programs.items():
+            for row_name, shown in _ROWS.items():
+                row = rows.get(f"{one_line(name)}: {row_name}")
+                for span in spans:
+                    if span.kind in shown and row is not None:
+                        label = span.name if span.kind == "kernel" else span.kind
+                        yield Strip(row, span.kind, label, span.start_s, span.end_s)
+
+
+def _share_beside_copies(spans: Sequence["Span"]) -> float | None:
+    """Return which share of the kernels' time lies within copies; None without copies."""
+    copies = sorted((span.start_s, span.end_s) for span in spans if span.kind == "copy")
+    kernels = [span for span in spans if span.kind == "kernel"]
+    if not copies or not kernels:
+        return None
+    beside_s, seen_s = 0.0, float("-inf")
+    for start_s, end_s in copies:  # the part of each copy that no copy before it covers
+        start_s, seen_s = max(start_s, seen_s), max(end_s, seen_s)
+        beside_s += sum(
+            max(0.0, min(end_s, kernel.end_s) - max(start_s, kernel.start_s)) for kernel in kernels
+        )
+    return beside_s / sum(kernel.duration_s for kernel in kernels)
+
+
+def side_by_side(record: Mapping[str, "Timeline"]) -> Figure:
+    """Draw timelines of several programs under each other, on one axis of time.
+
+    Each program has a row for the host, and one for its copies and its kernels, in whatever stream
+    they are. The title says what differs: which share of the kernels' time lies beside a copy or,
+    without copies, how long the programs take.
+
+    Parameters
+    ----------
+    record
+        Timelines by the names of the programs.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no timeline, or one of them has no spans.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     once = gpulab.timeline(lambda: x.exp())
+    ...     twice = gpulab.timeline(lambda: x.exp().exp())
+    >>> plots.side_by_side({"one": once, "two": twice}).caption.splitlines()[0].partition(", ")[2]
+    '1 call that launches, 1 kernel.'
+    """
+    import pandas as pd
+
+    empty = [name for name, timeline in record.items() if not timeline.spans]
+    if empty or not record:
+        which = ", ".join(empty) or "record"
+        raise InvalidOptionError(f"{which} has no spans; there is nothing to draw")
+    frames = [timeline.to_frame().assign(program=name) for name, timeline in record.items()]
+    programs = {name: timeline.spans for name, timeline in record.items()}
+    places = list(dict.fromkeys(timeline.place for timeline in record.values()))
+    return _SideBySide(pd.concat(frames), programs).figure(source=", ".join(places))
