@@ -190,7 +190,7 @@ animations.show("dirty_lines")
 # interval.
 
 # %% tags=["exercise"]
-exercises.continue_from("05.benchmark")  # puts your last version here: run it, then change it
+exercises.continue_from("06.benchmark")  # puts your last version here: run it, then change it
 
 
 ### BEGIN SOLUTION
