@@ -18,8 +18,9 @@ _BAR, _LEVEL = 0.7, 0.8  # of the height of a row
 _MOST_NAME = 60
 # A bar below the first width has no white edge; the second is about the width of a character.
 _THIN, _CHARACTER = 0.01, 0.0125  # shares of the width of the axes
-_LEAST_ROOM = 4  # characters; a narrower bar shows no name, because hardly any would fit
+_LEAST_ROOM = 4  # characters; a narrower bar shows no name, unless the name is shorter
 _LEAST_SHORTENED = 7  # a name cut to "lau…" says less than the colour of the bar does
+_LATE = 0.6  # of the width; to the right of it a text would leave the axes
 _MICRO = 1e6
 _ABOVE_ARROWS = 5.0  # z-order of names, because matplotlib draws arrows over text otherwise
 _PLAIN = {"ink": Look(INK, "", ""), "muted": Look(MUTED, "", "")}
@@ -176,8 +177,10 @@ class Lanes:
             )
         for strip in self.strips:
             room = int((strip.end_s - strip.start_s) * _MICRO / (_CHARACTER * length_us))
-            if room >= _LEAST_ROOM and strip.label:
+            if strip.label and room >= min(_LEAST_ROOM, len(strip.label) + 1):
                 _write(ax, strip, room)
+            elif strip.label and strip.role == "ink":
+                _write_beside(ax, strip, length_us)
 
 
 def _look(role: str) -> Look:
@@ -200,6 +203,21 @@ def _write(ax: "Axes", strip: Strip, room: int) -> None:
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
     )
     text.set_zorder(_ABOVE_ARROWS)
+
+
+def _write_beside(ax: "Axes", strip: Strip, length_us: float) -> None:
+    """Write the label of a mark that is too narrow for it to its right, or left if it is late."""
+    start_us, end_us = strip.start_s * _MICRO, strip.end_s * _MICRO
+    is_late = end_us > _LATE * length_us
+    ax.annotate(
+        one_line(strip.label),
+        (start_us if is_late else end_us, strip.row),
+        (-6 if is_late else 6, 0),
+        textcoords="offset points",
+        ha="right" if is_late else "left",
+        va="center",
+        fontsize="small",
+    )
 
 
 def _draw_arrow(ax: "Axes", arrow: Arrow) -> None:

@@ -9,7 +9,7 @@ from gpulab.tracing._spans import Span
 
 @dataclass(frozen=True, slots=True)
 class EventPair:
-    """Two events of a stream, one after the other, that nothing waits for.
+    """Two events of a stream, one after the other, that no stream waits for.
 
     Attributes
     ----------
@@ -24,6 +24,11 @@ class EventPair:
     end_s: float
 
     @property
+    def times_s(self) -> tuple[float, float]:
+        """When it begins and ends."""
+        return self.start_s, self.end_s
+
+    @property
     def duration_s(self) -> float:
         """What the pair reads; CUDA rounds it to the resolution of its events."""
         return self.end_s - self.start_s
@@ -31,7 +36,8 @@ class EventPair:
 
 def event_pairs(spans: Sequence[Span]) -> tuple[EventPair, ...]:
     """Return the pairs of events of each stream; an event that a stream waits for orders work."""
-    awaited = {span.waits_for for span in spans if span.waits_for is not None}
+    # A wait of the host orders nothing: it comes before the reading.
+    awaited = {span.waits_for for span in spans if span.waits_for and not span.is_on_host}
     times_s: dict[str, list[float]] = {}
     for span in sorted(spans, key=lambda span: span.start_s):
         if span.kind == "event" and span.correlation not in awaited:

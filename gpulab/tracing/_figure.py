@@ -1,7 +1,7 @@
 """Draw a timeline as a static picture, with the lanes, arrows and series of the widget."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -107,7 +107,7 @@ class _TimelinePlot(Plot):
             RowName(lane.first_row + (lane.n_rows - 1) / 2, lane.name) for lane in shown.lanes
         ]
         pairs = [
-            Strip(n_rows, "ink", format_time(pair.duration_s), pair.start_s, pair.end_s)
+            Strip(n_rows, "ink", f"start to end: {format_time(pair.duration_s)}", *pair.times_s)
             for pair in shifted(self.pairs, self.record.spans)
         ]
         if pairs:
@@ -140,7 +140,9 @@ class _TimelinePlot(Plot):
         return self.lanes.draw(ax)
 
 
-def timeline_plot(record: "Timeline", summary: Summary | None = None) -> _TimelinePlot:
+def timeline_plot(
+    record: "Timeline", summary: Summary | None = None, *, has_series: bool = True
+) -> _TimelinePlot:
     """Return the plot of a timeline.
 
     Time starts at the first span. Arrows lead from a launch to the kernels and copies that it
@@ -157,7 +159,10 @@ def timeline_plot(record: "Timeline", summary: Summary | None = None) -> _Timeli
     _SUMMARY.check(summary=summary)
     if not record.spans:
         raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
-    return _TimelinePlot(record, drawing(record, max_bars=MAX_BARS), summary)
+    shown = drawing(record, max_bars=MAX_BARS)
+    if not has_series:
+        shown = replace(shown, series=())
+    return _TimelinePlot(record, shown, summary)
 
 
 def draw_timeline(

@@ -199,6 +199,9 @@ TIMELINE = Timeline(
     "NVIDIA H200",
     (CounterSeries("memory", "B", 0, (0.0, 1e-5), (0.0, 4096.0)),),
 )
+EVENT = Span("event", "event", "stream 7", 1e-6, 1e-6, 7, 0, None, 3)
+LATER = dataclasses.replace(EVENT, start_s=2e-5, end_s=2e-5, correlation=4)
+BETWEEN_EVENTS = dataclasses.replace(TIMELINE, spans=(*TIMELINE.spans, EVENT, LATER))
 POINT = Point(
     Task("add", 1024), median_s=2e-6, low_s=1e-6, high_s=3e-6, n_samples=9, device_name="GPU"
 )
@@ -393,6 +396,13 @@ PLOTTED: dict[str, Callable[[str], object]] = {
         {"workload": [visible(text)], "plain_ratio": [1.2], "refined_ratio": [1.1]}
     ),
     "timeline": lambda text: spoiled(TIMELINE, text),
+    "host_and_gpu": lambda text: spoiled(TIMELINE, text),
+    "between_two_events": lambda text: {one_line(text): spoiled(BETWEEN_EVENTS, text)},
+    "reading_and_work": lambda text: pd.DataFrame(
+        {"n": [1, 2], "reading_s": [1e-6] * 2, "gpu_s": [1e-5] * 2, visible(text): [0, 0]}
+    ),
+    "host_times": lambda text: {text: 1e-6, "y.cpu()": 1e-3},
+    "readings_in_order": lambda text: {text: [1e-6] * 3},
     "ladder": lambda text: dataclasses.replace(
         LADDER, rungs=(Rung(one_line(text), "nothing", MEASUREMENT, 2e-5),)
     ),

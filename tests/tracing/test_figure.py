@@ -43,7 +43,7 @@ def rows(ax: Axes) -> list[str]:
 
 def test_rows_from_top_to_bottom(ax: Axes) -> None:
     """The rows are the host, the streams, and the series with their maxima."""
-    timeline(SHOWN, ax)
+    timeline(SHOWN, ax, series=True)
     assert rows(ax) == ["host", "stream 0", "stream 7", "memory (≤ 1.00 KiB)"]
     assert ax.get_ylim() == (3.5, -0.5)
 
@@ -59,7 +59,7 @@ def test_series_that_repeat_the_bars_are_left_out(ax: Axes) -> None:
 
 def series_of(record: Timeline, ax: Axes) -> list[str]:
     """Return the labels of the rows below the lanes."""
-    timeline(record, ax)
+    timeline(record, ax, series=True)
     return [row for row in rows(ax) if "≤" in row]
 
 
@@ -69,13 +69,53 @@ def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
     figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)))
     (ax,) = figure.canvas.axes
     assert rows(ax)[3] == "between events"
-    assert "75.0 µs" in [text.get_text() for text in ax.texts]
+    assert "start to end: 75.0 µs" in [text.get_text() for text in ax.texts]
     assert "Two events on stream 0 are 75.0 µs apart." in figure.caption
     assert figure.title.startswith("Two events 75.0 µs apart; the GPU works for 65.0 µs of it")
     many = tuple(mark("event", at, at, 0, 20 + at) for at in range(110, 130))
     assert "between events" not in rows(
         draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *many))).canvas.axes[0]
     )
+
+
+def test_the_host_may_wait_for_an_event_of_a_pair() -> None:
+    """A pair times something whether the host waits for its end or not."""
+    pair = (mark("event", 110, 110, 0, 8), mark("event", 185, 185, 0, 9))
+    waiting = host("wait", 186, 190, 10, waits_for=9)
+    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair, waiting)))
+    assert figure.title.startswith("Two events 75.0 µs apart")
+
+
+def test_a_short_time_between_events_is_written_beside_its_mark(ax: Axes) -> None:
+    """The row of events has its time where its bar is too narrow for it, inside the picture."""
+    for begin, side in ((110, "left"), (188, "right")):
+        pair = (mark("event", begin, begin, 0, 8), mark("event", begin + 1, begin + 1, 0, 9))
+        ax.clear()
+        timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)), ax)
+        (text,) = [each for each in ax.texts if "start to end" in each.get_text()]
+        assert text.get_ha() == side
+
+
+def test_series_are_left_out_unless_they_are_asked_for(ax: Axes) -> None:
+    """A picture of a program has the rows of what it did; engines, queue and memory are extra."""
+    assert rows(timeline(SHOWN, ax)) == ["host", "stream 0", "stream 7"]
+
+
+def test_names_of_the_reader(ax: Axes) -> None:
+    """Launches get names in their order, and their kernels the same; short names always fit."""
+    launches = tuple(host("launch", 3 * n, 3 * n + 3, n) for n in range(4))
+    works = tuple(work(20 + 20 * n, 40 + 20 * n, 0, n, name="mm") for n in range(4))
+    record = Timeline((*works, *launches), "virtual", "NVIDIA H200")
+
+    def names(given: str) -> list[str]:
+        ax.clear()
+        timeline(record, ax, names=given)
+        return [text.get_text() for text in ax.texts if text.get_text()]
+
+    assert names("ABCD") == [*"ABCD"] * 2
+    # One call of PyTorch may launch two kernels.
+    assert names("AB") == [*"AABB"] * 2
+    assert "A" not in names("ABC")
 
 
 def test_the_title_says_how_far_the_host_is_ahead() -> None:
@@ -94,13 +134,13 @@ def test_the_title_says_how_far_the_host_is_ahead() -> None:
 def test_series_of_two_devices_are_named(ax: Axes) -> None:
     """With two devices, each series is named after its device."""
     both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
-    timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax)
+    timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax, series=True)
     assert "cuda:1 compute (≤ 2)" in rows(ax)
 
 
 def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
     """A lane of several rows has one label, at their middle."""
-    timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax)
+    timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax, series=True)
     assert list(ax.get_yticks())[:2] == [0.5, 2]
 
 
@@ -176,7 +216,7 @@ def test_too_many_arrows_are_left_out(ax: Axes) -> None:
 
 def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
     """A series is a step line that reaches to the end of the timeline."""
-    timeline(SHOWN, ax)
+    timeline(SHOWN, ax, series=True)
     (path,) = ax.collections[-1].get_paths()
     box = path.get_extents()
     assert (box.y0, box.y1) == pytest.approx((2.6, 3.4))

@@ -12,6 +12,8 @@ from gpulab.views.plots._crossover import crossover, draw_crossover
 from gpulab.views.plots._draw import check_figure, draw
 from gpulab.views.plots._frames import bars, line, scatter
 from gpulab.views.plots._ladder import draw_ladder, ladder
+from gpulab.views.plots._queue import between_two_events, host_and_gpu
+from gpulab.views.plots._readings import host_times, reading_and_work, readings_in_order
 from gpulab.views.plots._roofline import gaps, roofline
 from gpulab.views.plots._side_by_side import side_by_side
 from gpulab.views.plots._timeline import timeline
@@ -19,6 +21,7 @@ from gpulab.views.plots._times import call_times, predicted_against_measured, sc
 
 __all__ = [
     "bars",
+    "between_two_events",
     "call_times",
     "check_figure",
     "compare_methods",
@@ -29,9 +32,13 @@ __all__ = [
     "draw_ladder",
     "draw_timeline",
     "gaps",
+    "host_and_gpu",
+    "host_times",
     "ladder",
     "line",
     "predicted_against_measured",
+    "reading_and_work",
+    "readings_in_order",
     "roofline",
     "samples",
     "scaling",

@@ -1,22 +1,64 @@
 """The timeline of a program, drawn on axes or as a figure of its own."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from gpulab.core.requirements import FLAG, TEXT, instance_of, items_of
 from gpulab.figures import Figure, FigureOptions
-from gpulab.tracing import timeline_plot
+from gpulab.tracing import Timeline, timeline_plot
 from gpulab.views.plots._draw import show, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpulab.tracing import Timeline
+TIMELINE = instance_of(Timeline, "a timeline, such as gpulab.timeline() returns")
+
+
+def checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple; a text is a name for each of its letters."""
+    return items_of("names", list(names) if isinstance(names, str) else names, TEXT)
+
+
+def named(record: Timeline, names: Sequence[str]) -> Timeline:
+    """Return a timeline in which calls and their kernels have the reader's names, such as A, B, C.
+
+    The launches are named in the order in which they were made. If there are more, because one
+    call of PyTorch launches several kernels, neighbours share a name. If they cannot be shared
+    evenly, everything keeps its name.
+    """
+    launches = sorted(
+        (span for span in record.spans if span.kind == "launch"), key=lambda span: span.start_s
+    )
+    if not names or not launches or len(launches) % len(names):
+        return record
+    each = len(launches) // len(names)
+    name_of = {
+        launch.correlation: names[place // each]
+        for place, launch in enumerate(launches)
+        if launch.correlation is not None
+    }
+    spans = (
+        replace(span, name=name_of[span.correlation])
+        if span.correlation in name_of and (span.is_work or span.kind == "launch")
+        else span
+        for span in record.spans
+    )
+    return replace(record, spans=tuple(spans))
 
 
 @typed
 def timeline(
-    record: "Timeline", ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
+    record: Timeline,
+    ax: "Axes | None" = None,
+    *,
+    names: Sequence[str] = (),
+    series: bool = False,
+    **figure: Unpack[FigureOptions],
 ) -> "Axes | Figure":
     """Draw what host and devices did over time, one lane each.
+
+    A row below the lanes shows each pair of events with the time that it reads.
 
     Parameters
     ----------
@@ -24,6 +66,10 @@ def timeline(
         From :func:`gpulab.timeline`.
     ax
         Axes to draw on. None: return a figure that is as high as its lanes need.
+    names
+        Names for the launches in their order, such as ``"ABC"``, and for their kernels and copies.
+    series
+        Whether to draw engines, queue and memory below the lanes, where they show more than these.
 
     Raises
     ------
@@ -40,4 +86,7 @@ def timeline(
     >>> plots.timeline(record, title="A matmul").title
     'A matmul (virtual NVIDIA H200)'
     """
-    return show(timeline_plot(record), ax, figure)
+    TIMELINE.check(record=record)
+    FLAG.check(series=series)
+    shown = named(record, checked_names(names))
+    return show(timeline_plot(shown, has_series=series), ax, figure)
