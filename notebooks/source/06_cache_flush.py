@@ -5,8 +5,10 @@
 
 # %%
 import time
+from itertools import cycle
 from statistics import median
 
+import pandas as pd
 import torch
 from torch.nn.functional import linear
 
@@ -19,8 +21,9 @@ a, b, total = (torch.randn(2**21, device="cuda") for _ in range(3))
 gpu
 
 # %% [markdown]
-# Add two tensors of two million numbers. The kernel reads both and writes a third: 25 million bytes
-# in all. `measure` calls it again and again, as a loop of yours does, and reads the driver's records.
+# Add two tensors of two million numbers. The kernel reads both and writes a third: 25 million
+# bytes in all. `measure` calls it again and again, as a loop of yours does, and reads the
+# driver's records.
 
 # %%
 exercises.predict("06.speed")
@@ -67,8 +70,8 @@ exercises.check("06.both", "c")
 ### END SOLUTION
 
 # %% [markdown]
-# Test it. `cache="cold"` replaces everything in the cache before each call and does not time that.
-# `cache="hot"` calls again at once.
+# Test it. `cache="cold"` replaces everything in the cache before each call and does not time
+# that. `cache="hot"` calls again at once.
 
 
 # %%
@@ -96,8 +99,8 @@ lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 #
 # ## Fresh inputs
 #
-# A language model runs a linear layer on one row for every word. "I give it a new row in each call.
-# So it cannot be hot." Is it?
+# A language model runs a linear layer on one row for every word. "I give it a new row in each
+# call. So it cannot be hot." Is it?
 
 # %%
 exercises.predict("06.fresh")
@@ -111,8 +114,12 @@ def layer(row=rows[0]):
     return linear(row, weights)
 
 
+print(f"a row {rows[0].nbytes:,} bytes, the weights {weights.nbytes:,} bytes")
+
+# %%
 same_row = gpulab.measure(layer, cache="hot", label="hot, the same row")
-fresh_rows = gpulab.measure(layer, inputs=[(row,) for row in rows], label="fresh rows", cache="hot")
+in_turn = [(row,) for row in rows]
+fresh_rows = gpulab.measure(layer, inputs=in_turn, cache="hot", label="fresh rows")
 cold_layer = gpulab.measure(layer, cache="cold", label="cold")
 plots.compare_methods([same_row, fresh_rows, cold_layer])
 
@@ -121,31 +128,32 @@ half_way_s = (same_row.median_s + cold_layer.median_s) / 2
 exercises.compare("06.fresh", "hot" if fresh_rows.median_s < half_way_s else "cold")
 
 # %% [markdown]
-# A row has 8 kB, and the weights have 34 MB. The weights are what the layer reads, and they stay
-# where they are. *Recorded* on an H200 and an H100: fresh rows take 1.00 and 1.04 times as long
-# as the same row, and cold ones 1.29 and 1.59 times.
+# The weights are what the layer reads, and they stay where they are. *Recorded* on an H200 and
+# an H100: fresh rows take 1.00 and 1.04 times as long as the same row, and cold ones 1.29 and
+# 1.59 times.
 #
 # ## Two ways to empty a cache
 #
 # Most benchmarks fill a large buffer with zeros before each call: Triton's `do_bench`, NVBench,
-# Inductor. `cache="cold"` *reads* a buffer. Both replace the weights. How long does the layer take
-# after the zeros?
+# Inductor. `cache="cold"` *reads* a buffer. Both replace the weights. How long does the layer
+# take after the zeros?
 
 # %%
 exercises.predict("06.writing")
 
 # %%
 buffer = torch.empty(2**26, device="cuda")  # 256 MiB
-after_zeros = gpulab.measure(layer, setup=buffer.zero_, cache="hot", label="cold, zeros written")
-ratio = after_zeros.median_s / cold_layer.median_s
-exercises.compare("06.writing", "longer" if ratio > 1.05 else "less" if ratio < 0.95 else "as long")
-
-# %%
+after_zeros = gpulab.measure(layer, setup=buffer.zero_, cache="hot", label="cold, after zeros")
 plots.compare_methods([cold_layer, after_zeros])
 
+# %%
+ratio, alike = after_zeros.median_s / cold_layer.median_s, 0.05
+outcome = "as long" if abs(ratio - 1) < alike else "longer" if ratio > 1 else "less"
+exercises.compare("06.writing", outcome)
+
 # %% [markdown]
-# *Recorded*: 1.30 times as long on an H200, and 1.36 times on an H100. Counters of an H200 saw what
-# moved while a layer with weights of 30 MiB ran:
+# *Recorded*: 1.30 times as long on an H200, and 1.36 times on an H100. Counters of an H200 saw
+# what moved while a layer with weights of 30 MiB ran:
 
 # %%
 moved = exercises.readings("06.choose-a-flush").set_index("run_ahead")
@@ -176,13 +184,13 @@ exercises.check("06.choose-a-flush", answer)
 animations.show("dirty_lines")
 
 # %% [markdown]
-# What a kernel writes stays in the L2 at first, marked *dirty*. It goes to memory when another line
-# needs its place. So the layer waits until zeros that are not its own are written. **Flush by
-# reading twice the L2.**
+# What a kernel writes stays in the L2 at first, marked *dirty*. It goes to memory when another
+# line needs its place. So the layer waits until zeros that are not its own are written. **Flush
+# by reading twice the L2.**
 #
 # No state is the honest one. A layer of a large model runs cold, because the other layers ran in
-# between. A kernel that gets its data from the one before it runs hot. And know your tool: `timeit`
-# and `torch.utils.benchmark` flush nothing.
+# between. A kernel that gets its data from the one before it runs hot. And know your tool:
+# `timeit` and `torch.utils.benchmark` flush nothing.
 #
 # ## Your own benchmark
 #
@@ -241,8 +249,6 @@ exercises.check("06.benchmark", benchmark)
 # easy to keep. By its time, from which buffer on is it cold?
 
 # %%
-import pandas as pd
-
 small_weights = [torch.randn(1024, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
 l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
 print(f"L2 {l2_bytes >> 20} MiB, weights {small_weights[0].nbytes >> 20} MiB")
@@ -269,10 +275,10 @@ slow = [name for name, time_s in flushed_s.items() if time_s > half_way_s]
 exercises.compare("06.enough", slow[0] if slow else "2")
 
 # %% [markdown]
-# By its time the layer is cold as soon as the buffer and the weights no longer fit together. That
-# does not prove that nothing is left: the virtual GPU drops exactly the lines that were unused for
-# longest, and hardware does so only roughly. Counters see the rest. *Recorded* on an H200, over 14
-# kernels:
+# By its time the layer is cold as soon as the buffer and the weights no longer fit together.
+# That does not prove that nothing is left: the virtual GPU drops exactly the lines that were
+# unused for longest, and hardware does so only roughly. Counters see the rest. *Recorded* on an
+# H200, over 14 kernels:
 #
 # | read before the kernel (recorded) | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
@@ -281,14 +287,14 @@ exercises.compare("06.enough", slow[0] if slow else "2")
 # | 2 times | 39 µs | 0.2 % | 2.5 MB |
 # | 4 times | 71 µs | 0.0 % | 2.6 MB |
 #
-# (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results go
-# back in any case.) So one L2 is not enough, although the time says so. From 1.5 on nothing changes,
-# and twice the L2 has a margin. `cache="cold"` reads as much.
+# (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results
+# go back in any case.) So one L2 is not enough, although the time says so. From 1.5 on nothing
+# changes, and twice the L2 has a margin. `cache="cold"` reads as much.
 #
 # ## Which state is right
 #
-# The right state is the one in which your program finds the cache. An activation runs right after
-# the matmul that has written its input. In which state does it find that input?
+# The right state is the one in which your program finds the cache. An activation runs right
+# after the matmul that has written its input. In which state does it find that input?
 
 # %%
 exercises.predict("06.after")
@@ -312,13 +318,14 @@ half_way_s = (hot_relu.median_s + cold_relu.median_s) / 2
 exercises.compare("06.after", "hot" if after_matmul.median_s < half_way_s else "cold")
 
 # %% [markdown]
-# Measure hot where data pass from one kernel straight to the next, or where a loop stays on a small
-# set of data. Measure cold where much else runs in between. Hot is not always faster: *recorded* on
-# an H200, a softmax of 60 MiB takes 18.3 µs when repeated and 16.0 µs in a clean cache, because each
-# run writes the last one's results back.
+# Measure hot where data pass from one kernel straight to the next, or where a loop stays on a
+# small set of data. Measure cold where much else runs in between. Hot is not always faster:
+# *recorded* on an H200, a softmax of 60 MiB takes 18.3 µs when repeated and 16.0 µs in a clean
+# cache, because each run writes the last one's results back.
 #
-# In gpulab the plain methods (`naive`, `synchronized`, `events`) and `graph` are hot, like a loop of
-# yours. `saturated`, `calibrated` and the profiler's methods are cold unless you say otherwise.
+# In gpulab the plain methods (`naive`, `synchronized`, `events`) and `graph` are hot, like a
+# loop of yours. `saturated`, `calibrated` and the profiler's methods are cold unless you say
+# otherwise.
 
 # %% tags=["exercise"]
 exercises.ask("06.hot-or-cold")
@@ -331,8 +338,8 @@ exercises.check(
 # %% [markdown]
 # ## Who pays for the zeros
 #
-# Perhaps the cache writes its zeros back when it has nothing else to do. Let the GPU sleep for about
-# a millisecond between the flush and the layer. (`torch.cuda._sleep` counts clock cycles.)
+# Perhaps the cache writes its zeros back when it has nothing else to do. Let the GPU sleep for
+# about a millisecond between the flush and the layer. (`torch.cuda._sleep` counts clock cycles.)
 
 # %%
 exercises.predict("06.pause")
@@ -349,11 +356,13 @@ plots.compare_methods([cold_layer, after_zeros, paused])
 
 # %%
 is_clean = paused.median_s < (cold_layer.median_s + after_zeros.median_s) / 2
-exercises.compare("06.pause", "as long as after reading" if is_clean else "as long as after writing")
+exercises.compare(
+    "06.pause", "as long as after reading" if is_clean else "as long as after writing"
+)
 
 # %% [markdown]
-# A dirty line waits until something needs its place, however long that takes. *Recorded* on an H200:
-# 14.4 µs without the pause, 14.3 µs with it.
+# A dirty line waits until something needs its place, however long that takes. *Recorded* on an
+# H200: 14.4 µs without the pause, 14.3 µs with it.
 #
 # Now three kernels on about 30 MiB. Which one loses most to a flush that writes?
 
@@ -378,16 +387,16 @@ exercises.compare("06.loser", max(lost, key=lost.get))
 pd.Series(lost).round(1)  # percent
 
 # %% [markdown]
-# A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes into
-# the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded* on an H200
-# at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush does not slow
-# everything down alike. It can change which candidate wins.
+# A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes
+# into the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded*
+# on an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush
+# does not slow everything down alike. It can change which candidate wins.
 #
 # ## Rotation
 #
-# You can do without a flush: let the work push out its own data. With enough sets of tensors, used in
-# turn, each set has left the cache before it is used again. But not every loop that looks like
-# rotation is one. Answer this before you go on.
+# You can do without a flush: let the work push out its own data. With enough sets of tensors,
+# used in turn, each set has left the cache before it is used again. But not every loop that
+# looks like rotation is one. Answer this before you go on.
 
 # %% tags=["exercise"]
 exercises.ask("06.which-is-cold")
@@ -396,12 +405,10 @@ exercises.check("06.which-is-cold", {"a": "hot", "b": "hot", "c": "cold", "d": "
 ### END SOLUTION
 
 # %% [markdown]
-# Now measure the five loops. (They are made for an L2 of 60 MiB. On a GPU with a smaller L2 more of
-# them are cold.)
+# Now measure the five loops. (They are made for an L2 of 60 MiB. On a GPU with a smaller L2 more
+# of them are cold.)
 
 # %%
-from itertools import cycle
-
 row, weight, next_weight = rows[0], small_weights[0].clone(), cycle(small_weights)
 loops = {
     "a": {"inputs": [(torch.randn_like(row), weight) for _ in range(16)]},
@@ -414,13 +421,13 @@ marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in
 plots.bars(pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s"))
 
 # %% [markdown]
-# What counts is how many other bytes pass between two uses of the same memory. Fresh rows are too
-# few bytes, and so are two matrices. Sixteen names for one matrix are one matrix. And a copy makes
-# hot what it writes.
+# What counts is how many other bytes pass between two uses of the same memory. Fresh rows are
+# too few bytes, and so are two matrices. Sixteen names for one matrix are one matrix. And a copy
+# makes hot what it writes.
 #
-# Rotation is cold. Is it also clean? That depends on the kernel. The layer writes little, so after
-# other layers the cache is clean. A softmax writes as much as it reads. Rotate six sets of input and
-# output, and compare with both flushes.
+# Rotation is cold. Is it also clean? That depends on the kernel. The layer writes little, so
+# after other layers the cache is clean. A softmax writes as much as it reads. Rotate six sets of
+# input and output, and compare with both flushes.
 
 # %%
 exercises.predict("06.who-pays")
@@ -450,9 +457,9 @@ exercises.compare(
 exercises.claim("06.rotation-pays", here=rotated.median_s / after_read.median_s)
 
 # %% [markdown]
-# Each softmax finds the results of the one before it dirty, and waits for them. The next one waits for
-# its own. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 µs after a write flush, 11.7 µs in
-# rotation. For the linear layer: 11.7, 14.4 and 11.6 µs.
+# Each softmax finds the results of the one before it dirty, and waits for them. The next one
+# waits for its own. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 µs after a write
+# flush, 11.7 µs in rotation. For the linear layer: 11.7, 14.4 and 11.6 µs.
 #
 # So there are three different questions:
 #
@@ -465,8 +472,8 @@ exercises.claim("06.rotation-pays", here=rotated.median_s / after_read.median_s)
 # ## Two halves
 #
 # A repeated kernel becomes cold well below the size of the L2. Counters on an H200 recorded a
-# repeated linear layer with weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still came
-# from memory?
+# repeated linear layer with weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still
+# came from memory?
 
 # %%
 exercises.predict("06.share")
@@ -481,23 +488,24 @@ exercises.compare("06.share", at_45["from_memory"])
 lab.plot_counters(counted, "from_memory")
 
 # %% [markdown]
-# The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the line
-# belongs to the other half, that half is asked in turn, **and the near half keeps a copy**. Counters
-# see the requests that cross over:
+# The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the
+# line belongs to the other half, that half is asked in turn, **and the near half keeps a copy**.
+# Counters see the requests that cross over:
 
 # %%
 counted["crossing"] = 100 * counted["hot_crossing"]
 lab.plot_counters(counted, "crossing")
 
 # %% [markdown]
-# When the kernel is cold, half of all requests cross, because half of the memory is far. When it is
-# hot, almost none do, although the addresses are the same: lines of the far half now lie in both
-# halves. A line that is read from one side takes one and a half places on average, so the L2 has room
-# for such lines up to two thirds of its size. There the misses begin. The oldest lines leave first,
-# so a kernel that reads in the same order each time soon finds nothing at all.
+# When the kernel is cold, half of all requests cross, because half of the memory is far. When it
+# is hot, almost none do, although the addresses are the same: lines of the far half now lie in
+# both halves. A line that is read from one side takes one and a half places on average, so the
+# L2 has room for such lines up to two thirds of its size. There the misses begin. The oldest
+# lines leave first, so a kernel that reads in the same order each time soon finds nothing at
+# all.
 #
-# So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU models
-# this more simply, and its step comes a little earlier.)
+# So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
+# models this more simply, and its step comes a little earlier.)
 
 # %% tags=["exercise"]
 exercises.ask("06.staircase")

@@ -1,14 +1,16 @@
 # %% [markdown]
 # # 07 Sleep
 #
-# How long do ten small kernels take? Ten times `relu`, on 16 thousand numbers. Then the same on one
-# million numbers: 64 times as many.
+# How long do ten small kernels take? Ten times `relu`, on 16 thousand numbers. Then the same on
+# one million numbers: 64 times as many.
 
 # %%
 import time
 from statistics import median
 
+import pandas as pd
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
@@ -54,9 +56,9 @@ print(f"small {small.median_s * 1e6:.1f} µs, large {large.median_s * 1e6:.1f} �
 print(f"The kernels are {100 * small.median_s / small_s:.0f} % of the small reading.")
 
 # %% [markdown]
-# The kernels do take longer for more numbers. The pairs of events did not see it: most of what they
-# read is not the kernels. *Recorded* on an H200: a pair reads 74 µs for ten relus, and their kernels
-# take 10 µs.
+# The kernels do take longer for more numbers. The pairs of events did not see it: most of what
+# they read is not the kernels. *Recorded* on an H200: a pair reads 74 µs for ten relus, and
+# their kernels take 10 µs.
 #
 # ## Twice the calls
 #
@@ -82,15 +84,16 @@ exercises.check("07.pace", "b")
 plots.timeline(gpulab.timeline(lambda: relus(x), n_warmup=3))
 
 # %% [markdown]
-# The GPU ends each kernel before Python has launched the next one, and then it has nothing to do.
-# Such a program is **launch-bound**: a GPU twice as fast would change nothing. **If kernels are
-# shorter than their launches, Python sets the pace, and events read Python.** (The recording itself
-# slows the launches of a real GPU. So gaps in a timeline are wider than in the program.)
+# The GPU ends each kernel before Python has launched the next one, and then it has nothing to
+# do. Such a program is **launch-bound**: a GPU twice as fast would change nothing. **If kernels
+# are shorter than their launches, Python sets the pace, and events read Python.** (The recording
+# itself slows the launches of a real GPU. So gaps in a timeline are wider than in the program.)
 #
 # ## A head start
 #
-# `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and does nothing else. Python launches
-# it and goes on at once. Let the GPU sleep, and record five pairs meanwhile. What do they read?
+# `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and does nothing else. Python
+# launches it and goes on at once. Let the GPU sleep, and record five pairs meanwhile. What do
+# they read?
 
 # %%
 exercises.predict("07.slept")
@@ -113,19 +116,21 @@ five_s, _ = pairs_after_sleep(lambda: relus(x), n_pairs=5, n_cycles=1_000_000)
 exercises.compare("07.slept", median(five_s))
 
 # %% [markdown]
-# The same kernels, without Python between them. What is left beside the kernels are the floor of the
-# pair and the short pauses from kernel to kernel.
+# The same kernels, without Python between them. What is left beside the kernels are the floor of
+# the pair and the short pauses from kernel to kernel.
 #
-# Five pairs are few. Record 40 of them after the same sleep. *Recorded* on an H200: 1,000,000 cycles
-# take 0.51 ms.
+# Five pairs are few. Record 40 of them after the same sleep. *Recorded* on an H200: 1,000,000
+# cycles take 0.51 ms.
 
 # %%
 short_s, host_s = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=1_000_000)
-lab.plot_samples({"1,000,000 cycles": short_s})
+plots.readings_in_order(
+    {"reading": short_s}, what="pair", before="Python is ahead", after="the GPU waits for Python"
+)
 
 # %% [markdown]
-# While Python is ahead, a pair reads the GPU. Once the GPU has caught up, it reads Python again, and
-# nothing warns you. How long must the sleep be for all 40?
+# While Python is ahead, a pair reads the GPU. Then the GPU catches up, and a pair reads Python
+# again. Nothing warns you. How long must the sleep be for all 40?
 
 # %%
 exercises.predict("07.enough")
@@ -136,12 +141,14 @@ exercises.compare("07.enough", host_s)
 # %%
 n_cycles = int(1.3 * host_s * 2e9)  # 2e9 cycles take at least a second below 2 GHz
 long_s, _ = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=n_cycles)
-lab.plot_samples({"1,000,000 cycles": short_s, f"{n_cycles:,} cycles": long_s})
+plots.readings_in_order(
+    {"reading after 1,000,000 cycles": short_s, f"reading after {n_cycles:,}": long_s}, what="pair"
+)
 
 # %% [markdown]
-# **The sleep must last as long as Python needs for the whole batch.** That is a time of the host. No
-# kernel's length gives it, so measure it and add a margin. A longer sleep does not improve the
-# reading.
+# **The sleep must last as long as Python needs for the whole batch.** That is a time of the
+# host. No kernel's length gives it, so measure it and add a margin. A longer sleep does not
+# improve the reading.
 #
 # ## A wait inside
 #
@@ -156,17 +163,17 @@ exercises.check("07.sync-inside", "c")
 # %%
 slept_s, _ = pairs_after_sleep(lambda: x.sum().item(), n_pairs=40, n_cycles=20_000_000)
 awake_s, _ = pairs_after_sleep(lambda: x.sum().item(), n_pairs=40, n_cycles=1)
-lab.plot_samples({"20,000,000 cycles": slept_s, "no sleep": awake_s})
+print(f"{median(slept_s) * 1e6:.1f} µs after a sleep, {median(awake_s) * 1e6:.1f} µs without one")
 
 # %% [markdown]
-# `.item()` in the first pair blocks Python until the sleep is over. Then the queue is empty and stays
-# empty. A longer sleep only blocks Python longer. Take the wait out of the function, or use the
-# stopwatch.
+# `.item()` in the first pair blocks Python until the sleep is over. Then the queue is empty and
+# stays empty. A longer sleep only blocks Python longer. Take the wait out of the function, or
+# use the stopwatch.
 #
 # ## Your own benchmark
 #
-# Your `benchmark(fn)` from lesson 06 reads Python if `fn` launches short kernels. Give Python a head
-# start for all samples.
+# Your `benchmark(fn)` from lesson 06 reads Python if `fn` launches short kernels. Give Python a
+# head start for all samples.
 
 # %% tags=["exercise"]
 exercises.continue_from("07.benchmark")  # puts your last version here: run it, then change it
@@ -209,12 +216,12 @@ exercises.check("07.benchmark", benchmark)
 # ## What you take with you
 #
 # - If kernels are shorter than their launches, events read Python.
-# - A sleep before the batch gives Python a head start. It must last as long as Python needs for all
-#   of it.
+# - A sleep before the batch gives Python a head start. It must last as long as Python needs for
+#   all of it.
 # - A wait inside the function uses up the sleep. No length helps.
 #
-# Now the reading is right, and the program is as slow as before. How do you launch ten kernels at
-# once? Next: `07b_graphs.ipynb`.
+# Now the reading is right, and the program is as slow as before. How do you launch ten kernels
+# at once? Next: `07b_graphs.ipynb`.
 
 # %% [markdown]
 # # Going further
@@ -223,14 +230,11 @@ exercises.check("07.benchmark", benchmark)
 #
 # ## The machine
 #
-# A toy: ten small kernels in a row. The host takes longer to launch one than the GPU takes to run it.
-# Drop a sleep in before the kernels, then use a graph (lesson 07b) in their place. When do "your
-# events" read the kernels, and when the launches?
+# A toy: ten small kernels in a row. The host takes longer to launch one than the GPU takes to
+# run it. Drop a sleep in before the kernels, then use a graph (lesson 07b) in their place. When
+# do "your events" read the kernels, and when the launches?
 
 # %%
-import pandas as pd
-from IPython.display import display
-
 gpulab.explorers.machine_explorer("small kernels")
 
 # %% [markdown]
@@ -250,9 +254,9 @@ exercises.check("07.gaps", {"a": "wait", "b": "gpu", "c": "host"})
 # %% [markdown]
 # ## Ask the events
 #
-# Nothing in the readings says whether Python was ahead. Ask: after each sample, has the GPU already
-# reached the first event? If not, the whole sample was in the queue in time, and Python was
-# **ahead**. First, how long is a million cycles here?
+# Nothing in the readings says whether Python was ahead. Ask: after each sample, has the GPU
+# already reached the first event? If not, the whole sample was in the queue in time, and Python
+# was **ahead**. First, how long is a million cycles here?
 
 # %%
 exercises.predict("07.million")
@@ -271,8 +275,8 @@ cycles_per_s = 2_000_000 / (three_s - one_s)  # the difference leaves out what t
 exercises.compare("07.million", one_s)
 
 # %% [markdown]
-# The cycles per second are the clock of the GPU. That clock changes (lesson 05), so a sleep is no
-# stopwatch. In CUDA C++ you can write such a kernel yourself, with `clock64()` in a loop.
+# The cycles per second are the clock of the GPU. That clock changes (lesson 05), so a sleep is
+# no stopwatch. In CUDA C++ you can write such a kernel yourself, with `clock64()` in a loop.
 # (`__nanosleep(ns)` sleeps for about so long, and at most for a millisecond.)
 
 
@@ -314,9 +318,9 @@ sweep["ahead"] = [
 plots.line(sweep, x="sleep_us", y="ahead", title="Samples of 40 with Python ahead")
 
 # %% [markdown]
-# A little less than the time of the whole batch can do, because the GPU needs time for the samples,
-# too. `method="saturated"` does all of this: it measures the host, sleeps 1.3 times as long, asks
-# every event, and discards a sample in which the host was not ahead.
+# A little less than the time of the whole batch can do, because the GPU needs time for the
+# samples, too. `method="saturated"` does all of this: it measures the host, sleeps 1.3 times as
+# long, asks every event, and discards a sample in which the host was not ahead.
 
 # %%
 exercises.ask("07.long-enough")
@@ -337,8 +341,8 @@ exercises.check("07.long-enough", head_start)
 # %% [markdown]
 # ## When you need no head start
 #
-# Additions from 2^10 to 2^24 elements, 50 of each in a row. From which size on does one more addition
-# cost GPU time, and no longer Python time?
+# Additions from 2^10 to 2^24 elements, 50 of each in a row. From which size on does one more
+# addition cost GPU time, and no longer Python time?
 
 # %%
 exercises.predict("07.takes-over")
@@ -364,11 +368,11 @@ slower = paces["exponent"][paces["time_us"] > 1.15 * paces["time_us"][0]]
 exercises.compare("07.takes-over", f"2^{slower.min()}" if len(slower) else "not yet")
 
 # %% [markdown]
-# On the flat part you read the launch, whatever the size. A kernel that is longer than its launch
-# fills the queue by itself. Then you need neither sleep nor graph.
+# On the flat part you read the launch, whatever the size. A kernel that is longer than its
+# launch fills the queue by itself. Then you need neither sleep nor graph.
 #
-# The oldest recipe puts an *expensive kernel first*: one large matmul before the batch. Is it enough
-# for 40 samples of one addition?
+# The oldest recipe puts an *expensive kernel first*: one large matmul before the batch. Is it
+# enough for 40 samples of one addition?
 
 # %%
 exercises.predict("07.first")
@@ -382,13 +386,13 @@ after_matmul, _ = samples_after(0, lambda: tiny.add_(1))
 exercises.compare("07.first", after_matmul)
 
 # %% [markdown]
-# If one is not enough, put several before the batch. It works, but the length of a matmul depends on
-# the GPU, and it warms the chip.
+# If one is not enough, put several before the batch. It works, but the length of a matmul
+# depends on the GPU, and it warms the chip.
 #
 # ## A full queue
 #
-# About a thousand launches fit into the queue (lesson 01). Take 40 samples of 50 launches each, after
-# a sleep four times as long as the host needs for them. Is the host ahead in all 40?
+# About a thousand launches fit into the queue (lesson 01). Take 40 samples of 50 launches each,
+# after a sleep four times as long as the host needs for them. Is the host ahead in all 40?
 
 # %%
 exercises.predict("07.all-ahead")
@@ -400,16 +404,18 @@ def fifty():
         tiny.add_(1)
 
 
-_, fifty_host_s = samples_after(0, fifty)
-n_ahead, _ = samples_after(4 * fifty_host_s, fifty)
-exercises.compare("07.all-ahead", "yes" if n_ahead == 40 else "no")
+n_samples = 40
+_, fifty_host_s = samples_after(0, fifty, n_samples)
+n_ahead, _ = samples_after(4 * fifty_host_s, fifty, n_samples)
+exercises.compare("07.all-ahead", "yes" if n_ahead == n_samples else "no")
 
 # %%
 exercises.claim("07.full-queue", here=n_ahead)
 
 # %% [markdown]
-# When the queue is full, the next launch blocks until there is room, that is, until the sleep is over.
-# From then on both run, and the GPU catches up. The remedy is a smaller batch, not a longer sleep.
+# When the queue is full, the next launch blocks until there is room, that is, until the sleep is
+# over. From then on both run, and the GPU catches up. The remedy is a smaller batch, not a
+# longer sleep.
 
 # %%
 exercises.progress()

@@ -1,14 +1,17 @@
 # %% [markdown]
 # # 07b Graphs
 #
-# What does a graph repeat? A **CUDA graph** records kernels once; `replay()` launches all of them at
-# once. This one doubles a batch of ones. Then comes a batch of fives.
+# What does a graph repeat? A **CUDA graph** records kernels once; `replay()` launches all of
+# them at once. This one doubles a batch of ones. Then comes a batch of fives.
 
 # %%
+from functools import partial
+
+import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import exercises, live, plots
 from gpulab.exercises import lesson_07 as lab
 
 gpu = gpulab.use("auto", max_value_bytes=24 << 20)  # of large tensors only the times matter
@@ -80,17 +83,15 @@ doubled.tolist()
 # %% [markdown]
 # ## The capture
 #
-# Inside the `with` block Python runs once, and nothing is computed. The graph gets each kernel with
-# its numbers and the addresses of its tensors. It contains no names, no `if` and no `print`. What
-# needs a value, such as `.item()`, fails there. **A replay repeats the kernels with the numbers and
-# addresses of the capture: copy new values into the captured tensors.** A batch of another *shape*
-# needs another graph.
+# Inside the `with` block Python runs once, and nothing is computed. The graph gets each kernel
+# with its numbers and the addresses of its tensors. It contains no names, no `if` and no
+# `print`. What needs a value, such as `.item()`, fails there. **A replay repeats the kernels
+# with the numbers and addresses of the capture: copy new values into the captured tensors.** A
+# batch of another *shape* needs another graph.
 #
 # ## What it is for
 #
-# Ten relus on a small tensor, launched one by one, as in lesson 07. On the virtual GPU a replay gains
-# less than on hardware. *Recorded*: it takes 0.13 times as long as ten launches on an H200, and 0.17
-# times on an H100.
+# Ten relus on a small tensor, launched one by one, as in lesson 07:
 
 
 # %%
@@ -101,8 +102,8 @@ def relus(tensor, n_calls=10):
 
 
 x = torch.randn(2**14, device="cuda")
-ten_launches = gpulab.measure(lambda: relus(x), method="events", label="ten launches")
-ten_launches
+ten_launches = gpulab.measure(lambda: relus(x), method="events")
+print(f"{ten_launches.median_s * 1e6:.1f} µs")
 
 # %%
 exercises.predict("07b.replay")
@@ -112,7 +113,7 @@ ten = torch.cuda.CUDAGraph()
 with torch.cuda.graph(ten):
     result = relus(x)
 
-one_replay = gpulab.measure(ten.replay, method="events", label="one replay")
+one_replay = gpulab.measure(ten.replay, method="events")
 exercises.compare("07b.replay", one_replay)
 
 # %%
@@ -124,12 +125,12 @@ plots.side_by_side(
 )
 
 # %% [markdown]
-# The kernels are the same. With ten launches the GPU waits for Python between them; in a replay they
-# follow each other. A graph of long kernels gains nothing: there the GPU never waits.
+# The kernels are the same. With ten launches the GPU waits for Python between them; in a replay
+# they follow each other. *Recorded*: a replay takes 0.13 times as long as ten launches on an
+# H200, and 0.17 times on an H100. (The virtual GPU shows less gain.) A graph of long kernels
+# gains nothing: there the GPU never waits.
 #
-# ## Exercise: a function of your own
-#
-# Write `graphed(function, x)` for any batch.
+# ## Exercise: for any batch
 
 # %%
 exercises.ask("07.graph-it")
@@ -157,23 +158,14 @@ def graphed(function, x):
 exercises.check("07.graph-it", graphed)
 
 # %% [markdown]
-# Try it on the relus: right for a new batch, and fast?
-
-# %%
-new = torch.randn(2**14, device="cuda")
-if callable(graphed):
-    replay = graphed(relus, x.clone())
-    print(torch.equal(replay(new), relus(new)))
-    print(gpulab.measure(lambda: replay(new), method="events", label="graphed"))
-
-# %% [markdown]
 # ## What you take with you
 #
 # - A graph launches many kernels at once. It pays if Python sets the pace.
 # - It contains addresses and numbers, not names and Python. No error says so.
 # - Copy new values in, and `clone()` the result that you keep.
 #
-# Until now one kernel followed another. How do two run at the same time? Next: `08_streams.ipynb`.
+# Until now one kernel followed another. How do two run at the same time? Next:
+# `08_streams.ipynb`.
 
 # %% [markdown]
 # # Going further
@@ -182,16 +174,10 @@ if callable(graphed):
 #
 # ## Who owns the result
 #
-# You keep the result of one batch. Then you replay for the next batch, of sevens. What does the kept
-# result contain?
+# You keep the result of one batch. Then you replay for the next batch, of sevens. What does the
+# kept result contain?
 
 # %%
-from functools import partial
-
-import pandas as pd
-
-from gpulab import live
-
 exercises.predict("07b.kept")
 
 # %%
@@ -208,8 +194,8 @@ exercises.compare("07b.kept", f"{kept[0].item():.0f}")
 # %% [markdown]
 # The result has a fixed address, too, and each replay overwrites it. `clone()` what you keep.
 #
-# The memory of the graph contains what was made *inside*. The input was made outside. Now the program
-# drops it and creates other tensors, of nines. What does the replay read?
+# The memory of the graph contains what was made *inside*. The input was made outside. Now the
+# program drops it and creates other tensors, of nines. What does the replay read?
 
 # %%
 exercises.predict("07b.gone")
@@ -221,8 +207,8 @@ doubling.replay()
 exercises.compare("07b.gone", f"{twice[0].item() / 2:.0f}")
 
 # %% [markdown]
-# The allocator gives free memory to the next tensor (more in lesson 08b), and the graph still reads
-# there. Keep a name for every tensor that a graph reads, as long as you replay it.
+# The allocator gives free memory to the next tensor (more in lesson 08b), and the graph still
+# reads there. Keep a name for every tensor that a graph reads, as long as you replay it.
 #
 # ## What can be captured
 #
@@ -263,12 +249,13 @@ exercises.compare("07b.captured", sum(outcome == "captured" for outcome in outco
 outcomes
 
 # %% [markdown]
-# - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for. `item()`,
-#   `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
-# - **Shapes that depend on values** fail: the host would have to wait for the number of elements.
-#   `torch.where` and `masked_fill` keep the shape.
+# - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for.
+#   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
+# - **Shapes that depend on values** fail: the host would have to wait for the number of
+#   elements. `torch.where` and `masked_fill` keep the shape.
 # - **Copies from and to pageable memory** fail; pinned memory (lesson 08) works.
-# - **New tensors** work. Their memory belongs to the graph, and each replay uses the same addresses.
+# - **New tensors** work. Their memory belongs to the graph, and each replay uses the same
+#   addresses.
 
 # %% tags=["exercise"]
 exercises.ask("07.capturable")
@@ -280,8 +267,9 @@ exercises.check("07.capturable", dict(zip("abcdefgh", words.split(), strict=True
 # %% [markdown]
 # ## Copies and caches
 #
-# A replay is a launch, too, and events round it have their fixed offset. To time one small kernel in
-# a graph, put many copies of it inside and divide. What does each of a hundred copies read?
+# A replay is a launch, too, and events round it have their fixed offset. To time one small
+# kernel in a graph, put many copies of it inside and divide. What does each of a hundred copies
+# read?
 
 # %%
 exercises.predict("07b.each-of-100")
@@ -311,12 +299,13 @@ exercises.compare("07b.each-of-100", copies.set_index("size")["time_us"][100] / 
 copies.round(2)
 
 # %% [markdown]
-# All copies share the launch and the offset. What remains is the kernel and the short pause to the
-# next one. *Recorded* on an H200, with the host ahead: 3.0 µs with one copy, 1.07 µs with ten, 0.95
-# µs with a hundred.
+# All copies share the launch and the offset. What remains is the kernel and the short pause to
+# the next one. *Recorded* on an H200, with the host ahead: 3.0 µs with one copy, 1.07 µs with
+# ten, 0.95 µs with a hundred.
 #
-# The copies run one after the other on the same tensors. For an addition of two tensors of 8 MB, does
-# the graph read more or less than calibrated events, which empty the cache before each sample?
+# The copies run one after the other on the same tensors. For an addition of two tensors of 8 MB,
+# does the graph read more or less than calibrated events, which empty the cache before each
+# sample?
 
 # %%
 exercises.predict("07b.cold")
@@ -332,14 +321,14 @@ cold_graph = gpulab.measure(add_8_mb, method="graph", cache="cold", label="graph
 plots.compare_methods([in_graph, cold_graph, calibrated])
 
 # %% [markdown]
-# The copy before leaves its tensors in the L2 cache (lesson 06), so a graph reads **hot** unless the
-# graph itself flushes. `cache="cold"` puts a flush in front of each copy *inside* the graph, and
-# events inside the graph leave the flush out. Report which one you mean.
+# The copy before leaves its tensors in the L2 cache (lesson 06), so a graph reads **hot** unless
+# the graph itself flushes. `cache="cold"` puts a flush in front of each copy *inside* the graph,
+# and events inside the graph leave the flush out. Report which one you mean.
 #
 # ## The whole ladder
 #
-# Each method of lessons 01 to 07b is a rung, judged by the driver's own records of each kernel. The
-# first work is thirty small relus. Which rung is farthest off?
+# Each method of lessons 01 to 07b is a rung, judged by the driver's own records of each kernel.
+# The first work is thirty small relus. Which rung is farthest off?
 
 # %%
 exercises.predict("07b.worst")
@@ -354,12 +343,12 @@ asked = ["naive", "synchronized", "events", "+ sleep", "calibrated", "graph"]
 exercises.compare("07b.worst", errors[asked].abs().idxmax())
 
 # %% [markdown]
-# Here *events* read Python, and *+ sleep* repairs that. Look at *+ cache flush*: it reads less than
-# *events*, although it makes the kernels slower. The flush keeps the GPU busy before the first event,
-# and meanwhile the host gets ahead: a head start by accident.
+# Here *events* read Python, and *+ sleep* repairs that. Look at *+ cache flush*: it reads less
+# than *events*, although it makes the kernels slower. The flush keeps the GPU busy before the
+# first event, and meanwhile the host gets ahead: a head start by accident.
 #
-# A rung can only repair a fault that the work has. So climb with two more works: a sum over 24 MiB
-# and a large matmul. Make two predictions first.
+# A rung can only repair a fault that the work has. So climb with two more works: a sum over 24
+# MiB and a large matmul. Make two predictions first.
 
 # %%
 exercises.predict("07b.sum")
@@ -373,9 +362,7 @@ big, total = torch.randn(24 * 2**18, device="cuda"), torch.zeros((), device="cud
 works = {"sum": partial(torch.sum, big, 0, out=total), "matmul": partial(torch.mm, a, a)}
 ladders = {name: gpulab.ladder(work, label=name, max_time_s=0.1) for name, work in works.items()}
 sum_us = 1e6 * ladders["sum"].to_frame().set_index("rung")["median_s"]
-exercises.compare(
-    "07b.sum", lab.largest_step(sum_us, ("+ warm-up", "+ cache flush", "+ sleep"))
-)
+exercises.compare("07b.sum", lab.largest_step(sum_us, ("+ warm-up", "+ cache flush", "+ sleep")))
 
 # %%
 matmul_errors = ladders["matmul"].to_frame().set_index("rung")["error"]
@@ -390,9 +377,9 @@ pd.DataFrame({f"{name}, µs": 1e6 * frame["median_s"] for name, frame in frames.
 pd.DataFrame({f"{name}, error %": 100 * one["error"] for name, one in frames.items()}).round(1)
 
 # %% [markdown]
-# *+ warm-up* changes nothing in these three: the rungs before it have called the work already. It
-# repairs a *first* call. Here are five samples of an operator that this lesson has not used yet,
-# without a warm-up:
+# *+ warm-up* changes nothing in these three: the rungs before it have called the work already.
+# It repairs a *first* call. Here are five samples of an operator that this lesson has not used
+# yet, without a warm-up:
 
 # %%
 fresh = gpulab.measure(lambda: torch.cumsum(x, 0), method="events", n_warmup=0, n_samples=5)
@@ -411,10 +398,10 @@ pd.Series(fresh.samples_s).mul(1e6).round(1)  # µs
 # | graph | a hot cache, shorter pauses | if your program launches one by one |
 
 # %% [markdown]
-# The sum is longer than its launch and finds its input in the cache, so the flush changes it and the
-# sleep does not. The matmul has none of these faults: its errors are similar in microseconds, and
-# small next to a long kernel. So do not ask which method is best. Ask how large its error is, compared
-# with the difference that you want to see.
+# The sum is longer than its launch and finds its input in the cache, so the flush changes it and
+# the sleep does not. The matmul has none of these faults: its errors are similar in
+# microseconds, and small next to a long kernel. So do not ask which method is best. Ask how
+# large its error is, compared with the difference that you want to see.
 
 # %% tags=["exercise"]
 exercises.ask("07.which-rung")

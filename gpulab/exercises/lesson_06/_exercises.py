@@ -245,7 +245,8 @@ BOTH = Exercise(
     "than twice as long. What explains both?",
     Choice(
         right="c",
-        why="From a cache on the chip the bytes come faster than from the memory. Tensors that are "
+        why="From a cache on the chip the bytes come faster than from the memory. Tensors that "
+        "are "
         "too large for it come from the memory in every call.",
         wrong={
             "a": Diagnosis(
@@ -272,7 +273,8 @@ BOTH = Exercise(
     choices={
         "a": "The clock of the GPU is lower during the large addition.",
         "b": "Each launch has a fixed cost, which weighs more for few numbers.",
-        "c": "The small tensors are still on the chip, from the call before. The large ones are not.",
+        "c": "The small tensors are still on the chip, from the call before. The large ones are "
+        "not.",
         "d": "PyTorch sees that the inputs have not changed, and skips most of the work.",
     },
 )

@@ -100,8 +100,8 @@ class _Speeds(Plot):
 def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[float]]) -> Figure:
     """Return a figure of the bytes that a kernel moves each second, against its working set.
 
-    A dotted line marks the speed of the memory by the data sheet of the GPU in use, if it is known:
-    what lies above it cannot come from the memory.
+    A dotted line marks the speed of the memory by the data sheet of the GPU in use, if it is
+    known. What lies above it cannot come from the memory.
 
     Parameters
     ----------
@@ -162,8 +162,9 @@ class _Counters(Plot):
         above = sizes.min()[sizes.min() >= low + _HIGH * (high - low)]
         what = _COUNTED[self.column].removesuffix(" (%)")
         return (
-            f"{what[0].upper()}{what[1:]}:\nat most {below.max():.0f} % up to "
-            f"{below.index.max()} MiB, at least {above.min():.0f} % from {above.index.min()} MiB on"
+            f"{what[0].upper()}{what[1:]}:\n"
+            f"at most {below.max():.0f} % up to {below.index.max()} MiB, "
+            f"at least {above.min():.0f} % from {above.index.min()} MiB on"
         )
 
     @property

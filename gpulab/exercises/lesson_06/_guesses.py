@@ -25,7 +25,8 @@ GUESSES = (
     ),
     GuessQuestion(
         "06.enough",
-        "By its time, from which size on does the buffer make the layer cold? In multiples of the L2.",
+        "By its time, from which size on does the buffer make the layer cold? In multiples of the "
+        "L2.",
         choices=("1/16", "1/8", "1/4", "1/2", "1", "2"),
         idea=(
             "A layer looks cold once buffer and weights do not fit together; counters still "

@@ -7,7 +7,8 @@ GUESSES = (
         "07.size",
         "Sixty-four times as many numbers: how many times as long?",
         unit="times",
-        idea="If kernels are shorter than their launches, Python sets the pace, whatever the size.",
+        idea="If kernels are shorter than their launches, Python sets the pace, whatever the "
+        "size.",
     ),
     GuessQuestion(
         "07.slept",

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import mapping_to
 from gpulab.core.units import counted, format_ratio, format_time
-from gpulab.figures import Figure, Lanes, Plot, RowName, Strip
+from gpulab.figures import Figure, FigureOptions, Lanes, Plot, RowName, Strip
+from gpulab.tracing import Span, Timeline
+from gpulab.views.plots._draw import show, typed
+from gpulab.views.plots._timeline import TIMELINE
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from gpulab.tracing import Span, Timeline
 
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
 # Row of each kind of span, from the top. Rows that stay empty are left out.
@@ -26,12 +28,14 @@ class _SideBySide(Plot):
     """What host and GPU do in each program; a kernel in any stream is in the row of kernels."""
 
     record: "pd.DataFrame"
-    programs: Mapping[str, Sequence["Span"]] = field()
+    programs: Mapping[str, Sequence[Span]] = field()
 
     @property
     def title(self) -> str:
         shares = {name: _share_beside_copies(spans) for name, spans in self.programs.items()}
-        found = [f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None]
+        found = [
+            f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None
+        ]
         if len(found) == len(shares):
             return f"Kernels beside a copy: {', '.join(found)}"
         longest, shortest = (pick(self.programs, key=self._length_s) for pick in (max, min))
@@ -91,22 +95,26 @@ class _SideBySide(Plot):
                         yield Strip(row, span.kind, label, span.start_s, span.end_s)
 
 
-def _share_beside_copies(spans: Sequence["Span"]) -> float | None:
+def _share_beside_copies(spans: Sequence[Span]) -> float | None:
     """Return which share of the kernels' time lies within copies; None without copies."""
     copies = sorted((span.start_s, span.end_s) for span in spans if span.kind == "copy")
     kernels = [span for span in spans if span.kind == "kernel"]
     if not copies or not kernels:
         return None
     beside_s, seen_s = 0.0, float("-inf")
-    for start_s, end_s in copies:  # the part of each copy that no copy before it covers
-        start_s, seen_s = max(start_s, seen_s), max(end_s, seen_s)
+    for start_s, end_s in copies:
+        new_s = max(start_s, seen_s)  # the part of each copy that no copy before it covers
         beside_s += sum(
-            max(0.0, min(end_s, kernel.end_s) - max(start_s, kernel.start_s)) for kernel in kernels
+            max(0.0, min(end_s, kernel.end_s) - max(new_s, kernel.start_s)) for kernel in kernels
         )
+        seen_s = max(end_s, seen_s)
     return beside_s / sum(kernel.duration_s for kernel in kernels)
 
 
-def side_by_side(record: Mapping[str, "Timeline"]) -> Figure:
+@typed
+def side_by_side(
+    record: Mapping[str, Timeline], ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
+) -> "Axes | Figure":
     """Draw timelines of several programs under each other, on one axis of time.
 
     Each program has a row for the host, and one for its copies and its kernels, in whatever stream
@@ -117,6 +125,8 @@ def side_by_side(record: Mapping[str, "Timeline"]) -> Figure:
     ----------
     record
         Timelines by the names of the programs.
+    ax
+        Axes to draw on. None: return a figure that is as high as its rows need.
 
     Raises
     ------
@@ -136,11 +146,11 @@ def side_by_side(record: Mapping[str, "Timeline"]) -> Figure:
     """
     import pandas as pd
 
+    mapping_to(TIMELINE, "timelines by the names of the programs").check(record=record)
     empty = [name for name, timeline in record.items() if not timeline.spans]
     if empty or not record:
-        which = ", ".join(empty) or "record"
+        which = ", ".join(map(one_line, empty)) or "record"
         raise InvalidOptionError(f"{which} has no spans; there is nothing to draw")
     frames = [timeline.to_frame().assign(program=name) for name, timeline in record.items()]
     programs = {name: timeline.spans for name, timeline in record.items()}
-    places = list(dict.fromkeys(timeline.place for timeline in record.values()))
-    return _SideBySide(pd.concat(frames), programs).figure(source=", ".join(places))
+    return show(_SideBySide(pd.concat(frames), programs), ax, figure)
