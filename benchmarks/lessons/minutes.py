@@ -17,6 +17,8 @@ MOST_MINUTES = 35
 _WORDS_PER_MIN, _LINE_S, _CELL_S, _PREDICTION_S, _EXERCISE_S = 150, 4, 8, 45, 180
 _PREDICTION = re.compile(r"exercises\.(?:predict|draw)\(")
 _EXERCISE = re.compile(r"exercises\.(?:ask|check|continue_from)\(\s*\"([\w.-]+)")
+# Cells in which the learner writes a function.
+_TO_WRITE = re.compile(r"exercises\.continue_from\(|^(?!answer\b)\w+ = \.\.\.$", re.MULTILINE)
 # What shows a number of an experiment: an outcome, a reading, a picture of a program.
 _NUMBER = re.compile(
     r"\.compare\(|%cudatime|gpulab\.(?:measure|compare|ladder|timeline|crossover)\("
@@ -103,7 +105,9 @@ class Core:
         return found
 
     def _is_ours(self, code: str) -> bool:
-        return not code.startswith("%%") and all(map(self._calls_us, _statements(code)))
+        if code.startswith("%%") or _TO_WRITE.search(code):
+            return False
+        return all(map(self._calls_us, _statements(code)))
 
     def _calls_us(self, node: ast.stmt) -> bool:
         """Return whether a statement is an import, a bare name, or a call of ours without code."""

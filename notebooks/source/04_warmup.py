@@ -528,7 +528,7 @@ exercises.claim("04.cudnn-searches", here=benchmark_s[0] / benchmark_s[1])
 
 
 # %%
-import warnings  # noqa: E402  # only here
+import warnings  # only here
 
 warnings.filterwarnings("ignore", message="torch.compile did nothing")
 

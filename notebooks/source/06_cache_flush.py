@@ -16,7 +16,7 @@ import gpulab
 from gpulab import animations, exercises, plots
 from gpulab.exercises import lesson_06 as lab
 
-gpu = gpulab.use("auto", max_value_bytes=16 << 20)  # of large tensors only the times matter
+gpu = gpulab.use("auto", max_value_bytes=40 << 20)  # of large tensors only the times matter
 a, b, total = (torch.randn(2**21, device="cuda") for _ in range(3))
 gpu
 
@@ -70,8 +70,9 @@ exercises.check("06.both", "c")
 ### END SOLUTION
 
 # %% [markdown]
-# Test it. `cache="cold"` replaces everything in the cache before each call and does not time
-# that. `cache="hot"` calls again at once.
+# Test it, with *working sets* (all bytes of the three tensors) of several sizes. `cache="cold"`
+# replaces everything in the cache before each call and does not time that. `cache="hot"` calls
+# again at once.
 
 
 # %%
@@ -184,9 +185,9 @@ exercises.check("06.choose-a-flush", answer)
 animations.show("dirty_lines")
 
 # %% [markdown]
-# What a kernel writes stays in the L2 at first, marked *dirty*. It goes to memory when another
-# line needs its place. So the layer waits until zeros that are not its own are written. **Flush
-# by reading twice the L2.**
+# The L2 is a *write-back* cache: what a kernel writes stays there at first, marked *dirty*. It
+# goes to memory when another line needs its place. So the layer waits until zeros that are not
+# its own are written. **Flush by reading twice the L2.**
 #
 # No state is the honest one. A layer of a large model runs cold, because the other layers ran in
 # between. A kernel that gets its data from the one before it runs hot. And know your tool:

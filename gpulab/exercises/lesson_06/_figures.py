@@ -223,8 +223,8 @@ def plot_counters(record: "pd.DataFrame", column: str) -> Figure:
     >>> from gpulab.exercises import lesson_06 as lab
     >>> counted = exercises.readings("06.staircase")
     >>> counted["crossing"] = 100 * counted["hot_crossing"]
-    >>> lab.plot_counters(counted, "crossing").title.splitlines()[1]
-    'at most 5 % up to 36 MiB, at least 48 % from 52 MiB on'
+    >>> lab.plot_counters(counted, "crossing").title.partition(": ")[2]
+    'at most 5 % up to 36 MiB, at least 48 % from 52 MiB on (recorded on NVIDIA H200)'
     """
     spec = by_driver_name(str(record["device_name"].iloc[0]))
     l2_bytes = spec.l2_bytes if spec else 0
