@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 08 Streams: order and overlap
 #
-# How do copies and kernels run at the same time, safely? A **stream** is a queue of the GPU.
-# Here the copy of a batch has a stream of its own, so that nothing else has to wait for it. All
-# numbers of the batch are 1.
+# How do copies and kernels run at the same time, safely? A **stream** is a queue of the GPU. The
+# copy of a batch has its own stream here, so that it can run beside kernels. All numbers of the
+# batch are 1.
 
 # %%
 import time
@@ -92,8 +92,7 @@ found
 # %% [markdown]
 # ## Who waits?
 #
-# You may also call `copying.synchronize()` before the mean. How long does each of the two calls
-# block Python?
+# `copying.synchronize()` before the mean makes it right, too.
 
 # %%
 exercises.predict("08.blocks")
@@ -229,6 +228,16 @@ def pipeline(slots, copying, fill, compute, n_steps):
 
 ### END SOLUTION
 exercises.check("08.double-buffer", pipeline)
+
+# %% [markdown]
+# Overlap can save at most the shorter of the two: all copying, or all computing. How much of it
+# does each program save? (A hatched bar computed with wrong data.)
+
+# %%
+runs = {"as_listed": lab.pipelines.run(as_listed)}
+if callable(pipeline):
+    runs["pipeline"] = lab.pipelines.run(pipeline)
+lab.draw_overlap(runs)
 
 # %% [markdown]
 # ## What you take with you
