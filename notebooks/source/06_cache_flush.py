@@ -36,7 +36,7 @@ exercises.compare("06.speed", bytes_per_s / 1e9)
 # %% [markdown]
 # ## Is that possible?
 #
-# NVIDIA's data sheets promise a memory of 4,800 GB/s for an H200 and of 3,350 GB/s for an H100.
+# NVIDIA's data sheets promise 4,800 GB/s for the memory of an H200, and 3,350 GB/s for an H100.
 
 # %%
 print(f"{bytes_per_s / 4800e9:.2f} times the memory of an H200")
@@ -95,8 +95,8 @@ lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 # Between the multiprocessors and the memory of a GPU lies a cache, the **L2**. It contains the
 # *lines* of 128 bytes that were read or written last. A small addition finds all its data there,
 # from the call before: it is **hot**. A large one pushes out what its next call needs: it is
-# **cold**, and the memory sets its speed. **A loop measures hot, and most programs run cold. Say
-# which one you report.**
+# **cold**, and the memory sets its speed. **A loop of one kernel measures hot. Say which state
+# you report.**
 #
 # ## Fresh inputs
 #
@@ -189,9 +189,36 @@ animations.show("dirty_lines")
 # goes to memory when another line needs its place. So the layer waits until zeros that are not
 # its own are written. **Flush by reading twice the L2.**
 #
-# No state is the honest one. A layer of a large model runs cold, because the other layers ran in
-# between. A kernel that gets its data from the one before it runs hot. And know your tool:
-# `timeit` and `torch.utils.benchmark` flush nothing.
+# ## Which state is right?
+#
+# The state in which your program finds the cache. An activation runs right after the matmul that
+# has written its input. In which state does it find that input?
+
+# %%
+exercises.predict("06.after")
+
+# %%
+left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
+after_matmul = gpulab.measure(
+    lambda: torch.relu_(hidden),
+    setup=lambda: torch.mm(left, right, out=hidden),
+    cache="hot",
+    label="after the matmul",
+)
+hot_relu, cold_relu = (
+    gpulab.measure(lambda: torch.relu_(hidden), cache=state, label=state)
+    for state in ("hot", "cold")
+)
+plots.compare_methods([hot_relu, after_matmul, cold_relu])
+
+# %%
+half_way_s = (hot_relu.median_s + cold_relu.median_s) / 2
+exercises.compare("06.after", "hot" if after_matmul.median_s < half_way_s else "cold")
+
+# %% [markdown]
+# What a kernel has just written is hot for the next one. A layer of a large model is cold,
+# because the other layers ran in between. And know your tool: `timeit` and
+# `torch.utils.benchmark` flush nothing.
 #
 # ## Your own benchmark
 #
@@ -294,31 +321,6 @@ exercises.compare("06.enough", slow[0] if slow else "2")
 #
 # ## Which state is right
 #
-# The right state is the one in which your program finds the cache. An activation runs right
-# after the matmul that has written its input. In which state does it find that input?
-
-# %%
-exercises.predict("06.after")
-
-# %%
-left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
-after_matmul = gpulab.measure(
-    lambda: torch.relu_(hidden),
-    setup=lambda: torch.mm(left, right, out=hidden),
-    cache="hot",
-    label="after the matmul",
-)
-hot_relu, cold_relu = (
-    gpulab.measure(lambda: torch.relu_(hidden), cache=state, label=state)
-    for state in ("hot", "cold")
-)
-plots.compare_methods([hot_relu, after_matmul, cold_relu])
-
-# %%
-half_way_s = (hot_relu.median_s + cold_relu.median_s) / 2
-exercises.compare("06.after", "hot" if after_matmul.median_s < half_way_s else "cold")
-
-# %% [markdown]
 # Measure hot where data pass from one kernel straight to the next, or where a loop stays on a
 # small set of data. Measure cold where much else runs in between. Hot is not always faster:
 # *recorded* on an H200, a softmax of 60 MiB takes 18.3 µs when repeated and 16.0 µs in a clean

@@ -23,6 +23,7 @@ gpu
 exercises.predict("07b.reads")
 
 # %%
+ones.fill_(1)
 batch, graph = ones, torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     doubled = batch * 2
@@ -53,7 +54,7 @@ exercises.predict("07b.by")
 # %%
 factor, scaling = 2, torch.cuda.CUDAGraph()
 with torch.cuda.graph(scaling):
-    scaled = ones * factor
+    scaled = torch.ones(4, device="cuda") * factor
 
 factor = 10
 scaling.replay()
@@ -88,6 +89,33 @@ doubled.tolist()
 # `print`. What needs a value, such as `.item()`, fails there. **A replay repeats the kernels
 # with the numbers and addresses of the capture: copy new values into the captured tensors.** A
 # batch of another *shape* needs another graph.
+#
+# ## Whose result?
+#
+# You keep the result of a batch of fives. Then you replay for the next batch, of sevens.
+
+# %%
+exercises.predict("07b.kept")
+
+# %%
+ones.fill_(5)
+graph.replay()
+kept = doubled
+ones.fill_(7)
+graph.replay()
+exercises.compare("07b.kept", f"{kept[0].item():.0f}")
+
+# %%
+ones.fill_(5)
+graph.replay()
+kept = doubled.clone()  # a tensor of its own
+ones.fill_(7)
+graph.replay()
+print(f"kept {kept[0].item():.0f}, last {doubled[0].item():.0f}")
+
+# %% [markdown]
+# The result has a fixed address, too, and each replay overwrites it. **`clone()` what you
+# keep.**
 #
 # ## What it is for
 #
@@ -128,7 +156,7 @@ plots.side_by_side(
 # The kernels are the same. With ten launches the GPU waits for Python between them; in a replay
 # they follow each other. *Recorded*: a replay takes 0.13 times as long as ten launches on an
 # H200, and 0.17 times on an H100. (The virtual GPU shows less gain.) A graph of long kernels
-# gains nothing: there the GPU never waits.
+# gains little: there the GPU never waits.
 #
 # ## Exercise: for any batch
 
@@ -172,27 +200,7 @@ exercises.check("07.graph-it", graphed)
 #
 # Each part stands alone.
 #
-# ## Who owns the result
-#
-# You keep the result of one batch. Then you replay for the next batch, of sevens. What does the
-# kept result contain?
-
-# %%
-exercises.predict("07b.kept")
-
-# %%
-source, doubling = torch.full((4,), 5.0, device="cuda"), torch.cuda.CUDAGraph()
-with torch.cuda.graph(doubling):
-    twice = source * 2
-
-doubling.replay()
-kept = twice
-source.fill_(7)
-doubling.replay()
-exercises.compare("07b.kept", f"{kept[0].item():.0f}")
-
-# %% [markdown]
-# The result has a fixed address, too, and each replay overwrites it. `clone()` what you keep.
+# ## Who owns the input
 #
 # The memory of the graph contains what was made *inside*. The input was made outside. Now the
 # program drops it and creates other tensors, of nines. What does the replay read?
@@ -201,6 +209,10 @@ exercises.compare("07b.kept", f"{kept[0].item():.0f}")
 exercises.predict("07b.gone")
 
 # %%
+source, doubling = torch.full((4,), 7.0, device="cuda"), torch.cuda.CUDAGraph()
+with torch.cuda.graph(doubling):
+    twice = source * 2
+
 del source
 others = [torch.full((4,), 9.0, device="cuda") for _ in range(50)]
 doubling.replay()
