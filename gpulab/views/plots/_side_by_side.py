@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
 # Row of each kind of span, from the top. Rows that stay empty are left out.
 _ROWS = {"host": ("launch", "wait"), "copies": ("copy",), "kernels": ("kernel",)}
-_GAP = 0.4  # rows between two programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,8 @@ class _SideBySide(Plot):
         if len(found) == len(shares):
             return f"Kernels beside a copy: {', '.join(found)}"
         longest, shortest = (pick(self.programs, key=self._length_s) for pick in (max, min))
-        ratio = format_ratio(self._length_s(longest) / self._length_s(shortest))
+        least_s = self._length_s(shortest)
+        ratio = format_ratio(self._length_s(longest) / least_s) if least_s > 0 else "1"
         if ratio == "1":
             return "All programs take the same time"
         return f"{longest}: {ratio} times as long as {shortest}"
@@ -62,44 +62,47 @@ class _SideBySide(Plot):
 
     @property
     def height_in(self) -> float:
-        return _MARGIN_IN + _ROW_IN * len(self._names)
+        return _MARGIN_IN + _ROW_IN * self._n_rows
 
     @property
-    def _names(self) -> list[RowName]:
-        """The rows: of each program those that contain something."""
-        names, row = [], 0.0
+    def _rows(self) -> dict[str, int]:
+        """The rows of each program that contain something, and an empty one between programs."""
+        rows, row = {}, 0
         for name, spans in self.programs.items():
             kinds = {span.kind for span in spans}
             for row_name, shown in _ROWS.items():
                 if kinds & set(shown):
-                    names.append(RowName(row, f"{one_line(name)}: {row_name}"))
+                    rows[f"{one_line(name)}: {row_name}"] = row
                     row += 1
-            row += _GAP
-        return names
+            row += 1
+        return rows
+
+    @property
+    def _n_rows(self) -> int:
+        return max(self._rows.values()) + 1
 
     def draw(self, ax: "Axes") -> "Axes":
         strips = tuple(self._strips())
+        names = tuple(RowName(row, name) for name, row in self._rows.items())
         length_s = max(strip.end_s for strip in strips)
-        Lanes(tuple(self._names), len(self._names), strips, (), (), length_s).draw(ax)
-        ax.set_ylim(max(name.row for name in self._names) + 0.5, -0.5)
-        return ax
+        return Lanes(names, self._n_rows, strips, (), (), length_s).draw(ax)
 
     def _strips(self) -> Iterator[Strip]:
-        rows = {name.text: name.row for name in self._names}
+        rows = self._rows
         for name, spans in self.programs.items():
             for row_name, shown in _ROWS.items():
-                row = rows.get(f"{one_line(name)}: {row_name}")
-                for span in spans:
-                    if span.kind in shown and row is not None:
-                        label = span.name if span.kind == "kernel" else span.kind
-                        yield Strip(row, span.kind, label, span.start_s, span.end_s)
+                for span in (span for span in spans if span.kind in shown):
+                    label = span.name if span.kind == "kernel" else span.kind
+                    row = rows[f"{one_line(name)}: {row_name}"]
+                    yield Strip(row, span.kind, label, span.start_s, span.end_s)
 
 
 def _share_beside_copies(spans: Sequence[Span]) -> float | None:
     """Return which share of the kernels' time lies within copies; None without copies."""
     copies = sorted((span.start_s, span.end_s) for span in spans if span.kind == "copy")
     kernels = [span for span in spans if span.kind == "kernel"]
-    if not copies or not kernels:
+    kernels_s = sum(kernel.duration_s for kernel in kernels)
+    if not copies or kernels_s <= 0:
         return None
     beside_s, seen_s = 0.0, float("-inf")
     for start_s, end_s in copies:
@@ -108,7 +111,7 @@ def _share_beside_copies(spans: Sequence[Span]) -> float | None:
             max(0.0, min(end_s, kernel.end_s) - max(new_s, kernel.start_s)) for kernel in kernels
         )
         seen_s = max(end_s, seen_s)
-    return beside_s / sum(kernel.duration_s for kernel in kernels)
+    return beside_s / kernels_s
 
 
 @typed
@@ -131,7 +134,7 @@ def side_by_side(
     Raises
     ------
     InvalidOptionError
-        If there is no timeline, or one of them has no spans.
+        If there is no timeline, or one of them has no launches, copies or kernels.
 
     Examples
     --------
@@ -147,10 +150,17 @@ def side_by_side(
     import pandas as pd
 
     mapping_to(TIMELINE, "timelines by the names of the programs").check(record=record)
-    empty = [name for name, timeline in record.items() if not timeline.spans]
+    shown = {kind for kinds in _ROWS.values() for kind in kinds}
+    empty = [
+        one_line(name)
+        for name, timeline in record.items()
+        if not any(span.kind in shown for span in timeline.spans)
+    ]
     if empty or not record:
-        which = ", ".join(map(one_line, empty)) or "record"
-        raise InvalidOptionError(f"{which} has no spans; there is nothing to draw")
+        raise InvalidOptionError(
+            f"{', '.join(empty) or 'record'} has no launches, copies or kernels; "
+            "there is nothing to draw"
+        )
     frames = [timeline.to_frame().assign(program=name) for name, timeline in record.items()]
     programs = {name: timeline.spans for name, timeline in record.items()}
     return show(_SideBySide(pd.concat(frames), programs), ax, figure)
