@@ -8,7 +8,8 @@ import pytest
 
 from gpulab import exercises
 from gpulab.core.errors import UnknownNameError
-from gpulab.exercises._guess_form import GuessForm, read_typed
+from gpulab.exercises._guess_form import GuessForm
+from gpulab.exercises._typed import read_typed
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder, kept
 from tests.support.notebook_display import needs_ipywidgets_8, shown_in
@@ -133,6 +134,10 @@ def test_a_front_end_gets_the_form_and_words_for_later(monkeypatch: pytest.Monke
     assert set(widget) == {"application/vnd.jupyter.widget-view+json"}
     form._widget._handle_custom_msg({"text": "5 ms"}, [])
     form._widget._handle_custom_msg({"confidence": "sure"}, [])
+    # The same is sent again, and the page gets its answer.
+    before = form._widget.view
+    form._widget._handle_custom_msg({"confidence": "sure"}, [])
+    assert form._widget.view != before
     said = "You say 5,000 µs (sure). Now see what comes out."
     assert form._widget.view["said"] == said
     assert said in words[-1]["text/plain"]
