@@ -35,8 +35,9 @@ GUESSES = (
     ),
     GuessQuestion(
         "06.writing",
-        "After the zeros, how long does the layer take, compared with the cold one?",
-        choices=("less", "as long", "longer"),
+        'After the zeros: how many times as long as after cache="cold"?',
+        unit="times",
+        counts="direction",
         idea=(
             "A flush that writes leaves dirty lines, and the next kernel pays for writing them "
             "back."

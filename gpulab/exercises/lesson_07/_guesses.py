@@ -41,13 +41,13 @@ GUESSES = (
     GuessQuestion(
         "07b.by",
         "By which number does the replay multiply?",
-        choices=("2", "10"),
+        choices=("by 2", "by 10"),
         idea="A graph keeps the numbers that Python had at the capture.",
     ),
     GuessQuestion(
         "07b.reads",
-        "Which number is in the result after the replay?",
-        choices=("2", "10"),
+        "What is in the result after the replay?",
+        choices=("ones, doubled", "fives, doubled"),
         idea="A graph knows an address, not a name: copy new values into the same tensor.",
     ),
     GuessQuestion(
@@ -87,8 +87,8 @@ GUESSES = (
     ),
     GuessQuestion(
         "07b.counted",
-        "What is the counter after the capture?",
-        choices=("0", "1", "10"),
+        "How many of the ten additions does the capture compute?",
+        unit="calls",
         idea="A capture only records; nothing is computed until the replay.",
     ),
     GuessQuestion(
@@ -102,14 +102,14 @@ GUESSES = (
     ),
     GuessQuestion(
         "07b.kept",
-        "Which number is in the kept result now?",
-        choices=("10", "14"),
+        "What is in the kept result now?",
+        choices=("fives, doubled", "sevens, doubled"),
         idea="Each replay overwrites the result of the one before; clone what you keep.",
     ),
     GuessQuestion(
         "07b.gone",
-        "Which number does the replay read?",
-        choices=("7", "9", "an error"),
+        "What does the replay read?",
+        choices=("sevens", "nines", "an error"),
         idea="A graph reads an address even if the tensor there is gone.",
     ),
     GuessQuestion(

@@ -60,8 +60,8 @@ TOO_EARLY = Exercise(
             ),
             "b": Diagnosis(
                 "default-stream-as-a-fence",
-                "The mean is in the default stream, and it did not wait. The streams that PyTorch "
-                "creates are of a kind for which the default stream does not wait.",
+                "The copy did not fail: with one more wait, the mean is right. And the default "
+                "stream did not wait. PyTorch creates its streams as ones for which it does not.",
             ),
             "d": Diagnosis(
                 "host-was-done",
@@ -76,7 +76,7 @@ TOO_EARLY = Exercise(
     ),
     choices={
         "a": "`.item()` waits only until the copy has begun.",
-        "b": "The default stream waits for the other streams only before its second kernel.",
+        "b": "The default stream waits for all others, so the copy must have failed.",
         "c": "The mean is in another stream than the copy, and nothing orders the two.",
         "d": "The batch was not yet written when the copy read it.",
     },

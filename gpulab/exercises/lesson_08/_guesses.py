@@ -6,7 +6,7 @@ GUESSES = (
     GuessQuestion(
         "08.mean",
         "What is the mean?",
-        choices=("1", "less than 1"),
+        choices=("exactly 1", "less than 1"),
         idea="Across streams there is no order: a kernel may read before the copy has written.",
     ),
     GuessQuestion(
