@@ -107,7 +107,7 @@ lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 exercises.predict("06.fresh")
 
 # %%
-weights = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
+weights = torch.randn(4096, 4096, device="cuda", dtype=torch.half)  # half of a large L2
 rows = [torch.randn(1, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
 
 

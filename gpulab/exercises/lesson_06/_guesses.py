@@ -35,7 +35,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "06.writing",
-        'After the zeros: how many times as long as after cache="cold"?',
+        "How many times as long as the cold layer does it take after the zeros?",
         unit="times",
         counts="direction",
         idea=(
