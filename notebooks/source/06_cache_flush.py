@@ -16,7 +16,7 @@ import gpulab
 from gpulab import animations, exercises, plots
 from gpulab.exercises import lesson_06 as lab
 
-gpu = gpulab.use("auto", max_value_bytes=40 << 20)  # of large tensors only the times matter
+gpu = gpulab.use("auto", max_value_bytes=16 << 20)  # of large tensors only the times matter
 a, b, total = (torch.randn(2**21, device="cuda") for _ in range(3))
 gpu
 
@@ -41,7 +41,6 @@ exercises.compare("06.speed", bytes_per_s / 1e9)
 # %%
 print(f"{bytes_per_s / 4800e9:.2f} times the memory of an H200")
 print(f"{bytes_per_s / 3350e9:.2f} times the memory of an H100")
-print("The sum is right:", torch.equal(total, a + b))
 
 # %% [markdown]
 # No kernel can read its data from the memory faster than the memory gives them.
