@@ -43,7 +43,7 @@ print(f"{bytes_per_s / 4800e9:.2f} times the memory of an H200")
 print(f"{bytes_per_s / 3350e9:.2f} times the memory of an H100")
 
 # %% [markdown]
-# No kernel can read its data from the memory faster than the memory gives them.
+# No kernel can read from the memory faster than the memory gives. And yet the driver recorded it.
 #
 # ## Twice the numbers
 #
