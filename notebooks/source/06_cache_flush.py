@@ -450,9 +450,7 @@ plots.compare_methods([after_read, after_write, rotated])
 
 # %%
 is_clean = rotated.median_s < (after_read.median_s + after_write.median_s) / 2
-exercises.compare(
-    "06.who-pays", "as long as after reading" if is_clean else "as long as after writing"
-)
+exercises.compare("06.who-pays", "read" if is_clean else "write")
 
 # %%
 exercises.claim("06.rotation-pays", here=rotated.median_s / after_read.median_s)

@@ -147,7 +147,7 @@ plots.side_by_side(beside)
 # %%
 spans = beside["ordinary memory"].to_frame().set_index("kind")
 is_beside = spans.loc["kernel", "start_s"].min() < spans.loc["copy", "end_s"].max()
-exercises.compare("08.beside", "at once" if is_beside else "one after the other")
+exercises.compare("08.beside", "together" if is_beside else "sequentially")
 
 # %% [markdown]
 # A copy engine can read only memory that stays where it is: **pinned** memory. From ordinary
@@ -543,7 +543,7 @@ torch.cuda.Stream(device="cuda:0", priority=-1)
 #
 # Every GPU has its own streams, its own current stream and its own allocator. If this machine
 # has fewer than two, `machines.two_gpus()` lends you virtual ones for the length of a block. A
-# sleep of half a millisecond on each of two GPUs, both in the default stream. At once?
+# sleep of half a millisecond on each of two GPUs, both in the default stream.
 
 # %%
 exercises.predict("08.pair")
@@ -562,9 +562,7 @@ plots.timeline(both)
 
 # %%
 alone_s = sum(share.busy_s for share in both.summary().devices)
-exercises.compare(
-    "08.pair", "at once" if both.duration_s < 0.9 * alone_s else "one after the other"
-)
+exercises.compare("08.pair", "together" if both.duration_s < 0.9 * alone_s else "sequentially")
 
 # %% [markdown]
 # Each GPU has a default stream of its own. A stream of one can wait for an event of the other;

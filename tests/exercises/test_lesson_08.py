@@ -233,7 +233,7 @@ def test_overlap_is_a_share_of_what_is_possible() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_how_work_ran() -> None:
-    """Work on two streams ran at once, work on one stream one after the other."""
+    """Work on two streams ran together, work on one stream sequentially."""
     sides = [torch.cuda.Stream() for _ in range(2)]
 
     def sleep(*streams: torch.cuda.Stream) -> None:
@@ -245,7 +245,7 @@ def test_how_work_ran() -> None:
         gpulab.timeline(lambda: sleep(*sides)),
         gpulab.timeline(lambda: sleep(*sides[:1] * 2)),
     )
-    assert (how_they_ran(apart), how_they_ran(same)) == ("at once", "one after the other")
+    assert (how_they_ran(apart), how_they_ran(same)) == ("together", "sequentially")
     assert 0.5 < share_of_serial(apart) < 0.6
     assert share_of_serial(same) == pytest.approx(1)
 

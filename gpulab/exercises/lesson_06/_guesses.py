@@ -67,8 +67,8 @@ GUESSES = (
     ),
     GuessQuestion(
         "06.who-pays",
-        "How long does the softmax take in rotation?",
-        choices=("as long as after reading", "as long as after writing"),
+        "After which flush does the softmax take as long as in rotation?",
+        choices=("read", "write"),
         idea="In rotation each kernel finds the dirty results of the one before it.",
     ),
     GuessQuestion(

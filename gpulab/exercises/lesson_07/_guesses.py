@@ -121,7 +121,7 @@ GUESSES = (
     GuessQuestion(
         "07b.sum",
         "For the sum, which rung changes the reading most?",
-        choices=("+ warm-up", "+ cache flush", "+ sleep"),
+        choices=("warm-up", "flush", "sleep"),
         idea="A sum only reads, so it changes most when the cache no longer has its data.",
     ),
     GuessQuestion(

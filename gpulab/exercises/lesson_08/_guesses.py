@@ -12,7 +12,7 @@ GUESSES = (
     GuessQuestion(
         "08.fence",
         "How do the three sleeps run?",
-        choices=("one after the other", "at once"),
+        choices=("sequentially", "together"),
         idea="PyTorch's side streams do not wait for the default stream, nor it for them.",
     ),
     GuessQuestion(
@@ -33,7 +33,7 @@ GUESSES = (
     GuessQuestion(
         "08.beside",
         "How do the copy from ordinary memory and the kernel run?",
-        choices=("one after the other", "at once"),
+        choices=("sequentially", "together"),
         idea="From ordinary memory a copy blocks Python, so the next kernel is launched too late.",
     ),
     GuessQuestion(
@@ -59,19 +59,19 @@ GUESSES = (
     GuessQuestion(
         "08.big",
         "How do the two matmuls run?",
-        choices=("one after the other", "at once"),
+        choices=("sequentially", "together"),
         idea="Two kernels that each fill the GPU run one after the other, even in two streams.",
     ),
     GuessQuestion(
         "08.tiny",
         "How do the two small kernels run?",
-        choices=("one after the other", "at once"),
+        choices=("sequentially", "together"),
         idea="Kernels shorter than their launch end before the next one arrives.",
     ),
     GuessQuestion(
         "08.pair",
         "How do the two sleeps run, each on a GPU of its own?",
-        choices=("one after the other", "at once"),
+        choices=("sequentially", "together"),
         idea="Each GPU has a default stream of its own, and nothing orders two GPUs by itself.",
     ),
     GuessQuestion(
