@@ -43,7 +43,8 @@ print(f"{bytes_per_s / 4800e9:.2f} times the memory of an H200")
 print(f"{bytes_per_s / 3350e9:.2f} times the memory of an H100")
 
 # %% [markdown]
-# No kernel can read from the memory faster than the memory gives. And yet the driver recorded it.
+# No kernel can read from the memory faster than the memory gives. And yet the driver recorded
+# it.
 #
 # ## Twice the numbers
 #
@@ -94,8 +95,8 @@ lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 # Between the multiprocessors and the memory of a GPU lies a cache, the **L2**. It contains the
 # *lines* of 128 bytes that were read or written last. A small addition finds all its data there,
 # from the call before: it is **hot**. A large one pushes out what its next call needs: it is
-# **cold**, and the memory sets its speed. **A loop of one kernel measures hot. Say which state
-# you report.**
+# **cold**, and the memory sets its speed. **A loop with little data measures hot. Say which
+# state you report.**
 #
 # ## Fresh inputs
 #
