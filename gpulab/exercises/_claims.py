@@ -166,8 +166,8 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     Examples
     --------
     >>> from gpulab import exercises
-    >>> print(exercises.claim("06.cold-slower", here=1.3))  # doctest: +ELLIPSIS
-    The linear layer takes longer with a cold cache than with a hot one. virtual ... Holds here...
+    >>> print(exercises.claim("06.rotation-pays", here=1.3))  # doctest: +ELLIPSIS
+    In rotation a softmax takes longer than after a flush that reads. virtual ... Holds here...
     """
     NAME.check(claim_id=claim_id)
     stated = _claims_of(claim_id.partition(".")[0])

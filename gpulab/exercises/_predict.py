@@ -44,7 +44,8 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         of ``choices``. ``...`` and None mean that you give none here: a guess that was saved under
         this name stays.
     unit
-        s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
+        s, ms, µs (us), ns; or the name of a count: launches, calls, steps, trials, answers, times,
+        TFLOP/s, GB/s, %.
     choices
         Possible answers, if the guess is not a number.
     counts

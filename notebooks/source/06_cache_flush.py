@@ -1,27 +1,10 @@
 # %% [markdown]
 # # 06 Cache flush
 #
-# Is my data already in the L2 cache?
-#
-# A benchmark runs the same kernel again and again on the same data. A program rarely does. Between
-# the multiprocessors and the memory of a GPU lies a cache, the L2, and it keeps data from one
-# kernel to the next. This lesson shows what it keeps, how you empty it, and what the emptying can
-# cost.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 The staircase | to see a cache in a curve of times | 8 |
-# | 2 Hot and cold | the same kernel, two honest times | 8 |
-# | 3 Fresh inputs | whether new inputs make a kernel cold | 4 |
-# | 4 How much to flush | how large a flush must be | 5 |
-# | 5 Read or write | what a flush leaves in the cache | 10 |
-# | 6 Which state is right | to choose a state, and to report it | 5 |
-# | 7 Your benchmark | to flush before each sample | 5 |
-# | Going further (extra) | who pays · rotation · two halves | 30 |
+# How fast can an addition be?
 
 # %%
 import time
-from functools import partial
 from itertools import cycle
 from statistics import median
 
@@ -33,197 +16,296 @@ import gpulab
 from gpulab import animations, exercises, plots
 from gpulab.exercises import lesson_06 as lab
 
-# %load_ext gpulab
-gpulab.use("auto", max_value_bytes=16 << 20)  # of large tensors only the times matter
+gpu = gpulab.use("auto", max_value_bytes=16 << 20)  # of large tensors only the times matter
+a, b, total = (torch.randn(2**21, device="cuda") for _ in range(3))
+gpu
 
 # %% [markdown]
-# The driver reports the size of the L2, in bytes. (1 MiB is 1,048,576 bytes.)
+# Add two tensors of two million numbers. The kernel reads both and writes a third: 25 million
+# bytes in all. `measure` calls it again and again, as a loop of yours does, and reads the
+# driver's records.
 
 # %%
-MIB = 2**20
-l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-f"{l2_bytes / MIB:.0f} MiB"
+exercises.predict("06.speed")
+
+# %%
+small = gpulab.measure(lambda: torch.add(a, b, out=total), method="profiler", cache="hot")
+bytes_per_s = (a.nbytes + b.nbytes + total.nbytes) / small.median_s
+exercises.compare("06.speed", bytes_per_s / 1e9)
 
 # %% [markdown]
-# The cache keeps *lines* of 128 bytes: those that were read or written last, until other lines
-# need the room. A kernel makes the best use of a line when neighbouring threads read neighbouring
-# addresses, so that the hardware can combine their reads. This is called *coalescing*.
+# ## Is that possible?
 #
-# ## 1 The staircase
-#
-# Take additions of several sizes. Each reads two tensors and writes a third. Together the three
-# are the *working set*. The smallest is a sixteenth of the L2, the largest four times as large.
+# NVIDIA's data sheets promise 4,800 GB/s for the memory of an H200, and 3,350 GB/s for an H100.
 
 # %%
-shares = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 2 / 3, 5 / 6, 1, 2, 4)
-additions = {}
-for share in shares:
-    n = int(share * l2_bytes) // 12  # three tensors, four bytes each
-    a, b, out = (torch.randn(n, device="cuda") for _ in range(3))
-    additions[share * l2_bytes / MIB] = partial(torch.add, a, b, out=out)
-[f"{size:.3g} MiB" for size in additions]
+print(f"{bytes_per_s / 4800e9:.2f} times the memory of an H200")
+print(f"{bytes_per_s / 3350e9:.2f} times the memory of an H100")
 
 # %% [markdown]
-# Each addition is repeated, and nothing else runs in between. Twice the bytes should need twice
-# the time, so the time *per megabyte* should be the same for all of them. Is it?
+# No kernel can read from the memory faster than the memory gives. And yet the driver recorded
+# it.
+#
+# ## Twice the numbers
+#
+# The same addition of four million numbers. How many times as long does it take?
 
 # %%
-exercises.predict("06.steps")
+exercises.predict("06.twice")
 
 # %%
-shown = lab.live_staircase(additions, "hot", title="A repeated addition", l2_mib=l2_bytes / MIB)
-shown
-
-# %%
-hot_steps = shown.to_frame()
-per_mb = hot_steps["value"].set_axis([*shares])
-exercises.compare(
-    "06.steps", lab.in_words(per_mb[4] / per_mb[1 / 4], ("falls", "stays the same", "rises"))
-)
+a2, b2, total2 = (torch.randn(2**22, device="cuda") for _ in range(3))
+large = gpulab.measure(lambda: torch.add(a2, b2, out=total2), method="profiler", cache="hot")
+exercises.compare("06.twice", large.median_s / small.median_s)
 
 # %% [markdown]
-# Read the curve from the left. Very small kernels are expensive per byte, because each kernel has
-# a fixed cost. The first flat part is the cache: all three tensors are still there from the run
-# before. Then the curve steps up: the run pushes out what the next run needs. From there on, every
-# byte comes from memory.
+# *Recorded* on an H200: 30 MiB in all take 5.3 µs, and 60 MiB take 15.3 µs.
 #
-# *Recorded* on an H200: a working set of 30 MiB takes 5.3 µs and one of 60 MiB 15.3 µs. Twice the
-# bytes take 2.9 times as long.
-#
-# ## 2 Hot and cold
-#
-# The main kernel of this lesson is a linear layer on one row: a language model runs such layers
-# for every word it writes. (If your L2 is smaller than that of an H200, choose a smaller `WIDTH`:
-# the weights should fill about half of it.)
+# ## Exercise: what explains both?
 
-# %%
-WIDTH = 4096
-layer = torch.nn.Linear(WIDTH, WIDTH, bias=False, device="cuda", dtype=torch.half)
-layer.requires_grad_(requires_grad=False)
-x = torch.randn(1, WIDTH, device="cuda", dtype=torch.half)
-f"{layer.weight.nbytes / 1e6:.1f} MB of weights, {x.nbytes / 1e3:.1f} kB of input"
+# %% tags=["exercise"]
+exercises.ask("06.both")
+### BEGIN SOLUTION
+exercises.check("06.both", "c")
+### END SOLUTION
 
 # %% [markdown]
-# `cache="hot"` (in a cell: `--hot`) repeats the layer and nothing else. `cache="cold"` fills the
-# L2 with other data before each sample, outside the timed interval.
+# Test it, with *working sets* (all bytes of the three tensors) of several sizes. `cache="cold"`
+# replaces everything in the cache before each call and does not time that. `cache="hot"` calls
+# again at once.
+
 
 # %%
-exercises.predict("06.colder")
+def speed(size_mib, cache):
+    n_bytes = size_mib * 2**20
+    a, b, total = (torch.randn(n_bytes // 12, device="cuda") for _ in range(3))
+    took = gpulab.measure(lambda: torch.add(a, b, out=total), method="profiler", cache=cache)
+    return n_bytes / took.median_s
+
 
 # %%
-# %%cudatime --hot
-layer(x)
-
-# %%
-# %%cudatime --cold
-layer(x)
-
-# %%
-hot = gpulab.measure(lambda: layer(x), cache="hot", label="hot")
-cold = gpulab.measure(lambda: layer(x), cache="cold", label="cold")
-exercises.compare("06.colder", cold.median_s / hot.median_s)
-
-# %%
-exercises.claim("06.cold-slower", here=cold.median_s / hot.median_s)
+sizes = [3, 6, 12, 24, 30, 36, 48, 60, 96, 192]
+hot = [speed(size_mib, "hot") for size_mib in sizes]
+cold = [speed(size_mib, "cold") for size_mib in sizes]
+lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 
 # %% [markdown]
-# The kernel, the values and the clock are the same. Both times are right. They answer different
-# questions. *Recorded* on an H200 with weights of 30.5 MB: 9.3 µs hot and 11.7 µs cold. Hardware
-# counters saw 0.1 MB come from memory in the first case and 30.5 MB in the second.
+# ## The cache
 #
-# Now measure the additions of section 1 again, but cold. Where does the cold curve meet the hot
-# one?
-
-# %%
-exercises.predict("06.meet")
-
-# %%
-cold_steps = pd.DataFrame(lab.per_megabyte(additions, "cold"))
-both_steps = pd.concat([hot_steps, cold_steps])
-lab.plot_staircase(
-    both_steps,
-    title="Hot and cold additions",
-    value_label="time per MB (µs)",
-    l2_mib=l2_bytes / MIB,
-)
-
-# %%
-met = lab.meeting_point(both_steps) * MIB / l2_bytes
-exercises.compare(
-    "06.meet",
-    lab.in_words(
-        met,
-        ("below half of the L2", "between half and all of the L2", "above its size"),
-        low=1 / 2,
-        high=1,
-    ),
-)
-
-# %% [markdown]
-# On an H200 they meet well *below* the size of the cache; the extra "Two halves" shows why. Right
-# of that point a repeated kernel is cold without any flush. A benchmark of large tensors is honest
-# by accident. Left of it you have to choose a state and to report it.
+# Between the multiprocessors and the memory of a GPU lies a cache, the **L2**. It contains the
+# *lines* of 128 bytes that were read or written last. A small addition finds all its data there,
+# from the call before: it is **hot**. A large one pushes out what its next call needs: it is
+# **cold**, and the memory sets its speed. **A loop with little data measures hot. Say which
+# state you report.**
 #
-# ## 3 Fresh inputs
+# ## Fresh inputs
 #
-# "I give my layer a new input in each call, so it cannot be cached." Use sixteen rows in turn, and
-# flush nothing. Is the layer hot or cold?
+# A language model runs a linear layer on one row for every word. "I give it a new row in each
+# call. So it cannot be hot." Is it?
 
 # %%
 exercises.predict("06.fresh")
 
 # %%
-rows16 = [(torch.randn_like(x),) for _ in range(16)]
-fresh = gpulab.measure(layer, inputs=rows16, cache="hot", label="fresh rows")
-plots.compare_methods([hot, fresh, cold], title="Fresh inputs")
+weights = torch.randn(4096, 4096, device="cuda", dtype=torch.half)  # half of a large L2
+rows = [torch.randn(1, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
+
+
+def layer(row=rows[0]):
+    return linear(row, weights)
+
+
+print(f"a row {rows[0].nbytes:,} bytes, the weights {weights.nbytes:,} bytes")
 
 # %%
-nearer_hot = fresh.median_s < (hot.median_s + cold.median_s) / 2
-exercises.compare("06.fresh", "hot" if nearer_hot else "cold")
+same_row = gpulab.measure(layer, cache="hot", label="hot, the same row")
+in_turn = [(row,) for row in rows]
+fresh_rows = gpulab.measure(layer, inputs=in_turn, cache="hot", label="fresh rows")
+cold_layer = gpulab.measure(layer, cache="cold", label="cold")
+plots.compare_methods([same_row, fresh_rows, cold_layer])
 
 # %%
-exercises.claim("06.fresh-rows", here=fresh.median_s / hot.median_s)
+half_way_s = (same_row.median_s + cold_layer.median_s) / 2
+exercises.compare("06.fresh", "hot" if fresh_rows.median_s < half_way_s else "cold")
 
 # %% [markdown]
-# The row is small. Most of what the layer reads are its weights, and they stay where they are.
-# Fresh inputs help only if the inputs are the large part. (`cache="hot"` means only that gpulab
-# does not flush. What your code does to the cache is up to you.)
+# The weights are what the layer reads, and they stay where they are. *Recorded* on an H200 and
+# an H100: fresh rows take 1.00 and 1.04 times as long as the same row, and cold ones 1.29 and
+# 1.59 times.
 #
-# ## 4 How much to flush
+# ## Two ways to empty a cache
 #
-# You can flush by yourself: read a buffer, so that it takes the room of the old data. `setup=`
-# runs before each sample and is not timed. The work here is a smaller layer whose weights are easy
-# to keep. How large must the buffer be until the layer is as slow as after a large one?
+# Most benchmarks fill a large buffer with zeros before each call: Triton's `do_bench`, NVBench,
+# Inductor. `cache="cold"` *reads* a buffer. Both replace the weights. How long does the layer
+# take after the zeros?
 
 # %%
-additions.clear()  # gives their tensors' memory back
+exercises.predict("06.writing")
+
+# %%
+buffer = torch.empty(2**26, device="cuda")  # 256 MiB
+after_zeros = gpulab.measure(layer, setup=buffer.zero_, cache="hot", label="cold, after zeros")
+plots.compare_methods([cold_layer, after_zeros])
+
+# %%
+ratio = after_zeros.median_s / cold_layer.median_s
+exercises.compare("06.writing", ratio)
+
+# %% [markdown]
+# *Recorded*: 1.30 times as long on an H200, and 1.36 times on an H100. Counters of an H200 saw
+# what moved while a layer with weights of 30 MiB ran:
+
+# %%
+moved = exercises.readings("06.choose-a-flush").set_index("run_ahead")
+moved[["from_memory_mb", "to_memory_mb"]].head(3).round(1)
+
+# %% [markdown]
+# ## Exercise: write a flush
+#
+# `answer["flush"]` is your function, and `answer["because"]` one of the letters.
+
+# %%
+exercises.ask("06.choose-a-flush")
+
+# %% tags=["exercise"]
+answer = {"flush": ..., "because": ...}
+### BEGIN SOLUTION
+n_bytes = 2 * torch.cuda.get_device_properties(0).L2_cache_size
+ahead = torch.zeros(n_bytes // 65536, 16384, device="cuda")
+sums = torch.zeros(len(ahead), device="cuda")
+answer = {"flush": lambda: torch.sum(ahead, dim=1, out=sums), "because": "c"}
+### END SOLUTION
+exercises.check("06.choose-a-flush", answer)
+
+# %% [markdown]
+# The film shows the L2 while the layer runs after the zeros.
+
+# %%
+animations.show("dirty_lines")
+
+# %% [markdown]
+# The L2 is a *write-back* cache: what a kernel writes stays there at first, marked *dirty*. It
+# goes to memory when another line needs its place. So the layer waits until zeros that are not
+# its own are written. **Flush by reading twice the L2.**
+#
+# ## Which state is right?
+#
+# The state in which your program finds the cache. An activation runs right after the matmul that
+# has written its input. In which state does it find that input?
+
+# %%
+exercises.predict("06.after")
+
+# %%
+left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
+after_matmul = gpulab.measure(
+    lambda: torch.relu_(hidden),
+    setup=lambda: torch.mm(left, right, out=hidden),
+    cache="hot",
+    label="after the matmul",
+)
+hot_relu, cold_relu = (
+    gpulab.measure(lambda: torch.relu_(hidden), cache=state, label=state)
+    for state in ("hot", "cold")
+)
+plots.compare_methods([hot_relu, after_matmul, cold_relu])
+
+# %%
+half_way_s = (hot_relu.median_s + cold_relu.median_s) / 2
+exercises.compare("06.after", "hot" if after_matmul.median_s < half_way_s else "cold")
+
+# %% [markdown]
+# What a kernel has just written is hot for the next one. A layer of a large model is cold,
+# because the other layers ran in between. And know your tool: `timeit` and
+# `torch.utils.benchmark` flush nothing.
+#
+# ## Your own benchmark
+#
+# Your `benchmark(fn)` from lesson 05 measures hot. Flush before each sample, outside the timed
+# interval.
+
+# %% tags=["exercise"]
+exercises.continue_from("06.benchmark")  # puts your last version here: run it, then change it
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        torch.cuda.synchronize()
+        begin_s = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        last_s = [*last_s[-2:], time.perf_counter() - begin_s]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    n_bytes = 2 * torch.cuda.get_device_properties(0).L2_cache_size
+    ahead = torch.zeros(n_bytes // 65536, 16384, device="cuda")
+    sums = torch.zeros(len(ahead), device="cuda")
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(n_samples)]
+    for start, end in pairs:
+        torch.sum(ahead, dim=1, out=sums)  # read twice the L2
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    return median(start.elapsed_time(end) for start, end in pairs) / 1e3, clock_mhz
+
+
+exercises.check("06.benchmark", benchmark)
+### END SOLUTION
+
+# %% [markdown]
+# ## What you take with you
+#
+# - A repeated kernel finds its data in the L2 and looks faster than the memory.
+# - Fresh inputs do not help if the weights are the large part.
+# - Flush by reading twice the L2. After a flush that writes, the kernel pays for your zeros.
+#
+# And what if the kernel ends before Python has launched the next one? Next: `07_sleep.ipynb`.
+
+# %% [markdown]
+# # Going further
+#
+# Each part stands alone.
+#
+# ## How much to flush
+#
+# `setup=` runs before each sample and is not timed. The work is a smaller layer. Its weights are
+# easy to keep. By its time, from which buffer on is it cold?
+
+# %%
 small_weights = [torch.randn(1024, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
-row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
-small_layer = partial(linear, row, small_weights[0])
-f"{small_weights[0].nbytes / MIB:.0f} MiB of weights"
+l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+print(f"L2 {l2_bytes >> 20} MiB, weights {small_weights[0].nbytes >> 20} MiB")
 
 # %%
 exercises.predict("06.enough")
 
 # %%
-parts = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "2": 2}
+shares = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "2": 2}
 flushed_s = {}
-for name, share in parts.items():
-    rows = torch.zeros(int(share * l2_bytes) // 65536, 16384, device="cuda")
-    read = partial(torch.sum, rows, dim=1, out=torch.zeros(len(rows), device="cuda"))
-    flushed_s[name] = gpulab.measure(small_layer, setup=read, cache="hot").median_s
-pd.Series(flushed_s) * 1e6  # µs, by the size of the buffer
+for name, share in shares.items():
+    part = torch.zeros(int(share * l2_bytes) // 65536, 16384, device="cuda")
+    part_sums = torch.zeros(len(part), device="cuda")
+    flushed_s[name] = gpulab.measure(
+        lambda: linear(rows[0], small_weights[0]),
+        setup=lambda: torch.sum(part, dim=1, out=part_sums),
+        cache="hot",
+    ).median_s
+pd.Series(flushed_s).mul(1e6).round(2)  # µs, by the size of the buffer
 
 # %%
-halfway_s = (flushed_s["1/16"] + flushed_s["2"]) / 2
-slow = [name for name, time_s in flushed_s.items() if time_s > halfway_s]
+half_way_s = (flushed_s["1/16"] + flushed_s["2"]) / 2
+slow = [name for name, time_s in flushed_s.items() if time_s > half_way_s]
 exercises.compare("06.enough", slow[0] if slow else "2")
 
 # %% [markdown]
-# By its time the layer looks cold as soon as the buffer and the weights no longer fit together.
+# By its time the layer is cold as soon as the buffer and the weights no longer fit together.
 # That does not prove that nothing is left: the virtual GPU drops exactly the lines that were
-# unused for longest, and real hardware does so only roughly. Counters see the rest. *Recorded* on
-# an H200, over 14 kernels:
+# unused for longest, and hardware does so only roughly. Counters see the rest. *Recorded* on an
+# H200, over 14 kernels:
 #
 # | read before the kernel (recorded) | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
@@ -232,228 +314,31 @@ exercises.compare("06.enough", slow[0] if slow else "2")
 # | 2 times | 39 µs | 0.2 % | 2.5 MB |
 # | 4 times | 71 µs | 0.0 % | 2.6 MB |
 #
-# (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results go
-# back in any case.) By the counters one L2 is not enough; from 1.5 on nothing changes. **Read
-# twice the L2** to have a margin. `gpulab.measure` does the same.
+# (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results
+# go back in any case.) So one L2 is not enough, although the time says so. From 1.5 on nothing
+# changes, and twice the L2 has a margin. `cache="cold"` reads as much.
 #
-# ## 5 Read or write
+# ## Which state is right
 #
-# Most benchmark tools *write* to flush. Triton's `do_bench`, NVBench and Inductor fill a large
-# buffer with zeros before each sample. That pushes the weights out as well as reading does. So
-# does the layer take the same time after either flush?
-
-# %%
-exercises.predict("06.writing")
-
-# %%
-clean = gpulab.measure(lambda: layer(x), flush="read", label="cold, read")
-dirty = gpulab.measure(lambda: layer(x), flush="write", label="cold, written")
-plots.compare_methods([hot, clean, dirty], title="Two ways to empty a cache")
-
-# %%
-exercises.compare(
-    "06.writing", lab.in_words(dirty.median_s / clean.median_s, ("less", "as long", "longer"))
-)
-
-# %%
-exercises.claim("06.write-flush-slower", here=dirty.median_s / clean.median_s)
-
-# %% [markdown]
-# Both are cold. The difference lies in the data that fill the cache instead. The L2 is a
-# *write-back* cache: what a kernel writes stays in the cache at first, marked *dirty*. It goes to
-# memory when another line needs its place. After the zeros about half of the cache is dirty. The
-# layer needs that room, so it waits until zeros that are not its own have been written to memory.
-#
-# *Recorded* on an H200 by counters, while the kernel ran (weights of 30.5 MB):
-
-# %%
-moved = exercises.readings("06.choose-a-flush").set_index("run_ahead")
-moved["kernel_us"] = moved["kernel_s"] * 1e6
-moved[["kernel_us", "from_memory_mb", "to_memory_mb"]].head(3).round(2)
-
-# %% [markdown]
-# After either flush all weights come from memory: the kernel is fully cold. But after the write
-# flush megabytes also go *to* memory, from a layer whose own result is a few kilobytes. So the
-# standard recipe makes cold kernels look slower than they are.
-#
-# Look at it on a timeline: read flush, layer, write flush, layer.
-
-# %%
-read_flush, write_flush = gpulab.timing.flusher("read"), gpulab.timing.flusher("write")
-record = gpulab.timeline(lambda: (read_flush(), layer(x), write_flush(), layer(x)))
-record
-
-# %%
-kernels = record.to_frame().query("kind == 'kernel'").set_index("name")
-(kernels["duration_s"] * 1e6).round(1)  # µs
-
-# %% [markdown]
-# Neither flush is inside a sample: each has ended when the layer begins. But the work that it
-# leaves behind is inside. Compare the second layer with the first. The film shows what happens in
-# the L2 meanwhile; the virtual GPU knows it.
-
-# %%
-animations.show("dirty_lines")
-
-# %%
-exercises.ask("06.choose-a-flush")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
-sums = torch.zeros(len(rows), device="cuda")
-answer = {"flush": lambda: torch.sum(rows, dim=1, out=sums), "because": "c"}
-### END SOLUTION
-exercises.check("06.choose-a-flush", answer)
-
-# %% [markdown]
-# Stuck? `exercises.hint("06.choose-a-flush")` gives a hint, and one more each time. To compare
-# your numbers with a tool that writes, write too: `flush="write"`. The measurement then carries a
-# finding that says so.
-#
-# ## 6 Which state is right
-#
-# Cold is not the honest state and hot the flattering one. The right state is the one in which your
-# program finds the cache. An activation runs right after the matmul that has written its input. In
-# which state does it find that input?
-
-# %%
-exercises.predict("06.after")
-
-# %%
-left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
-activation, matmul = partial(torch.relu_, hidden), partial(torch.mm, left, right, out=hidden)
-chained = gpulab.measure(activation, setup=matmul, cache="hot", label="after the matmul")
-states = [gpulab.measure(activation, cache=state, label=state) for state in ("hot", "cold")]
-plots.compare_methods([states[0], chained, states[1]], title="An activation")
-
-# %%
-midway_s = (states[0].median_s + states[1].median_s) / 2
-exercises.compare("06.after", "hot" if chained.median_s < midway_s else "cold")
-
-# %% [markdown]
 # Measure hot where data pass from one kernel straight to the next, or where a loop stays on a
-# small set of data. Measure cold where much else runs in between: the layers of a large model, a
-# training step. And hot is not always faster: *recorded* on an H200, a softmax of 60 MiB takes
-# 18.3 µs when repeated and 16.0 µs in a clean cache, because each run writes the last one's
-# results back.
+# small set of data. Measure cold where much else runs in between. Hot is not always faster:
+# *recorded* on an H200, a softmax of 60 MiB takes 18.3 µs when repeated and 16.0 µs in a clean
+# cache, because each run writes the last one's results back.
 #
-# A time without the state of the cache is half a result, so report both. And know what a tool does
-# by default. In gpulab the plain methods (`naive`, `synchronized`, `events`) and `graph` are hot,
-# like a loop of your own. `saturated`, `calibrated` and the profiler's methods are cold unless you
-# say otherwise.
+# In gpulab the plain methods (`naive`, `synchronized`, `events`) and `graph` are hot, like a
+# loop of yours. `saturated`, `calibrated` and the profiler's methods are cold unless you say
+# otherwise.
 
-# %%
+# %% tags=["exercise"]
 exercises.ask("06.hot-or-cold")
-
-# %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
 ### BEGIN SOLUTION
-answer = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
+exercises.check(
+    "06.hot-or-cold", {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
+)
 ### END SOLUTION
-exercises.check("06.hot-or-cold", answer)
 
 # %% [markdown]
-# ## 7 Your benchmark
-#
-# This is your `benchmark(fn)` from lesson 05. It measures hot. Let it flush before each sample, in
-# the way that you have chosen, and outside the timed interval.
-
-
-# %%
-def once_s(fn):
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    fn()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-once_s(lambda: layer(x))
-
-
-# %% tags=["exercise"]
-def benchmark(fn, n_samples=11):
-    last_s = []
-    for _ in range(100):  # warm up until three calls in a row agree
-        last_s = [*last_s[-2:], once_s(fn)]
-        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
-            break
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    clock_mhz = torch.cuda.clock_rate()  # right after the last call
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return median(times_ms) / 1e3, clock_mhz
-
-
-benchmark(lambda: layer(x))
-
-# %%
-exercises.ask("06.benchmark")
-
-# %% tags=["exercise"]
-benchmark = ...
-
-
-### BEGIN SOLUTION
-def benchmark(fn, n_samples=11):
-    last_s = []
-    for _ in range(100):  # warm up until three calls in a row agree
-        last_s = [*last_s[-2:], once_s(fn)]
-        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
-            break
-    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
-    sums = torch.zeros(len(rows), device="cuda")
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
-        torch.sum(rows, dim=1, out=sums)  # read twice the L2
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    clock_mhz = torch.cuda.clock_rate()  # right after the last call
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return median(times_ms) / 1e3, clock_mhz
-
-
-### END SOLUTION
-exercises.check("06.benchmark", benchmark)
-
-# %% [markdown]
-# ## What you take along
-#
-# - A repeated kernel finds its data in the L2, up to a size well below that of the cache.
-# - Fresh inputs do not help if the weights are the large part.
-# - Flush by reading twice the L2. A flush that writes is as cold, and then the kernel pays for its
-#   zeros.
-# - No state is the honest one. Choose the one of your program, and report it.
-#
-# Still open: what if the GPU finishes before Python has launched the next kernel? That is lesson
-# 07.
-
-# %%
-exercises.progress()
-
-# %% [markdown]
-# # Going further
-#
-# Three extras. Each uses the tensors of the core and stands alone otherwise.
-#
-# | extra | what you will learn | minutes |
-# |---|---|---|
-# | A Who pays | which kernels suffer from a write flush, and whether waiting helps | 8 |
-# | B Rotation | another way to be cold, and what it measures | 12 |
-# | C Two halves | why hot is not always fully hot | 10 |
-#
-# ## A Who pays
+# ## Who pays for the zeros
 #
 # Perhaps the cache writes its zeros back when it has nothing else to do. Let the GPU sleep for
 # about a millisecond between the flush and the layer. (`torch.cuda._sleep` counts clock cycles.)
@@ -463,18 +348,18 @@ exercises.predict("06.pause")
 
 
 # %%
-def write_and_pause():
-    write_flush()
+def zeros_and_pause():
+    buffer.zero_()
     torch.cuda._sleep(2_000_000)  # cycles
 
 
-paused = gpulab.measure(lambda: layer(x), setup=write_and_pause, cache="hot", label="cold, paused")
-plots.compare_methods([clean, dirty, paused], title="A pause after the flush")
+paused = gpulab.measure(layer, setup=zeros_and_pause, cache="hot", label="cold, zeros and a pause")
+plots.compare_methods([cold_layer, after_zeros, paused])
 
 # %%
-nearer_read = paused.median_s < (clean.median_s + dirty.median_s) / 2
+is_clean = paused.median_s < (cold_layer.median_s + after_zeros.median_s) / 2
 exercises.compare(
-    "06.pause", "as long as after reading" if nearer_read else "as long as after writing"
+    "06.pause", "as long as after reading" if is_clean else "as long as after writing"
 )
 
 # %% [markdown]
@@ -487,11 +372,11 @@ exercises.compare(
 exercises.predict("06.loser")
 
 # %%
-big, total = torch.randn(30 * MIB // 4, device="cuda"), torch.zeros((), device="cuda")
+big, one = torch.randn(30 << 18, device="cuda"), torch.zeros((), device="cuda")
 square = torch.randn(1600, 1600, device="cuda")
 works = {
     "a fill": lambda: big.fill_(1.5),
-    "a sum": lambda: torch.sum(big, 0, out=total),
+    "a sum": lambda: torch.sum(big, 0, out=one),
     "a matmul": lambda: square @ square,
 }
 lost = {}
@@ -505,32 +390,28 @@ pd.Series(lost).round(1)  # percent
 
 # %% [markdown]
 # A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes
-# into the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded* on
-# an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush does
-# not slow everything down alike. It can change which candidate wins.
+# into the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded*
+# on an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush
+# does not slow everything down alike. It can change which candidate wins.
 #
-# ## B Rotation
+# ## Rotation
 #
-# You can do without a flush: let the work push out its own data. With enough sets of tensors, used
-# in turn, each set has left the cache before it is used again. But not every loop that looks like
-# rotation is one. Answer this before you go on.
-
-# %%
-exercises.ask("06.which-is-cold")
+# You can do without a flush: let the work push out its own data. With enough sets of tensors,
+# used in turn, each set has left the cache before it is used again. But not every loop that
+# looks like rotation is one. Answer this before you go on.
 
 # %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
+exercises.ask("06.which-is-cold")
 ### BEGIN SOLUTION
-answer = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
+exercises.check("06.which-is-cold", {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"})
 ### END SOLUTION
-exercises.check("06.which-is-cold", answer)
 
 # %% [markdown]
 # Now measure the five loops. (They are made for an L2 of 60 MiB. On a GPU with a smaller L2 more
 # of them are cold.)
 
 # %%
-weight, next_weight = small_weights[0].clone(), cycle(small_weights)
+row, weight, next_weight = rows[0], small_weights[0].clone(), cycle(small_weights)
 loops = {
     "a": {"inputs": [(torch.randn_like(row), weight) for _ in range(16)]},
     "b": {"inputs": [(row, w) for w in small_weights[:2]]},
@@ -539,20 +420,16 @@ loops = {
     "e": {"inputs": [(row, weight)], "setup": lambda: weight.copy_(next(next_weight))},
 }
 marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in loops.items()]
-marks.append(gpulab.measure(small_layer, cache="cold", label="flushed"))
-
-# %%
-medians_s = pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s")
-plots.bars(medians_s, title="Five loops, and the layer after a flush")
+plots.bars(pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s"))
 
 # %% [markdown]
-# What counts is how many other bytes pass between two uses of the same memory. Fresh rows are too
-# few bytes, and so are two matrices. Sixteen names for one matrix are one matrix. And a copy makes
-# hot what it writes.
+# What counts is how many other bytes pass between two uses of the same memory. Fresh rows are
+# too few bytes, and so are two matrices. Sixteen names for one matrix are one matrix. And a copy
+# makes hot what it writes.
 #
-# Rotation is cold. Is it also clean? That depends on the kernel. The layer writes little, so after
-# other layers the cache is clean. A softmax writes as much as it reads. Rotate six sets of input
-# and output, and compare with both flushes.
+# Rotation is cold. Is it also clean? That depends on the kernel. The layer writes little, so
+# after other layers the cache is clean. A softmax writes as much as it reads. Rotate six sets of
+# input and output, and compare with both flushes.
 
 # %%
 exercises.predict("06.who-pays")
@@ -565,27 +442,24 @@ def softmax(source, result):
     return torch.softmax(source, 1, out=result)
 
 
-first = partial(softmax, *sets[0])
-states = [gpulab.measure(first, flush=kind, label=f"{kind} flush") for kind in ("read", "write")]
-states.append(gpulab.measure(softmax, inputs=sets, cache="hot", label="cold, rotation"))
-plots.compare_methods(states, title="A softmax")
-
-# %%
-read_s, write_s, rotated_s = (state.median_s for state in states)
-exercises.compare(
-    "06.who-pays",
-    "as long as after reading"
-    if rotated_s < (read_s + write_s) / 2
-    else "as long as after writing",
+after_read, after_write = (
+    gpulab.measure(lambda: softmax(*sets[0]), flush=kind, label=f"{kind} flush")
+    for kind in ("read", "write")
 )
+rotated = gpulab.measure(softmax, inputs=sets, cache="hot", label="cold, rotation")
+plots.compare_methods([after_read, after_write, rotated])
 
 # %%
-exercises.claim("06.rotation-pays", here=rotated_s / read_s)
+is_clean = rotated.median_s < (after_read.median_s + after_write.median_s) / 2
+exercises.compare("06.who-pays", "read" if is_clean else "write")
+
+# %%
+exercises.claim("06.rotation-pays", here=rotated.median_s / after_read.median_s)
 
 # %% [markdown]
-# Each softmax finds the results of the one before it dirty, and waits for them. The next one waits
-# for its own. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 µs after a write flush, 11.7
-# µs in rotation. For the linear layer: 11.7, 14.4 and 11.6 µs.
+# Each softmax finds the results of the one before it dirty, and waits for them. The next one
+# waits for its own. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 µs after a write
+# flush, 11.7 µs in rotation. For the linear layer: 11.7, 14.4 and 11.6 µs.
 #
 # So there are three different questions:
 #
@@ -595,10 +469,11 @@ exercises.claim("06.rotation-pays", here=rotated_s / read_s)
 # | What does it add to a program of such kernels? | rotate inputs *and* outputs |
 # | What would the usual tool say? | write zeros |
 #
-# ## C Two halves
+# ## Two halves
 #
-# The step of section 1 came too early. Counters on an H200 recorded a repeated linear layer with
-# weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still came from memory?
+# A repeated kernel becomes cold well below the size of the L2. Counters on an H200 recorded a
+# repeated linear layer with weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still
+# came from memory?
 
 # %%
 exercises.predict("06.share")
@@ -610,47 +485,33 @@ at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeez
 exercises.compare("06.share", at_45["from_memory"])
 
 # %%
-names = {"working_set_mib": "size_mib", "from_memory": "value", "work": "series"}
-lab.plot_staircase(
-    counted.rename(columns=names),
-    title="Repeated kernels, by hardware counters",
-    value_label="share that comes from memory (%)",
-    l2_mib=60,
-)
+lab.plot_counters(counted, "from_memory")
 
 # %% [markdown]
-# From 52 MiB on these kernels find almost nothing, in a cache of 60 MiB (*recorded*, as above).
-# The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the line
-# belongs to the other half, that half is asked in turn, **and the near half keeps a copy**.
+# The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the
+# line belongs to the other half, that half is asked in turn, **and the near half keeps a copy**.
 # Counters see the requests that cross over:
 
 # %%
-lab.plot_staircase(
-    counted.rename(columns=names).assign(value=100 * counted["hot_crossing"]),
-    title="Requests that go on to the other half, repeated kernels",
-    value_label="share of requests that cross (%)",
-    l2_mib=60,
-)
+counted["crossing"] = 100 * counted["hot_crossing"]
+lab.plot_counters(counted, "crossing")
 
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it
 # is hot, almost none do, although the addresses are the same: lines of the far half now lie in
-# both halves. A line that is read from one side takes one and a half places on average, so the L2
-# has room for such lines up to two thirds of its size. There the misses begin. The oldest lines
-# leave first, so a kernel that reads in the same order each time soon finds nothing at all.
+# both halves. A line that is read from one side takes one and a half places on average, so the
+# L2 has room for such lines up to two thirds of its size. There the misses begin. The oldest
+# lines leave first, so a kernel that reads in the same order each time soon finds nothing at
+# all.
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)
 
-# %%
-exercises.ask("06.staircase")
-
 # %% tags=["exercise"]
-answer = {"hot up to": ..., "cold from": ..., "l2 size": ...}
+exercises.ask("06.staircase")
 ### BEGIN SOLUTION
-answer = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
+exercises.check("06.staircase", {"hot up to": "36", "cold from": "52", "l2 size": "60"})
 ### END SOLUTION
-exercises.check("06.staircase", answer)
 
 # %%
 exercises.progress()

@@ -198,19 +198,19 @@ def test_values_of_a_gpu_are_taken_into_the_saved_ones() -> None:
         "name": "NVIDIA H200",
         "torch": "2.11.0",
         "date": "2026-11-26",
-        "lessons": {"06": {"values": {"06.cold-slower": 1.3, "06.gone": 2}}},
+        "lessons": {"06": {"values": {"06.rotation-pays": 1.3, "06.gone": 2}}},
     }
     gpus: dict[str, object] = {}
-    saved = {"06.cold-slower": {"virtual": 1.2, "recorded": {"NVIDIA H200": 9.9, "T4": 1.1}}}
+    saved = {"06.rotation-pays": {"virtual": 1.2, "recorded": {"NVIDIA H200": 9.9, "T4": 1.1}}}
     lesson_claims.take(gpus, saved, content)
     assert gpus == {"NVIDIA H200": {"torch": "2.11.0", "date": "2026-11-26"}}
     values = {"virtual": 1.2, "recorded": {"NVIDIA H200": 1.3, "T4": 1.1}}
-    assert saved == {"06.cold-slower": values}
-    run = {"source": "virtual", "name": "NVIDIA H200", "values": {"06.cold-slower": 1.25}}
+    assert saved == {"06.rotation-pays": values}
+    run = {"source": "virtual", "name": "NVIDIA H200", "values": {"06.rotation-pays": 1.25}}
     lesson_claims.merge(saved, run)
-    assert saved["06.cold-slower"]["virtual"] == 1.25
+    assert saved["06.rotation-pays"]["virtual"] == 1.25
     assert lesson_claims.rows(run)[0].split() == [
-        *("06.cold-slower", "1.25", "NVIDIA", "H200,", "virtual"),
+        *("06.rotation-pays", "1.25", "NVIDIA", "H200,", "virtual"),
     ]
     with pytest.raises(SystemExit, match="no recording of claims"):
         lesson_claims.take(gpus, saved, {"schema": "other"})

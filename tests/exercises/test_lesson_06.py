@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +14,7 @@ import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises._api import exercise
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.lesson_06 import (
-    in_words,
-    live_staircase,
-    meeting_point,
-    per_megabyte,
-    plot_staircase,
-)
+from gpulab.exercises.lesson_06 import plot_counters, plot_speeds
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
 from gpulab.figures import Figure
@@ -290,93 +283,62 @@ def test_recorded_flushes_support_their_key() -> None:
     assert (read["to_memory_mb"], write["to_memory_mb"]) == (0.0, 10.42)
 
 
-def staircase(frame: pd.DataFrame, value_label: str, **options: Any) -> Figure:  # noqa: ANN401  # a plot's
-    """Return the figure of a frame that does not say its source."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        return plot_staircase(frame, title="Steps", value_label=value_label, **options)
+def speeds(gpu: str, **bytes_per_s: list[float]) -> Figure:
+    """Return the figure of speeds at 24, 36 and 60 MiB on a virtual GPU."""
+    with gpulab.virtual_gpu(gpu, first_use=False):
+        return plot_speeds([24, 36, 60], bytes_per_s)
 
 
-def test_staircase_draws_each_series_and_the_size() -> None:
-    """Each series is a line sorted by size on an axis from 0; a given L2 size is marked."""
-    frame = pd.DataFrame(
-        {"size_mib": [4, 1, 2], "value": [3.0, 1.0, 2.0], "series": ["hot", "hot", "cold"]}
+def test_speeds_above_the_memory_are_the_title() -> None:
+    """The title has the sizes and the series that are faster than the data sheet's memory."""
+    figure = speeds("H200", hot=[7e12, 5e12, 4e12], cold=[3e12, 4e12, 4.5e12])
+    assert figure.title.startswith(
+        "From 24 to 36 MiB, a hot kernel is faster than the memory can be"
     )
-    (ax,) = staircase(frame, "time (µs)", l2_mib=60).canvas.axes
+    assert figure.caption.splitlines() == [
+        "hot: from 4,000 to 7,000 GB/s.",
+        "cold: from 3,000 to 4,500 GB/s.",
+        "The memory: 4,800 GB/s.",
+    ]
+    slow = speeds("H200", hot=[4e12] * 3)
+    assert slow.title.startswith("Nothing is faster than the memory")
+
+
+def test_speeds_are_drawn_with_the_memory_and_the_cache() -> None:
+    """Each series is a line; the memory's speed and the size of the L2 are marked."""
+    (ax,) = speeds("H200", hot=[7e12, 5e12, 4e12]).canvas.axes
     drawn = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in ax.lines}
-    assert drawn["hot"] == [[1, 1], [4, 3]]
-    assert drawn["cold"] == [[2, 2]]
+    assert drawn["hot"] == [[24, 7000], [36, 5000], [60, 4000]]
+    assert [[0, 4800], [1, 4800]] in drawn.values()
     assert [[60, 0], [60, 1]] in drawn.values()
-    assert "size of the L2" in [text.get_text() for text in ax.texts]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("working set (MiB)", "time (µs)")
-    assert ax.get_ylim() == pytest.approx((0, 3.45))
-    assert ax.get_xticks().tolist() == [1, 2, 4]
-    assert (ax.get_xscale(), ax.get_gid()) == ("log", "Line chart")
-    (plain,) = staircase(frame, "x", size_label="buffer (MiB)").canvas.axes
-    assert len(plain.lines) == 2
-    assert plain.get_xlabel() == "buffer (MiB)"
+    assert {"the memory gives 4,800 GB/s at most", "size of the L2"} <= {
+        text.get_text() for text in ax.texts
+    }
+    assert ax.get_ylim() == pytest.approx((0, 8050))
 
 
-def test_staircase_without_its_columns() -> None:
+def counted() -> pd.DataFrame:
+    """Return the readings of the exercise, with the share that comes from memory."""
+    assert STAIRCASE.readings is not None
+    frame = STAIRCASE.readings()
+    return frame.assign(from_memory=100 * frame["hot_mb"] / frame["cold_mb"])
+
+
+def test_the_step_of_the_counters_is_the_title() -> None:
+    """The title has the sizes below and above the step, which are those of the exercise's key."""
+    figure = plot_counters(counted(), "from_memory")
+    assert figure.title == (
+        "Share that comes from memory: at most 3 % up to 36 MiB, at least 95 % from 52 MiB on "
+        "(recorded on NVIDIA H200)"
+    )
+    assert (STEPS["hot up to"], STEPS["cold from"]) == ("36", "52")
+    assert figure.caption.splitlines()[0] == "sum: 0 % at 15 MiB, 100 % at 60 MiB."
+
+
+def test_counters_without_their_column_are_refused() -> None:
     """A frame without the needed columns is refused, and the message lists them."""
     with pytest.raises(InvalidOptionError) as error:
-        staircase(pd.DataFrame({"value": [1]}), "x")
+        plot_counters(counted(), "crossing")
     assert str(error.value) == (
-        "the frame has no column size_mib, series; it must have size_mib, value, series"
+        "the frame has no column crossing; it must have working_set_mib, work, crossing"
     )
-
-
-# What the lesson says of its numbers
-
-
-@pytest.mark.parametrize(
-    ("value", "word"), [(0.9, "less"), (0.96, "as long"), (1.05, "as long"), (1.06, "longer")]
-)
-def test_ratios_become_words(value: float, word: str) -> None:
-    """Ratios within 5 % of 1 get the middle word, also if they are numpy numbers."""
-    assert in_words(value, ("less", "as long", "longer")) == word
-    assert in_words(np.float64(value), ("less", "as long", "longer")) == word
-    assert in_words(value, ("low", "middle", "high"), low=0, high=1.2) == "middle"
-
-
-def two_curves() -> pd.DataFrame:
-    """Return a hot and a cold curve that meet at 40 MiB."""
-    hot = {"size_mib": [30, 40, 60], "value": [1.0, 2.0, 2.0], "series": "hot"}
-    cold = {"size_mib": [30, 40, 60], "value": [2.0, 2.05, 2.0], "series": "cold"}
-    return pd.concat([pd.DataFrame(hot), pd.DataFrame(cold)])
-
-
-def test_curves_meet_at_the_first_size_within_5_percent() -> None:
-    """The meeting point is the smallest size within 5 %, or NaN if there is none."""
-    curves = two_curves()
-    assert meeting_point(curves) == 40
-    assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))
-
-
-def test_a_staircase_describes_its_ends() -> None:
-    """The text alternative has each curve's ends, and the title names the GPU in use."""
-    with gpulab.virtual_gpu("H200"):
-        shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
-    assert "Additions (virtual NVIDIA H200)" in shown
-    assert "hot: 1 and 2.\ncold: 2 and 2." in shown
-
-
-@pytest.mark.slow
-def test_a_live_staircase_has_a_frame() -> None:
-    """The frame of a live staircase has one row for each work."""
-    with gpulab.virtual_gpu("H200"):
-        x = torch.ones(2**20, device="cuda")
-        works = {4.0: lambda: torch.relu(x), 8.0: lambda: torch.add(x, x)}
-        shown = live_staircase(works, "cold", title="Two works", l2_mib=60)
-    frame = shown.to_frame()
-    assert frame["size_mib"].tolist() == [4.0, 8.0]
-    assert set(frame["series"]) == {"cold"}
-
-
-def test_time_per_megabyte_uses_the_given_size() -> None:
-    """Each work gives a row: its size, the time for 10^6 of its bytes, and the cache's state."""
-    with gpulab.virtual_gpu("H200"):
-        x = torch.ones(2**20, device="cuda")
-        (row,) = per_megabyte({4.0: lambda: torch.relu(x)}, "hot")
-        reading = gpulab.measure(lambda: torch.relu(x), cache="hot", n_samples=21, progress=False)
-    assert (row["size_mib"], row["series"]) == (4.0, "hot")
-    assert row["value"] == pytest.approx(reading.median_s * 1e6 / (4 * 2**20 / 1e6), rel=0.05)

@@ -64,15 +64,6 @@ def test_unusable_answers_about_lines_are_not_counted(answer: object) -> None:
 # What the lesson shows
 
 
-def test_own_samples_are_drawn_with_their_names() -> None:
-    """The figure names each series and the GPU in use."""
-    with gpulab.virtual_gpu("H200"):
-        shown = str(lesson_07.plot_samples({"0 ms": [1e-6, 2e-6], "2 ms": [1e-6, 1e-6]}))
-    assert "0 ms: the GPU caught up at sample 2 (virtual NVIDIA H200)" in shown
-    assert "Series: 0 ms, 2 ms." in shown
-    assert "2 ms: 2 samples from 1.00 µs to 1.00 µs." in shown
-
-
 def test_a_capture_is_tried_and_described() -> None:
     """The result says that work was captured, or why it cannot be."""
     with gpulab.virtual_gpu("H200"):
@@ -87,13 +78,6 @@ def test_the_largest_step_is_the_one_from_the_rung_below() -> None:
     rungs = ("+ warm-up", "+ cache flush", "+ sleep")
     assert lesson_07.largest_step(medians, rungs) == "+ sleep"
     assert lesson_07.largest_step(medians, rungs[:2]) == "+ cache flush"
-
-
-def test_repeat_calls_n_times() -> None:
-    """``repeat`` calls the function n times with the same arguments."""
-    calls: list[int] = []
-    lesson_07.repeat(3, calls.append, 7)
-    assert calls == [7, 7, 7]
 
 
 # The keys agree with the virtual GPU

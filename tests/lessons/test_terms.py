@@ -112,7 +112,7 @@ def test_one_term_is_a_paragraph() -> None:
     assert str(one).endswith("(Lesson 07)")
     page = one._repr_html_()
     assert page.startswith("<p><strong>sleep</strong>: <code>torch.cuda._sleep(n)</code>: a ker")
-    assert page.endswith('(<a href="07_sleep_and_graphs.ipynb">Lesson 07</a>)</p>')
+    assert page.endswith('(<a href="07_sleep.ipynb">Lesson 07</a>)</p>')
 
 
 def test_all_terms_are_a_table_with_a_search() -> None:

@@ -239,11 +239,51 @@ HOT_OR_COLD = Exercise(
 )
 
 
+BOTH = Exercise(
+    "06.both",
+    "The small addition moves its bytes faster than the memory can. Twice the numbers take more "
+    "than twice as long. What explains both?",
+    Choice(
+        right="c",
+        why="From a cache on the chip the bytes come faster than from the memory. Tensors that "
+        "are "
+        "too large for it come from the memory in every call.",
+        wrong={
+            "a": Diagnosis(
+                "clock",
+                "A lower clock could make the large addition slower. But at no clock does the "
+                "memory give more than its data sheet promises.",
+            ),
+            "b": Diagnosis(
+                "fixed-cost",
+                "A fixed cost makes the small addition slower for each number. Then twice the "
+                "numbers would take less than twice as long.",
+            ),
+            "d": Diagnosis(
+                "skipped-work",
+                "PyTorch runs the kernel in every call: the driver has a record of each. And the "
+                "inputs of the large addition have not changed either.",
+            ),
+        },
+    ),
+    hints=(
+        "The same inputs are read in every call. Where could they be after the first one?",
+        "What is different for tensors that are twice as large?",
+    ),
+    choices={
+        "a": "The clock of the GPU is lower during the large addition.",
+        "b": "Each launch has a fixed cost, which weighs more for few numbers.",
+        "c": "The small tensors are still on the chip, from the call before. The large ones are "
+        "not.",
+        "d": "PyTorch sees that the inputs have not changed, and skips most of the work.",
+    },
+)
+
 CHOOSE_A_FLUSH = Exercise(
     "06.choose-a-flush",
     "The weights of a linear layer fill a quarter of the L2. How long does the layer take on one "
     "row, by itself, when none of its weights are in the cache? Write the flush that runs before "
-    "each sample. Then choose the reason that the table below supports, recorded on an NVIDIA "
+    "each sample. Then choose the reason that the table supports, recorded on an NVIDIA "
     "H200 (weights of 30 MiB), against a colleague who says: everybody fills a buffer with zeros.",
     FlushChoice(
         Choice(
@@ -297,4 +337,4 @@ BENCHMARK = Exercise(
     ),
 )
 
-EXERCISES = (CHOOSE_A_FLUSH, HOT_OR_COLD, BENCHMARK, WHICH_IS_COLD, STAIRCASE)
+EXERCISES = (BOTH, CHOOSE_A_FLUSH, HOT_OR_COLD, BENCHMARK, WHICH_IS_COLD, STAIRCASE)

@@ -1,11 +1,13 @@
-"""Figures of lesson 06: time per megabyte against the working set, with a hot and a cold cache."""
+"""Figures of lesson 06: speed against the working set, and what hardware counters saw."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.figures import (
+    INK,
     MUTED,
     Figure,
     Plot,
@@ -17,210 +19,213 @@ from gpulab.figures import (
     size_ticks,
     source_of,
 )
-from gpulab.timing import measure
-from gpulab.views.live import Series
-from gpulab.views.live import series as live_series
+from gpulab.gpus import by_driver_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-
-_HEADROOM = 1.15  # the axis ends 15 % above the highest point, which leaves room for the legend
-
-
-_N_SAMPLES = 21
-_MIB = 2**20
-_SAME = 1.05  # two times count as equal up to this ratio
-
-
-def in_words(
-    value: float, words: Sequence[str], *, low: float = 1 / _SAME, high: float = _SAME
-) -> str:
-    """Return the word for a number that is below, between or above two limits.
-
-    Parameters
-    ----------
-    value
-        The number, for example the ratio of two times.
-    words
-        The words for below ``low``, for the range up to ``high``, and for above ``high``.
-    low, high
-        The limits; by default 5 % below and above 1.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> lab.in_words(1.3, ["faster", "as fast", "slower"])
-    'slower'
-    """
-    return words[int(value >= low) + int(value > high)]
-
-
-def per_megabyte(
-    works: Mapping[float, Callable[[], object]], cache: str
-) -> Iterator[dict[str, object]]:
-    """Measure each work, and yield its time per megabyte as a row for :func:`plot_staircase`.
-
-    Parameters
-    ----------
-    works
-        The works, by the size of their working sets in MiB.
-    cache
-        ``"hot"`` or ``"cold"``; this is also the name of the series.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> list(lab.per_megabyte({}, "hot"))
-    []
-    """
-    for size_mib, work in works.items():
-        reading = measure(work, cache=cache, n_samples=_N_SAMPLES, progress=False)
-        value = reading.median_s * 1e6 / (size_mib * _MIB / 1e6)
-        yield {"size_mib": size_mib, "value": value, "series": cache}
+_HEADROOM = 1.15  # the axis ends 15 % above the highest point, which leaves room for texts
+_GIGA, _MIB = 1e9, 2**20
+_SIZE_LABEL = "working set (MiB)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Staircase(Plot):
-    """A quantity against size on a logarithmic axis, one line per series.
-
-    A line steps up at the size from which the cache no longer contains what the previous run left.
-    This is less than the size of the cache, which a vertical line marks.
-    """
+class _Speeds(Plot):
+    """Bytes per second against size, one line per series, with the memory's speed as a limit."""
 
     record: "pd.DataFrame"
-    title: str = field()
-    value_label: str = field()
-    size_label: str = "working set (MiB)"
-    l2_mib: float | None = None
+    memory_bytes_per_s: float | None = field()
+    l2_mib: float | None = field()
 
     def __post_init__(self) -> None:
-        need(self.record, ("size_mib", "value", "series"))
+        need(self.record, ("size_mib", "bytes_per_s", "series"))
 
     @property
-    def parts(self) -> "list[tuple[str, pd.DataFrame]]":
-        """Name and rows of each line, sorted by size."""
-        groups = self.record.groupby("series", sort=False)
-        return [(str(name), part.sort_values("size_mib")) for name, part in groups]
+    def title(self) -> str:
+        first = str(self.record["series"].iloc[0])
+        fastest = self.record["bytes_per_s"].max() / _GIGA
+        if self.memory_bytes_per_s is None:
+            return f"{first} reaches {fastest:,.0f} GB/s"
+        above = self.record[self.record["bytes_per_s"] > self.memory_bytes_per_s]
+        if above.empty:
+            return "Nothing is faster than the memory"
+        names = " or ".join(above["series"].unique())
+        low, high = (f"{above['size_mib'].agg(pick):g}" for pick in ("min", "max"))
+        sizes = f"From {low} to {high} MiB" if low != high else f"At {low} MiB"
+        return f"{sizes}, a {names} kernel is faster than the memory can be"
 
     @property
     def words(self) -> str:
-        sentences = [f"{self.value_label}, at the smallest and the largest {self.size_label}:"]
-        for name, part in self.parts:
-            first, last = (part["value"].iloc[end] for end in (0, -1))
-            sentences.append(f"{name}: {first:.3g} and {last:.3g}.")
+        sentences = []
+        for name, part in self.record.groupby("series", sort=False):
+            low, high = (part["bytes_per_s"].agg(pick) / _GIGA for pick in ("min", "max"))
+            sentences.append(f"{name}: from {low:,.0f} to {high:,.0f} GB/s.")
+        if self.memory_bytes_per_s is not None:
+            sentences.append(f"The memory: {self.memory_bytes_per_s / _GIGA:,.0f} GB/s.")
         return "\n".join(sentences)
 
     def draw(self, ax: "Axes") -> "Axes":
-        names = (name for name, _ in self.parts)
-        for (name, part), look in zip(self.parts, looks(names), strict=False):
-            ax.plot(part["size_mib"], part["value"], label=name, **marks(look, source_of(part)))
-        if self.l2_mib is not None:
-            ax.axvline(self.l2_mib, color=MUTED, zorder=1)
-            ax.annotate(
-                "size of the L2",
-                (self.l2_mib, 0.0),
-                (5, 4),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                color=MUTED,
-            )
+        names = map(str, self.record["series"].unique())
+        groups = self.record.groupby("series", sort=False)
+        top = _HEADROOM * float(self.record["bytes_per_s"].max()) / _GIGA
+        for (name, part), look in zip(groups, looks(names), strict=False):
+            signs = marks(look, source_of(part))
+            ax.plot(part["size_mib"], part["bytes_per_s"] / _GIGA, label=str(name), **signs)
         log_axis(ax, "x")
         size_ticks(ax, self.record["size_mib"])
-        ax.set_ylim(0, _HEADROOM * float(self.record["value"].max()))
+        ax.set_ylim(0, top)
+        if self.memory_bytes_per_s is not None:
+            self._mark_memory(ax, top)
+        if self.l2_mib is not None:
+            ax.axvline(self.l2_mib, color=MUTED, zorder=1)
+            _note(ax, "size of the L2", (self.l2_mib, 0.0), (5, 4))
         ax.grid(visible=True)
-        return finish(ax, "Line chart", self.size_label, self.value_label)
+        return finish(ax, "Line chart", _SIZE_LABEL, "bytes moved (GB/s)")
+
+    def _mark_memory(self, ax: "Axes", top: float) -> None:
+        limit = (self.memory_bytes_per_s or 0.0) / _GIGA
+        ax.axhline(limit, color=INK, linestyle=":", zorder=1)
+        ax.axhspan(limit, top, color=MUTED, alpha=0.12, linewidth=0)
+        ax.annotate(  # at the top left, where small working sets leave room
+            f"the memory gives {limit:,.0f} GB/s at most",
+            (0.0, 1.0),
+            (8, -6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="top",
+        )
 
 
-def live_staircase(
-    works: Mapping[float, Callable[[], object]], cache: str, *, title: str, l2_mib: float
-) -> Series:
-    """Measure each work with a hot or cold cache, and show a figure that grows meanwhile.
+def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[float]]) -> Figure:
+    """Return a figure of the bytes that a kernel moves each second, against its working set.
+
+    A dotted line marks the speed of the memory by the data sheet of the GPU in use, if it is
+    known. What lies above it cannot come from the memory.
 
     Parameters
     ----------
-    works, cache
-        See :func:`per_megabyte`.
-    title, l2_mib
-        See :func:`plot_staircase`.
+    sizes_mib
+        Sizes of the working sets, in MiB.
+    bytes_per_s
+        Speeds at these sizes, by the name of the series.
 
     Examples
     --------
-    >>> import gpulab, torch
+    >>> import gpulab
     >>> from gpulab.exercises import lesson_06 as lab
     >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(1 << 20, device="cuda")
-    ...     lab.live_staircase({4: x.sum}, "hot", title="A staircase", l2_mib=60)
-    1 of 1 result
+    ...     figure = lab.plot_speeds([30, 60], {"hot": [6e12, 4e12], "cold": [4e12, 4e12]})
+    >>> figure.title
+    'At 30 MiB, a hot kernel is faster than the memory can be (virtual NVIDIA H200)'
     """
-    value_label = "time per MB (µs)"
+    import pandas as pd
 
-    def draw(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-        return _Staircase(record, title, value_label, l2_mib=l2_mib).draw(ax)
+    gpu = device.current()
+    spec = by_driver_name(gpu.name)
+    rows = [
+        (size, speed, name)
+        for name, speeds in bytes_per_s.items()
+        for size, speed in zip(sizes_mib, speeds, strict=True)
+    ]
+    frame = pd.DataFrame(rows, columns=["size_mib", "bytes_per_s", "series"])
+    memory, l2 = (spec.bandwidth_bytes_per_s, spec.l2_bytes / _MIB) if spec else (None, None)
+    return _Speeds(frame, memory, l2).figure(source=gpu)
 
-    return live_series(
-        per_megabyte(works, cache),
-        draw,
-        n_expected=len(works),
-        title=title,
-        alt="Time per megabyte over the size of the working set; the numbers are in the table.",
+
+# The step is between the sizes at which a quantity has made a tenth and nine tenths of its way.
+_LOW, _HIGH = 0.1, 0.9
+_COUNTED = MappingProxyType(
+    {
+        "from_memory": "share that comes from memory (%)",
+        "crossing": "share of requests that cross to the other half (%)",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters(Plot):
+    """A share in percent against size, one line per work."""
+
+    record: "pd.DataFrame"
+    column: str = field()
+    l2_mib: float = field()
+
+    def __post_init__(self) -> None:
+        need(self.record, ("working_set_mib", "work", self.column))
+
+    @property
+    def title(self) -> str:
+        sizes = self.record.groupby("working_set_mib")[self.column]
+        low, high = self.record[self.column].min(), self.record[self.column].max()
+        below = sizes.max()[sizes.max() <= low + _LOW * (high - low)]
+        above = sizes.min()[sizes.min() >= low + _HIGH * (high - low)]
+        what = _COUNTED[self.column].removesuffix(" (%)")
+        return (
+            f"{what[0].upper()}{what[1:]}:\n"
+            f"at most {below.max():.0f} % up to {below.index.max()} MiB, "
+            f"at least {above.min():.0f} % from {above.index.min()} MiB on"
+        )
+
+    @property
+    def words(self) -> str:
+        sentences = []
+        for name, part in self.record.groupby("work", sort=False):
+            first, last = (part[self.column].iloc[end] for end in (0, -1))
+            sizes = [part["working_set_mib"].iloc[end] for end in (0, -1)]
+            sentences.append(
+                f"{name}: {first:.0f} % at {sizes[0]} MiB, {last:.0f} % at {sizes[1]} MiB."
+            )
+        return "\n".join(sentences)
+
+    def draw(self, ax: "Axes") -> "Axes":
+        names = map(str, self.record["work"].unique())
+        groups = self.record.groupby("work", sort=False)
+        for (name, part), look in zip(groups, looks(names), strict=False):
+            signs = marks(look, source_of(part))
+            ax.plot(part["working_set_mib"], part[self.column], label=str(name), **signs)
+        ax.axvline(self.l2_mib, color=MUTED, zorder=1)
+        _note(ax, "size of the L2", (self.l2_mib, 0.0), (-5, 4), ha="right")
+        log_axis(ax, "x")
+        size_ticks(ax, self.record["working_set_mib"])
+        ax.set_ylim(0, _HEADROOM * float(self.record[self.column].max()))
+        ax.grid(visible=True)
+        return finish(ax, "Line chart", _SIZE_LABEL, _COUNTED[self.column])
+
+
+def _note(
+    ax: "Axes", text: str, place: tuple[float, float], shift: tuple[float, float], ha: str = "left"
+) -> None:
+    ax.annotate(
+        text,
+        place,
+        shift,
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        color=MUTED,
+        ha=ha,
     )
 
 
-def meeting_point(record: "pd.DataFrame") -> float:
-    """Return the smallest size in MiB at which cold runs take less than 5 % longer than hot ones.
+def plot_counters(record: "pd.DataFrame", column: str) -> Figure:
+    """Return a figure of what counters saw of repeated kernels, against their working sets.
 
     Parameters
     ----------
     record
-        Table with columns ``size_mib``, ``value`` and ``series``, which is ``"hot"`` or
-        ``"cold"``.
+        The readings of the exercise ``06.staircase``, with the column to draw.
+    column
+        ``"from_memory"`` or ``"crossing"``, in percent.
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> from gpulab import exercises
     >>> from gpulab.exercises import lesson_06 as lab
-    >>> rows = [(15, 1.0, "hot"), (15, 2.0, "cold"), (60, 2.0, "hot"), (60, 2.0, "cold")]
-    >>> lab.meeting_point(pd.DataFrame(rows, columns=["size_mib", "value", "series"]))
-    60.0
+    >>> counted = exercises.readings("06.staircase")
+    >>> counted["crossing"] = 100 * counted["hot_crossing"]
+    >>> lab.plot_counters(counted, "crossing").title.partition(": ")[2]
+    'at most 5 % up to 36 MiB, at least 48 % from 52 MiB on (recorded on NVIDIA H200)'
     """
-    table = record.pivot_table(index="size_mib", columns="series", values="value")
-    return float(table.index[table["cold"] < _SAME * table["hot"]].min())
-
-
-def plot_staircase(
-    record: "pd.DataFrame",
-    *,
-    title: str,
-    value_label: str,
-    size_label: str = "working set (MiB)",
-    l2_mib: float | None = None,
-) -> Figure:
-    """Return a figure of a quantity against size, one line per series.
-
-    The text alternative contains the first and the last value of each line.
-
-    Parameters
-    ----------
-    record
-        Table with columns ``size_mib``, ``value`` and ``series``.
-    title
-        Title of the figure.
-    value_label, size_label
-        Labels of the value and of the size, with their units.
-    l2_mib
-        Size of the cache in MiB; None for no vertical line.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> rows = pd.DataFrame({"size_mib": [15, 60], "value": [1.0, 2.0], "series": "hot"})
-    >>> rows = rows.assign(source="virtual", device_name="NVIDIA H200")
-    >>> figure = lab.plot_staircase(rows, title="Steps", value_label="time per MB (µs)")
-    >>> figure.caption.splitlines()
-    ['time per MB (µs), at the smallest and the largest working set (MiB):', 'hot: 1 and 2.']
-    """
-    source = None if "source" in record else device.current()
-    return _Staircase(record, title, value_label, size_label, l2_mib).figure(source=source)
+    spec = by_driver_name(str(record["device_name"].iloc[0]))
+    l2_bytes = spec.l2_bytes if spec else 0
+    return _Counters(record, column, l2_bytes / _MIB).figure()

@@ -1,4 +1,4 @@
-"""Exercises, figures and three programs of lesson 07: when the GPU is faster than Python."""
+"""Exercises and three programs of lessons 07 and 07b: when the GPU is faster than Python."""
 
 import lazy_loader
 

@@ -6,6 +6,86 @@ from gpulab.exercises.lesson_07._captured_lines import CapturedLines
 from gpulab.exercises.lesson_07._graph_replay import GraphReplay
 from gpulab.exercises.lesson_07._host_lead import HeadStart
 
+PACE = Exercise(
+    "07.pace",
+    "64 times the numbers take as long. Twice the calls take nearly twice as long. The kernels "
+    "are only a "
+    "part of the reading. What takes the rest of the time?",
+    Choice(
+        right="b",
+        why="Each call of relu takes Python as long, whatever its size. The GPU ends a kernel "
+        "before the next one arrives, and the pair of events reads how long it waits.",
+        wrong={
+            "a": Diagnosis(
+                "clock",
+                "With a lower clock the kernels themselves would take longer. The driver's "
+                "records "
+                "say how long they take, and that is only a part.",
+            ),
+            "c": Diagnosis(
+                "floor",
+                "The pair's own time is about 3 µs (lesson 03), for ten calls and for twenty. "
+                "This rest grows with the number of calls.",
+            ),
+            "d": Diagnosis(
+                "memory",
+                "Reading and writing is what these kernels do, so it is in their own times. And "
+                "64 "
+                "times the numbers would take longer.",
+            ),
+        },
+    ),
+    hints=(
+        "The rest does not depend on the size, but on the number of calls.",
+        "What happens once for each call?",
+    ),
+    choices={
+        "a": "The clock of the GPU: it is low while the kernels are small.",
+        "b": "Python: it needs longer to launch a kernel than the GPU needs to run it.",
+        "c": "The two events: recording them takes time.",
+        "d": "The memory: each relu waits for its numbers.",
+    },
+)
+
+CONTAINS = Exercise(
+    "07.contains",
+    "You have given the graph a new batch, and a new factor. It used the old ones. What does a "
+    "graph "
+    "contain?",
+    Choice(
+        right="b",
+        why="The kernel got the address of a tensor and a number, at the capture. The names "
+        "`batch` "
+        "and `factor` have other values now, and the graph has never known the names.",
+        wrong={
+            "a": Diagnosis(
+                "python-runs-again",
+                "If the lines of Python ran again, `batch * 2` would read the fives, and `factor` "
+                "would be 10.",
+            ),
+            "c": Diagnosis(
+                "results-kept",
+                "A replay computes. You can test it: write new values into the tensor that was "
+                "captured, and replay.",
+            ),
+            "d": Diagnosis(
+                "names-looked-up",
+                "If the names were looked up at the replay, it would find the fives and the 10.",
+            ),
+        },
+    ),
+    hints=(
+        "What did a name mean at the capture, and what does it mean at the replay?",
+        "A kernel on the GPU gets numbers and addresses. It knows nothing of Python.",
+    ),
+    choices={
+        "a": "The lines of Python in the block, which run again at each replay.",
+        "b": "Kernels, with the numbers and the addresses that they had at the capture.",
+        "c": "The results of the capture, which a replay writes again.",
+        "d": "Kernels, with the names of their tensors and numbers.",
+    },
+)
+
 GAPS = Exercise(
     "07.gaps",
     "Look at the timelines of the three programs. What sets the pace of each? 'host': Python "
@@ -78,9 +158,10 @@ LONG_ENOUGH = Exercise(
 
 SYNC_INSIDE = Exercise(
     "07.sync-inside",
-    "40 samples of loss.sum().item() follow a sleep of 10 ms, and the host needs 1 ms for them. "
-    "In how many samples is the host ahead, that is, has it enqueued the second event when the "
-    "GPU reaches the first one?",
+    "40 pairs of events round loss.sum().item() follow a sleep of 10 ms. The host needs 1 ms for "
+    "all "
+    "of them. In how many pairs is the host ahead, that is, has it enqueued the second event when "
+    "the GPU reaches the first one?",
     Choice(
         right="c",
         why="item() in the first sample waits until the sleep is over. Then the queue is empty "
@@ -109,7 +190,7 @@ SYNC_INSIDE = Exercise(
         "What is in the queue when it returns?",
     ),
     choices={
-        "a": "In all 40: a sleep ten times as long as needed is enough.",
+        "a": "In all 40: the sleep is ten times as long as needed.",
         "b": "In the first one only.",
         "c": "In none.",
         "d": "The program hangs: host and GPU wait for each other for ever.",
@@ -293,4 +374,7 @@ BENCHMARK = Exercise(
     ),
 )
 
-EXERCISES = (GAPS, LONG_ENOUGH, SYNC_INSIDE, GRAPH_IT, BENCHMARK, CAPTURABLE, WHICH_RUNG)
+EXERCISES = (
+    *(PACE, SYNC_INSIDE, BENCHMARK, GAPS, LONG_ENOUGH),
+    *(CONTAINS, GRAPH_IT, CAPTURABLE, WHICH_RUNG),
+)

@@ -11,19 +11,6 @@ CLAIMS = (
         because="these streams wait for the default stream, as CUDA's blocking streams do",
     ),
     Claim(
-        "08.pageable-blocks",
-        "A copy in from pageable memory blocks the host for nearly all of its time, in spite of "
-        "non_blocking=True; the share of it",
-        holds=lambda share: share > 0.5,  # noqa: PLR2004  # more than half
-        because="the driver took the copy over before it was done",
-    ),
-    Claim(
-        "08.listing-is-wrong",
-        "The usual double buffer computes on wrong data; steps of 40",
-        holds=lambda n_wrong: n_wrong > 0,
-        because="the order came out right by luck; gpulab.hazards() finds the races all the same",
-    ),
-    Claim(
         "08.dropped-too-early",
         "Memory that another stream still reads is overwritten; trials of 20",
         holds=lambda n_wrong: n_wrong > 0,

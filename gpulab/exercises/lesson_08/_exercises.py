@@ -43,6 +43,45 @@ _SURE = (
     *(("none", "after ac"), ("none", "after abc"), ("c", "after c")),
 )
 
+TOO_EARLY = Exercise(
+    "08.too-early",
+    "The mean is less than 1, and all numbers of the batch are 1. Why?",
+    Choice(
+        right="c",
+        why="The mean starts when its own stream has nothing before it. The copy in the other "
+        "stream "
+        "has only begun, so the mean reads what was there before.",
+        wrong={
+            "a": Diagnosis(
+                "item-waits-for-its-stream",
+                "`.item()` waits until the mean is there, and it was there. The mean itself did "
+                "not "
+                "wait for the copy.",
+            ),
+            "b": Diagnosis(
+                "default-stream-as-a-fence",
+                "The copy did not fail: with one more wait, the mean is right. And the default "
+                "stream did not wait. PyTorch creates its streams as ones for which it does not.",
+            ),
+            "d": Diagnosis(
+                "host-was-done",
+                "`torch.ones` had written the batch long before. With one more wait, and the same "
+                "batch, the mean is right.",
+            ),
+        },
+    ),
+    hints=(
+        "In which stream is the copy, and in which one is the mean?",
+        "Which line made it right, and what did that line wait for?",
+    ),
+    choices={
+        "a": "`.item()` waits only until the copy has begun.",
+        "b": "The default stream waits for all others, so the copy must have failed.",
+        "c": "The mean is in another stream than the copy, and nothing orders the two.",
+        "d": "The batch was not yet written when the copy read it.",
+    },
+)
+
 FIVE_WAITS = Exercise(
     "08.five-waits",
     "Put one of six lines in the place of LINE: torch.cuda.synchronize(), left.synchronize(), "
@@ -250,7 +289,7 @@ FIND_THE_RACES = Exercise(
 
 DOUBLE_BUFFER = Exercise(
     "08.double-buffer",
-    "Write pipeline(slots, copying, fill, compute, n_steps): the listing above with both races "
+    "Write pipeline(slots, copying, fill, compute, n_steps): the listing with both races "
     "fixed. Every step must compute on its own data, and gpulab.hazards() must find nothing. Then "
     f"keep the overlap: {100 * LEAST_OVERLAP:.0f} % of what is possible, or more.",
     DoubleBuffer(),
@@ -400,6 +439,6 @@ BENCHMARK = Exercise(
 )
 
 EXERCISES = (
-    *(FIVE_WAITS, COPY_OVERLAP, TWO_REASONS, FIND_THE_RACES),
+    *(TOO_EARLY, FIVE_WAITS, COPY_OVERLAP, TWO_REASONS, FIND_THE_RACES),
     *(DOUBLE_BUFFER, RECORD_STREAM, BACKWARD, BENCHMARK),
 )

@@ -4,15 +4,15 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "08.two",
-        "Two sleeps in two streams?",
-        choices=("one after the other", "at once"),
-        idea="Across streams there is no order: two streams can run at once.",
+        "08.mean",
+        "What is the mean?",
+        choices=("exactly 1", "less than 1"),
+        idea="Across streams there is no order: a kernel may read before the copy has written.",
     ),
     GuessQuestion(
         "08.fence",
-        "How do the three run?",
-        choices=("one after the other", "at once"),
+        "How do the three sleeps run?",
+        choices=("sequentially", "together"),
         idea="PyTorch's side streams do not wait for the default stream, nor it for them.",
     ),
     GuessQuestion(
@@ -26,9 +26,15 @@ GUESSES = (
     ),
     GuessQuestion(
         "08.blocks",
-        "Which one blocks the host?",
-        choices=("query", "wait_event", "wait_stream", "synchronize"),
+        "Which of the two blocks Python until the copy is done?",
+        choices=("wait_stream", "synchronize", "both", "neither"),
         idea="wait_event and wait_stream make a stream wait; only synchronize blocks the host.",
+    ),
+    GuessQuestion(
+        "08.beside",
+        "How do the copy from ordinary memory and the kernel run?",
+        choices=("sequentially", "together"),
+        idea="From ordinary memory a copy blocks Python, so the next kernel is launched too late.",
     ),
     GuessQuestion(
         "08.returns",
@@ -38,34 +44,34 @@ GUESSES = (
     ),
     GuessQuestion(
         "08.wrong",
-        "How many of 40 steps?",
+        "How many of 40 steps compute with wrong data?",
         unit="steps",
         counts="count",
         idea="A program with a race gives no error: most steps are wrong in silence.",
     ),
     GuessQuestion(
         "08.half",
-        "How many of 40 steps?",
+        "How many of 40 steps compute with wrong data now?",
         unit="steps",
         counts="count",
         idea="One race can hide another: a program with one race is as wrong as one with two.",
     ),
     GuessQuestion(
         "08.big",
-        "Two matmuls?",
-        choices=("one after the other", "at once"),
+        "How do the two matmuls run?",
+        choices=("sequentially", "together"),
         idea="Two kernels that each fill the GPU run one after the other, even in two streams.",
     ),
     GuessQuestion(
         "08.tiny",
-        "Two small kernels?",
-        choices=("one after the other", "at once"),
+        "How do the two small kernels run?",
+        choices=("sequentially", "together"),
         idea="Kernels shorter than their launch end before the next one arrives.",
     ),
     GuessQuestion(
         "08.pair",
-        "Two GPUs, default streams?",
-        choices=("one after the other", "at once"),
+        "How do the two sleeps run, each on a GPU of its own?",
+        choices=("sequentially", "together"),
         idea="Each GPU has a default stream of its own, and nothing orders two GPUs by itself.",
     ),
     GuessQuestion(

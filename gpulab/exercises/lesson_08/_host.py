@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gpulab.tracing import Timeline
 
-_AT_ONCE = 0.75  # kernels that share less time than this ran at the same time
+_TOGETHER = 0.75  # kernels that share less time than this ran at the same time
 _SHORT, _MIDDLE, _LONG = 400_000, 2_000_000, 20_000_000  # lengths of kernels, in clock cycles
 
 Wait = Callable[[torch.cuda.Stream, torch.cuda.Stream, torch.cuda.Event], object]
@@ -46,7 +46,7 @@ def share_of_serial(timeline: "Timeline") -> float:
 
 
 def how_they_ran(timeline: "Timeline") -> str:
-    """Return how the kernels of a timeline ran: ``"at once"`` or ``"one after the other"``.
+    """Return how the kernels of a timeline ran: ``"together"`` or ``"sequentially"``.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def how_they_ran(timeline: "Timeline") -> str:
     >>> with virtual.virtual_gpu("H200", first_use=False):
     ...     x = torch.ones(1 << 20, device="cuda")
     ...     lab.how_they_ran(gpulab.timeline(lambda: x.neg()))
-    'one after the other'
+    'sequentially'
     """
-    return "at once" if share_of_serial(timeline) < _AT_ONCE else "one after the other"
+    return "together" if share_of_serial(timeline) < _TOGETHER else "sequentially"
 
 
 def host_times(

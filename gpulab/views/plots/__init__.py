@@ -15,6 +15,7 @@ from gpulab.views.plots._ladder import draw_ladder, ladder
 from gpulab.views.plots._queue import between_two_events, host_and_gpu
 from gpulab.views.plots._readings import host_times, reading_and_work, readings_in_order
 from gpulab.views.plots._roofline import gaps, roofline
+from gpulab.views.plots._side_by_side import side_by_side
 from gpulab.views.plots._sweep import sweep
 from gpulab.views.plots._timeline import timeline
 from gpulab.views.plots._times import call_times, predicted_against_measured, scaling
@@ -43,6 +44,7 @@ __all__ = [
     "samples",
     "scaling",
     "scatter",
+    "side_by_side",
     "sweep",
     "timeline",
 ]

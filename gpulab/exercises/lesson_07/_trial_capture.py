@@ -1,0 +1,32 @@
+"""Try to capture work as a CUDA graph, and say why that is not possible."""
+
+from gpulab.core.errors import NotCapturableError
+from gpulab.device.work import Work
+from gpulab.timing import measure
+
+_MAX_TIME_S = 0.05  # the capture is what counts, and one replay shows it
+
+
+def try_to_capture(work: Work) -> str:
+    """Return ``"captured"``, or the reason why this work cannot be captured as a CUDA graph.
+
+    Parameters
+    ----------
+    work
+        A function without arguments that puts work into the queue.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     x = torch.ones(8, device="cuda")
+    ...     lab.try_to_capture(lambda: torch.relu(x))
+    'captured'
+    """
+    try:
+        measure(work, method="graph", max_time_s=_MAX_TIME_S, progress=False)
+    except NotCapturableError as error:
+        return str(error)
+    return "captured"
