@@ -3,12 +3,14 @@
     python -m benchmarks.lessons run
     python -m benchmarks.lessons report --write docs/lessons.md
     python -m benchmarks.lessons answers --lessons 01 02 --show
+    python -m benchmarks.lessons minutes
 
 run     measures the virtual figures, and those of a CUDA GPU where there is one, in 20 to 60
         seconds. Without a CUDA GPU, its figures in the file stay as they are.
 report  prints the table or puts it into the page.
 answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
         counts the wrong verdicts. It takes about half a minute for each lesson.
+minutes prints how long the core of each lesson takes a learner, and what it consists of.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.folders import RESULTS
+from benchmarks.common.folders import RESULTS, ROOT
 
 _RESULTS = RESULTS / "both-worlds-h200.json"
 
@@ -44,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
     )
     answers.add_argument("--show", action="store_true", help="print every verdict")
     answers.set_defaults(command=_answers)
+    minutes = commands.add_parser("minutes", help="estimate how long each lesson takes")
+    minutes.set_defaults(command=_minutes)
     return made
 
 
@@ -52,6 +56,12 @@ def _answers(options: argparse.Namespace) -> None:
 
     if any(each.faults for each in run(options.lessons, show=options.show)):
         raise SystemExit(1)
+
+
+def _minutes(_options: argparse.Namespace) -> None:
+    from benchmarks.lessons.minutes import report
+
+    print(*report(sorted((ROOT / "notebooks" / "source").glob("*.py"))), sep="\n")
 
 
 def _run(options: argparse.Namespace) -> None:

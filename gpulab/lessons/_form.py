@@ -83,7 +83,8 @@ def _check_shows_something(where: str, source: str) -> None:
     except SyntaxError as error:
         message = f"{where}: {error.msg} in line {error.lineno}; mend the code"
         raise NotebookError(message) from None
-    if not body or not isinstance(body[-1], ast.Expr):
+    # A cell with a function alone has nothing to show.
+    if not body or not isinstance(body[-1], ast.Expr | ast.FunctionDef | ast.ClassDef):
         raise NotebookError(
             f"{where}: the last line shows nothing; end the cell with an expression or a magic"
         )

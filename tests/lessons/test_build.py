@@ -26,6 +26,12 @@ SAMPLE = """\
 # %%cudatime -n 3
 x = 1
 
+
+# %%
+def twice(fn):
+    return fn(), fn()
+
+
 # %%
 answer = ...
 ### BEGIN SOLUTION
@@ -70,10 +76,11 @@ def test_learners_version(source: Path) -> None:
         "# A title\nOne question?",
         "%load_ext gpulab",
         "%%cudatime -n 3\nx = 1",
+        "def twice(fn):\n    return fn(), fn()",
         "answer = ...\n# your answer goes above this line\nanswer",
     ]
     assert [cell.id for cell in notebook.cells] == [
-        *["a-title", "load-ext-gpulab", "cudatime-n-3", "answer"],
+        *["a-title", "load-ext-gpulab", "cudatime-n-3", "def-twice-fn", "answer"],
     ]
     assert notebook.metadata.kernelspec.name == "python3"
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)

@@ -1,4 +1,4 @@
-"""Each lesson fits a class hour, shows ordinary code, and names its numbers' sources."""
+"""Each lesson begins with a number, fits a lab hour, and shows code as people write it."""
 
 import importlib
 from collections.abc import Callable
@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.lessons.minutes import MOST_MINUTES
 from gpulab.core.errors import NotebookError
-from gpulab.lessons._form import EXTRAS, check_form
+from gpulab.lessons._form import check_form
 from tests.support.lesson_text import LessonText, literal_outcomes, words_to_mend
 from tests.support.lessons import CASES, SOURCES
 
-MOST_CELLS, MOST_MINUTES, LEAST_SHARE = 60, 45, 0.5
+LEAST_SHARE = 0.5  # of a case's lines
+MOST_PREDICTIONS, MOST_EXERCISES, MOST_OPENING = 5, 2, 4
+PATIENTS = 6  # in a clinic each patient is a guess and an exercise
+# Lessons that still have the old pattern. The list must be empty.
+OLD_PATTERN = (
+    *("00", "01", "02", "03", "04", "05", "06", "07", "08", "08b", "09", "10", "11", "11b"),
+    *("12", "13"),
+)
 
 Rule = Callable[[LessonText], list[str]]
 text_of = cache(LessonText)  # read once for all rules
@@ -27,25 +35,37 @@ def form(lesson: LessonText) -> list[str]:
     return []
 
 
-def a_core_of_sixty_cells(lesson: LessonText) -> list[str]:
-    """Expect at most 60 cells before the extras, so that they fit a class hour."""
-    n_cells = len(lesson.core)
-    return [f"{n_cells} cells in the core"] if n_cells > MOST_CELLS else []
+def a_core_of_35_minutes(lesson: LessonText) -> list[str]:
+    """Expect a core that leaves ten minutes of a lab hour of 45 for questions and outputs."""
+    minutes = lesson.core.minutes
+    return [f"{minutes:.0f} minutes in the core"] if round(minutes) > MOST_MINUTES else []
 
 
-def a_table_with_minutes(lesson: LessonText) -> list[str]:
-    """Expect a table of minutes, with at most 45 in the core, and a row for the extras."""
-    wrong = []
-    if not lesson.minutes or lesson.core_minutes > MOST_MINUTES:
-        wrong.append(f"{lesson.core_minutes} minutes in the core")
-    has_extras = len(lesson.core) < len(lesson.cells)
-    if has_extras and not any(EXTRAS.lower() in row.lower() for row in lesson.minutes):
-        wrong.append("the extras are not in the table")
-    return wrong
+def few_questions(lesson: LessonText) -> list[str]:
+    """Expect at most five predictions and two exercises in the core, and ``benchmark(fn)``."""
+    exercises = {name for name in lesson.core.exercises if not name.endswith(".benchmark")}
+    is_clinic = lesson.source.stem.endswith("clinic")
+    found = (
+        (lesson.core.n_predictions, "predictions", PATIENTS if is_clinic else MOST_PREDICTIONS),
+        (len(exercises), "exercises", PATIENTS if is_clinic else MOST_EXERCISES),
+    )
+    return [f"{count} {what} in the core" for count, what, most in found if count > most]
+
+
+def own_code_in_the_cells(lesson: LessonText) -> list[str]:
+    """Expect two of three code cells of the core with code that a learner would write at work."""
+    n_own, n_cells = lesson.core.n_own, len(lesson.core.codes)
+    return [] if 3 * n_own >= 2 * n_cells else [f"{n_own} of {n_cells} cells"]
+
+
+def a_number_at_once(lesson: LessonText) -> list[str]:
+    """Expect at most four cells before the first number of an experiment."""
+    n_cells = lesson.core.n_cells_before_a_number
+    return [f"{n_cells} cells before a number"] if n_cells > MOST_OPENING else []
 
 
 def torch_in_the_cells(lesson: LessonText) -> list[str]:
-    """Expect half of the visible code to touch torch, a clock or an explorer.
+    """Expect half of a case's visible code to touch torch, a clock or an explorer.
 
     Questions and imports are not counted; lines that a learner writes are.
     """
@@ -92,14 +112,17 @@ def keys_out_of_sight(lesson: LessonText) -> list[str]:
 
 RULES: tuple[Rule, ...] = (
     form,
-    a_core_of_sixty_cells,
-    a_table_with_minutes,
-    torch_in_the_cells,
     numbers_with_a_source,
     plain_words,
     outcomes_that_came_out,
     computed_alternatives,
     keys_out_of_sight,
+)
+PATTERN: tuple[Rule, ...] = (
+    a_core_of_35_minutes,
+    few_questions,
+    own_code_in_the_cells,
+    a_number_at_once,
 )
 
 
@@ -134,10 +157,17 @@ def test_cases_are_plain(rule: Rule, source: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem[:3].rstrip("_"))
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def id_of(source: Path) -> str:
+    """Return the number of a lesson, with its letter: "08b"."""
+    return source.stem.split("_")[0]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=id_of)
+@pytest.mark.parametrize("rule", [*RULES, *PATTERN], ids=lambda rule: rule.__name__)
 def test_lessons_are_plain(rule: Rule, source: Path) -> None:
     """Every lesson follows every rule."""
+    if rule in PATTERN and id_of(source) in OLD_PATTERN:
+        pytest.skip("not yet rewritten")
     wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 
@@ -145,20 +175,24 @@ def test_lessons_are_plain(rule: Rule, source: Path) -> None:
 BAD = """\
 # %% [markdown]
 # # 99 A bad lesson
-#
-# | section | minutes |
-# |---|---|
-# | 1 All | 50 |
 
 # %% [markdown]
 # It takes 3.1 µs, and that tells you all.
 
 # %%
+from gpulab import exercises
+
 rows = [1, 2]
 len(rows)
 
 # %%
 draw(rows, alt="It rises.")
+
+# %%
+exercises.ask("99.a")
+
+# %%
+exercises.check("99.b", exercises.check("99.c", exercises.continue_from("99.benchmark")))
 
 # %%
 exercises.compare("01.flat", "more")
@@ -168,8 +202,10 @@ exercises.compare("01.flat", "more")
 @pytest.mark.parametrize(
     ("rule", "wrong"),
     [
-        (a_core_of_sixty_cells, ["61 cells in the core"]),
-        (a_table_with_minutes, ["50 minutes in the core"]),
+        (a_core_of_35_minutes, ["66 minutes in the core"]),
+        (few_questions, ["56 predictions in the core", "3 exercises in the core"]),
+        (own_code_in_the_cells, ["2 of 61 cells"]),
+        (a_number_at_once, ["6 cells before a number"]),
         (torch_in_the_cells, ["0 of 3 lines"]),
         (numbers_with_a_source, ["It takes 3.1 µs, and that tells you all."]),
         (
@@ -183,7 +219,7 @@ exercises.compare("01.flat", "more")
 def test_each_rule_finds_a_bad_lesson(rule: Rule, wrong: list[str], tmp_path: Path) -> None:
     """Each rule says what is wrong in a bad lesson."""
     source = tmp_path / "99_bad.py"
-    source.write_text(BAD + "\n# %%\nrows\n" * 56)
+    source.write_text(BAD + '\n# %%\nexercises.predict("99.x")\n' * 56)
     assert rule(LessonText(source)) == wrong
 
 

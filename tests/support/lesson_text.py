@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.lessons.minutes import Core
 from gpulab.lessons import _build as build
-from gpulab.lessons._form import EXTRAS
 from tests.support.lessons import ROOT
 
 _CLOCK = re.compile(
@@ -66,35 +66,16 @@ class LessonText:
         """The package with its exercises, such as ``"lesson_03"``; the cases share one."""
         return "cases" if self.source.parent.name == "cases" else f"lesson_{self.number}"
 
-    @property
-    def core(self) -> list[Any]:
-        """The cells before the extras."""
-        places = [
-            place
-            for place, cell in enumerate(self.cells)
-            if cell.cell_type == "markdown" and re.match(rf"# {EXTRAS}\b", cell.source)
-        ]
-        return self.cells[: places[0]] if places else self.cells
+    @cached_property
+    def core(self) -> Core:
+        """The cells before the extras, as shipped."""
+        return Core.of(self.source)
 
     @property
-    def minutes(self) -> dict[str, int]:
-        """The minutes of each row of the table at the top."""
-        found = {}
-        for line in self.cells[0].source.splitlines():
-            parts = [part.strip(" *") for part in line.strip("|").split("|")]
-            numbers = re.findall(r"\d+", parts[-1])
-            if line.startswith("|") and numbers:
-                found[" | ".join(parts)] = int(numbers[-1])
-        return found
-
-    @property
-    def core_minutes(self) -> int:
-        """Minutes of the rows without the extras."""
-        return sum(
-            minutes
-            for row, minutes in self.minutes.items()
-            if EXTRAS.lower() not in row.lower() and "extra" not in row.lower()
-        )
+    def headings(self) -> list[str]:
+        """The headings of the core, in order."""
+        texts = (cell.source for cell in self.core.cells if cell.cell_type == "markdown")
+        return [name for text in texts for name in re.findall(r"^##+ (.+)$", text, re.MULTILINE)]
 
     @property
     def prose(self) -> Iterator[str]:
