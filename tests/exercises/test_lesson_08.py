@@ -297,7 +297,6 @@ def test_claims_of_the_lesson_can_fail() -> None:
         "08.no-fence": (0.34, 1.0),
         "08.pageable-blocks": (0.99, 0.1),
         "08.listing-is-wrong": (38, 0),
-        "08.dropped-too-early": (19, 0),
         "08.prefetch-is-faster": (0.8, 1.2),
         "08.caller-waits": ("-2 and 1", "-2 and -2"),
     }

@@ -70,10 +70,20 @@ GUESSES = (
     ),
     GuessQuestion(
         "08b.dropped",
-        "In how many of 20 trials?",
-        unit="trials",
+        "After each call a tensor of sevens is made. In how many of 20 calls is the sum 65,536?",
+        unit="calls",
         counts="count",
         idea="The allocator gives memory away while another stream still reads it.",
+    ),
+    GuessQuestion(
+        "08b.ahead",
+        "How many of the 20 batches have the right mean?",
+        unit="batches",
+        counts="count",
+        idea=(
+            "A batch belongs to the stream of its copy, which writes the memory again while the "
+            "default stream still needs it."
+        ),
     ),
     GuessQuestion(
         "08b.heir",
