@@ -177,6 +177,7 @@ def means(loader):
     return [round(mean.item()) for mean in found]
 
 
+# %%
 ahead_means = means(ahead())
 print(ahead_means)
 exercises.compare("08b.ahead", sum(mean == i for i, mean in enumerate(ahead_means)))
@@ -217,6 +218,7 @@ def seconds(load):
     return time.perf_counter() - start
 
 
+# %%
 plain_s = median(seconds(one_by_one) for _ in range(5))
 ahead_s = median(seconds(lambda: safe(ahead())) for _ in range(5))
 exercises.compare("08b.saved", ahead_s / plain_s)
@@ -358,6 +360,7 @@ def loop_s(load):
     return time.perf_counter() - start
 
 
+# %%
 loops_s = {
     load.__name__: median(loop_s(load) for _ in range(5)) for load in (from_loader, loader_ahead)
 }

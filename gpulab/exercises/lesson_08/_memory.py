@@ -38,7 +38,7 @@ class _Reuse(Plot):
 
     @property
     def early_s(self) -> float:
-        """Seconds from the end of the sevens to the start of the sum; negative if it came first."""
+        """Seconds from the sevens' end to the sum's start; negative if the sum came first."""
         side, default = self.lanes
         return side[-1].start_s - default[-1].end_s
 
