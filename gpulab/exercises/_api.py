@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import PATH, TEXT
+from gpulab.exercises._carried import keep_version
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
@@ -57,13 +58,15 @@ def exercise_ids() -> tuple[str, ...]:
     return _ids_of(_UNITS)
 
 
-def ask(exercise_id: str) -> Question:
+def ask(exercise_id: str, *, readings: object = None) -> Question:  # noqa: ARG001  # for its form
     """Show an exercise: the question, and how to write the answer.
 
     Parameters
     ----------
     exercise_id
         Lesson and name, for example ``"06.hot-or-cold"``.
+    readings
+        Your own measurements, for the exercises that judge against them; see :func:`check`.
 
     Raises
     ------
@@ -129,6 +132,7 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     MET.update(lessons_with(exercise_id))
     if verdict.ok is not None:  # a cell that was run without an answer is no try
         journal().add(Answer(exercise_id, now(), verdict.ok, verdict.diagnosis_code))
+        keep_version(exercise_id, answer, ok=verdict.ok)
     return verdict
 
 
