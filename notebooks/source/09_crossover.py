@@ -440,10 +440,13 @@ exercises.compare(
 # rates at the largest size that both sides have, from the same recording. The higher one wins.
 
 # %%
+sides = {"CPU": addition.cpu, "GPU with copies": addition.gpu}
 largest = max(set(addition.cpu.sizes) & set(addition.gpu.sizes))
-for curve in (addition.cpu, addition.gpu):
-    time_s = dict(zip(curve.sizes, curve.median_s, strict=True))[largest]
-    print(f"{12 * largest / time_s / 1e9:.1f} GB/s  {curve.name}")
+rates = {
+    name: 12 * largest / curve.median_s[curve.sizes.index(largest)] / 1e9
+    for name, curve in sides.items()
+}
+pd.Series(rates, name="GB/s").round(1).to_frame()
 
 # %% [markdown]
 # Those inputs were pinned (lesson 08). From ordinary memory the copies are slower:
