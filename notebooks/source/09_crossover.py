@@ -13,7 +13,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, explorers, plots
-from gpulab.core.units import format_time
+from gpulab.core.units import format_ratio, format_time
 from gpulab.exercises import lesson_09 as lab
 
 x, y = torch.rand(2, 1 << 20)
@@ -33,6 +33,7 @@ def seconds(fn):
     return median(times_s)
 
 
+# %%
 cpu_s = seconds(lambda: x + y)
 gpu_s = seconds(lambda: (x.cuda() + y.cuda()).cpu())
 print(f"CPU {format_time(cpu_s)}, through the GPU {format_time(gpu_s)}")
@@ -97,9 +98,37 @@ for n in sizes:
 lab.draw_sides(sizes, cpu_times_s, gpu_times_s)
 
 # %% [markdown]
-# On the left the GPU's curve is flat: a small addition takes as long as its launch and the wait.
+# On the left the GPU's curve is flat. A small addition takes as long as its launch and the wait,
+# whatever n is:
+
+# %%
+nothing_s = seconds(torch.cuda.synchronize)
+print(f"a wait for nothing: {format_time(nothing_s)}")
+print(f"an addition of {sizes[0]} numbers, and the wait: {format_time(gpu_times_s[0])}")
+
+# %% [markdown]
 # The CPU has nothing to launch, so it starts lower. The curves meet where the CPU needs as long as
-# a launch and a wait. **Compare what somebody waits for, and say for which size and from where.**
+# a launch and a wait. Two numbers are enough for a rough prediction: that fixed cost, and the
+# CPU's time for one number.
+
+# %%
+cpu_per_number_s = cpu_s / len(x)
+n_predicted = gpu_times_s[0] / cpu_per_number_s
+print(f"they should meet at about n = {format_ratio(n_predicted, digits=2)}")
+
+# %% [markdown]
+# And with the copies, for the same sizes?
+
+# %%
+copied_s = []
+for n in sizes:
+    a, b = torch.rand(2, n)
+    copied_s.append(seconds(lambda: (a.cuda() + b.cuda()).cpu()))
+lab.draw_sides(sizes, cpu_times_s, copied_s)
+
+# %% [markdown]
+# For a single addition, three numbers cross the cable: two in, one out. **Compare what somebody
+# waits for, and say how large the data are and where they are.**
 #
 # ## Another operation
 #
@@ -115,7 +144,9 @@ near
 
 # %%
 recorded = gpulab.crossover("matmul", source="h200-sxm-2026-11")
-near.compare(lab.curves_of(recorded), source=(recorded.cpu, recorded.gpu))
+sides = (recorded.cpu, recorded.gpu)
+cpu_curve, gpu_curve = ((side.sizes, side.median_s) for side in sides)
+near.compare({"CPU": cpu_curve, "GPU": gpu_curve}, source=sides)
 
 # %% [markdown]
 # In the explorer you can move along these curves, and add the copies: *Transfers*, *both*. The
@@ -142,16 +173,13 @@ exercises.check("09.read-off", {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
 # recorded host.)
 
 # %%
-exercises.predict("09.older")
-
-# %%
 t4 = gpulab.crossover("matmul", gpu="T4", source="h200-sxm-2026-11", progress=False)
-for record in (recorded, t4):
-    print(f"{record.gpu.name}: fixed cost {format_time(record.gpu.fit.fixed_s)}")
-exercises.compare("09.older", t4.crossing.size / recorded.crossing.size)
-
-# %%
-explorers.crossover_explorer("matmul", beside="computed:T4", size=180)
+rows = {
+    "H200": (recorded.crossing.size, recorded.gpu.fit.fixed_s),
+    "T4": (t4.crossing.size, t4.gpu.fit.fixed_s),
+}
+faster = pd.DataFrame(rows, index=["crossing (n)", "fixed cost"]).T
+faster.assign(**{"fixed cost": faster["fixed cost"].map(format_time)}).round(0)
 
 # %% [markdown]
 # The *fixed cost* is what the smallest matmul takes: launch and wait. It is nearly the same for
@@ -178,12 +206,28 @@ def chain(k):
     torch.cuda.synchronize()
 
 
+# %%
 one_s, twenty_s = seconds(lambda: chain(1)), seconds(lambda: chain(20))
 exercises.compare("09.twenty", twenty_s / one_s)
 
 # %% [markdown]
-# Each further operation costs one more kernel, and no copy. The CPU would take 20 times as long.
-# So **move the data once, and the whole computation with them**.
+# Each further operation costs one more kernel, and no copy. On the CPU each one costs the same
+# again:
+
+
+# %%
+def chain_on_cpu(k):
+    z = host_in
+    for _ in range(k):
+        z = torch.exp(z)
+    return z
+
+
+cpu_twenty_s = seconds(lambda: chain_on_cpu(20))
+print(f"20 operations: CPU {format_time(cpu_twenty_s)}, through the GPU {format_time(twenty_s)}")
+
+# %% [markdown]
+# **Move the data once, and the whole computation with them.**
 #
 # ## What you take with you
 #
@@ -322,8 +366,8 @@ exercises.predict("09.agree")
 
 # %%
 flops = (gpu.fixed_s - cpu.fixed_s) / (cpu.slope_s - gpu.slope_s)
-n_predicted = (flops / 2) ** (1 / 3)
-exercises.compare("09.agree", n_predicted / recorded.crossing.size)
+n_meeting = (flops / 2) ** (1 / 3)
+exercises.compare("09.agree", n_meeting / recorded.crossing.size)
 
 # %% [markdown]
 # A simple formula comes close, and it explains what matters: the *fixed costs* and the CPU's slope
@@ -480,6 +524,12 @@ cores = pd.DataFrame({"16 threads": recorded.cpu.median_s}, index=recorded.cpu.s
 cores["1 thread"] = pd.Series(alone.cpu.median_s, index=alone.cpu.sizes)
 slower = cores["1 thread"] / cores["16 threads"]
 slower.rename("1 thread over 16").rename_axis("n").dropna().round(2).to_frame()
+
+# %% [markdown]
+# ## The slower GPU in the explorer
+
+# %%
+explorers.crossover_explorer("matmul", beside="computed:T4", size=180)
 
 # %%
 exercises.progress()

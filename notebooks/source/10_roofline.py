@@ -43,29 +43,27 @@ exercises.compare("10.odd", small_s / large_s)
 # $$B = 2\,(M K + K N + M N)$$
 #
 # A GPU has a highest rate of arithmetic, the *peak*, and a highest rate of moving bytes, the
-# *bandwidth*.
+# *bandwidth*. Divide, and you know two times.
 #
-# ## Exercise: the least time
-
-# %%
-exercises.ask("10.least-time")
+# ## Exercise: somebody's notes
+#
+# The peak, the bandwidth, one matmul. It all fits on a page, and still there is a slip in it.
 
 # %% tags=["exercise"]
-least_time = ...
-
-
+exercises.ask("10.a100")
 ### BEGIN SOLUTION
-def least_time(m, k, n, peak, bandwidth):
-    flops = 2 * m * k * n
-    size_bytes = 2 * (m * k + k * n + m * n)
-    return max(flops / peak, size_bytes / bandwidth)
-
-
+d = 4096
+results = {
+    "ridge": 312e12 / 2e12,
+    "compute_ms": 2 * d**3 / 312e12 * 1e3,
+    "memory_ms": 6 * d**2 / 2e12 * 1e3,
+}
+exercises.check("10.a100", results)
 ### END SOLUTION
-exercises.check("10.least-time", least_time)
 
 # %% [markdown]
-# Compare both matmuls with their least time, by the data sheet of the GPU in use:
+# Arithmetic and memory work at the same time, so the least time is the longer of the two. Compare
+# both matmuls with theirs, by the data sheet of the GPU in use:
 
 # %%
 roofs = roofline.measure_ceilings(max_time_s=0.05)
@@ -85,6 +83,16 @@ print(times_least(2048, large_s), times_least(2047, small_s), sep="\n")
 
 # %% [markdown]
 # Now one number says which time is good. Why the other one is not, you find out below.
+#
+# Which of the two limits is the longer one? F/B is the *arithmetic intensity*. The two are equal
+# at the **ridge**, where it is peak/bandwidth:
+
+# %%
+intensity = 2 * 2048**3 / (6 * 2048**2)
+print(f"matmul {intensity:,.0f} FLOP/byte, ridge {peak / bandwidth:,.0f} FLOP/byte")
+
+# %% [markdown]
+# Above the ridge arithmetic is the limit, below it memory.
 #
 # ## A small addition
 #
@@ -115,7 +123,8 @@ growing = exercises.draw(
 growing
 
 # %%
-growing.compare([gpulab.measure(addition(int(n))).median_s for n in growing.axes.x])
+times_s = [gpulab.measure(addition(int(n))).median_s for n in growing.axes.x]
+growing.compare(times_s)
 
 # %% [markdown]
 # A kernel must be fetched and started, its threads ask for their data and wait, and the last one
@@ -171,6 +180,9 @@ gaps["grown"] = [
     gap(matmul(8191), 2 * 8191**3 / peak),
 ]
 gaps.loc["c: matmul", "rounded"] = gap(matmul(2048), 2 * 2048**3 / peak)
+gaps.round(1)
+
+# %%
 works = (addition(2**17), chain(2**23), matmul(2047))
 spans = [gpulab.timeline(work).spans for work in works]
 gaps["kernels"] = [sum(span.kind == "kernel" for span in each) for each in spans]
@@ -190,27 +202,27 @@ lab.draw_gaps(gaps)
 # **Bank conflicts**: threads read from the same bank of shared memory, and must take turns. A low
 # clock (05), a hot cache (06) and a stopwatch around the launch (02) change the ratio, too.
 #
-# ## All operations
+# ## Equal bytes
 #
-# The recorded times of 29 operations on one H200, at several sizes each. Half of these points
-# exceed their least time by more than which factor?
+# A softmax of rows of 4,096 numbers reads each number once and writes it once, as a copy does:
 
 # %%
-exercises.predict("10.middle")
-
-# %%
-every_operation = explorers.roofline_explorer(operations=WORKLOADS)
-exercises.compare("10.middle", every_operation.to_frame()["plain_ratio"].median())
+scores = torch.randn(16384, 4096, **half)
+least_s = 2 * scores.nbytes / bandwidth
+copy_s = gpulab.measure(scores.clone).median_s
+softmax_s = gpulab.measure(lambda: torch.softmax(scores, -1)).median_s
+print(f"copy {copy_s / least_s:.1f}, softmax {softmax_s / least_s:.1f} times its least time")
 
 # %% [markdown]
-# Here are five of them. The line at each point leads from the prediction to the measured time.
+# The roofline counts FLOPs and bytes, and nothing else. Here are *recorded* times of five
+# operations on an H200. The line at each point leads from the prediction to the measured time.
 
 # %%
 explorers.roofline_explorer()
 
 # %% [markdown]
-# The roofline is a bound and not a forecast. Small kernels meet the floor; operations that compare
-# or sort do work that it does not count.
+# The roofline is a bound and not a forecast. Small kernels meet the floor; other operations do
+# work that it does not count.
 #
 # ## What you take with you
 #
@@ -224,23 +236,22 @@ explorers.roofline_explorer()
 # %% [markdown]
 # # Going further
 #
-# ## Intensity and ridge
+# ## More about intensity
 #
-# F/B is the *arithmetic intensity*, in FLOP/byte: how much is computed with each byte. If you
-# double all sides of a matmul, how many times as high is it?
+# If you double all sides of a matmul, how many times as high is F/B?
 
 # %%
 exercises.predict("10.twice")
 
 
 # %%
-def intensity(a, b):
+def intensity_of(a, b):
     flops = 2 * a.shape[0] * a.shape[1] * b.shape[1]
     return flops / (a.nbytes + b.nbytes + (a @ b).nbytes)
 
 
 square, larger = torch.empty(2048, 2048, **half), torch.empty(4096, 4096, **half)
-exercises.compare("10.twice", intensity(larger, larger) / intensity(square, square))
+exercises.compare("10.twice", intensity_of(larger, larger) / intensity_of(square, square))
 
 # %% [markdown]
 # For squares of side d: F = 2 d³ and B = 6 d², so **I = d/3**. FLOPs grow faster than bytes, which
@@ -249,35 +260,34 @@ exercises.compare("10.twice", intensity(larger, larger) / intensity(square, squa
 
 # %%
 row = torch.empty(1, 4096, **half)
-print(f"square: {intensity(larger, larger):,.0f} FLOP/byte; one row: {intensity(row, larger):.2f}")
+print(f"square: {intensity_of(larger, larger):,.0f} FLOP/byte")
+print(f"one row: {intensity_of(row, larger):.2f} FLOP/byte")
 
 # %% [markdown]
-# The two times are equal where F/P = B/W, that is where the intensity is P/W. This is the **ridge
-# point**. Work below it is bound by memory: faster arithmetic would not help. Work above it is
-# bound by compute.
-#
 # `gpulab` knows the FLOPs and bytes of each operation of the explorer:
 
 # %%
 print(WORKLOADS["softmax"].derivation)
 
 # %% [markdown]
-# ### Exercise: the notes on the A100
-#
-# The peak of the tensor cores for half precision, the bandwidth, one matmul. It all fits on a
-# page, and still there is a slip in it.
+# ### Exercise: the least time
+
+# %%
+exercises.ask("10.least-time")
 
 # %% tags=["exercise"]
-exercises.ask("10.a100")
+least_time = ...
+
+
 ### BEGIN SOLUTION
-d = 4096
-results = {
-    "ridge": 312e12 / 2e12,
-    "compute_ms": 2 * d**3 / 312e12 * 1e3,
-    "memory_ms": 6 * d**2 / 2e12 * 1e3,
-}
-exercises.check("10.a100", results)
+def least_time(m, k, n, peak, bandwidth):
+    flops = 2 * m * k * n
+    size_bytes = 2 * (m * k + k * n + m * n)
+    return max(flops / peak, size_bytes / bandwidth)
+
+
 ### END SOLUTION
+exercises.check("10.least-time", least_time)
 
 # %% [markdown]
 # ## Three roofs
@@ -363,6 +373,19 @@ def bound(flops, size_bytes):
 
 ### END SOLUTION
 exercises.check("10.which-bound", bound)
+
+# %% [markdown]
+# ## All operations
+#
+# The explorer has the recorded times of 29 operations, at several sizes each. Half of these points
+# exceed their least time by more than which factor?
+
+# %%
+exercises.predict("10.middle")
+
+# %%
+every_operation = explorers.roofline_explorer(operations=WORKLOADS)
+exercises.compare("10.middle", float(every_operation.to_frame()["plain_ratio"].median()))
 
 # %% [markdown]
 # ## The farthest points

@@ -164,6 +164,7 @@ def profiled(program):
     return seen
 
 
+# %%
 letter = "a"  # then "b", "c" and "d"
 seen_program = profiled(lab.program(letter))
 table(seen_program).nlargest(4, "self GPU (µs)").round(1)

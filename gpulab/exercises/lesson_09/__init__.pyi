@@ -7,4 +7,3 @@ from ._figures import draw_crossings as draw_crossings
 from ._figures import short as short
 from ._sides import draw_sides as draw_sides
 from ._sketch import MATMUL_TIMES as MATMUL_TIMES
-from ._sketch import curves_of as curves_of

@@ -58,15 +58,6 @@ GUESSES = (
         counts="direction",
         idea="With fewer threads the CPU is slower, so the GPU gets ahead earlier.",
     ),
-    GuessQuestion(
-        "09.older",
-        "With a T4, matmul crosses at how many times the n?",
-        unit="times",
-        idea=(
-            "Near the crossing the launch decides, so a slower GPU crosses at nearly the same "
-            "size."
-        ),
-    ),
 )
 DRAWN = {
     "09.near": (
