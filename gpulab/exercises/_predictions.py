@@ -30,7 +30,6 @@ _ONE = {
     "steps": "step",
     "trials": "trial",
     "answers": "answer",
-    "batches": "batch",
 }
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")

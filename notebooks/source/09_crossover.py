@@ -211,8 +211,8 @@ one_s, twenty_s = seconds(lambda: chain(1)), seconds(lambda: chain(20))
 exercises.compare("09.twenty", twenty_s / one_s)
 
 # %% [markdown]
-# Each further operation costs one more kernel, and no copy. On the CPU each one costs the same
-# again:
+# Each further operation costs one more kernel, and no copy. On the CPU, each one costs about the
+# same again:
 
 
 # %%
@@ -233,7 +233,8 @@ print(f"20 operations: CPU {format_time(cpu_twenty_s)}, through the GPU {format_
 #
 # - Compare what somebody waits for: with the launch and the wait, and with the copies if the data
 #   come from the host.
-# - Below the crossing the launch decides. A faster GPU does not move it much.
+# - The curves meet where the CPU needs as long as a launch and a wait. A faster GPU hardly moves
+#   that size.
 # - Move the data once, and all operations with them.
 #
 # The GPU is ahead now. How far ahead could it be? Next: `10_roofline.ipynb`.

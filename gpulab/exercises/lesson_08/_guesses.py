@@ -77,8 +77,8 @@ GUESSES = (
     ),
     GuessQuestion(
         "08b.ahead",
-        "How many of the 20 batches have the right mean?",
-        unit="batches",
+        "How many of the 20 calls of mean() are right?",
+        unit="calls",
         counts="count",
         idea=(
             "A batch belongs to the stream of its copy, which writes the memory again while the "
