@@ -101,7 +101,8 @@ print(f"with the name {column_us:.0f} µs, without {without_us:.0f} µs")
 
 # %%
 on_gpu = table(unnamed).query("on == 'GPU'")["self GPU (µs)"]
-on_gpu[~on_gpu.index.str.startswith("Optimizer")].sum().round(1)
+kernels_us = on_gpu[~on_gpu.index.str.startswith("Optimizer")].sum()
+print(f"{kernels_us:.0f} µs")
 
 # %% [markdown]
 # ## Exercise: read a row
@@ -166,6 +167,7 @@ def profiled(program):
 
 # %%
 letter = "a"  # then "b", "c" and "d"
+print(gpulab.timeline(lab.program(letter)).summary().finding)
 seen_program = profiled(lab.program(letter))
 table(seen_program).nlargest(4, "self GPU (µs)").round(1)
 
@@ -190,12 +192,12 @@ exercises.check("11.bound", limits)
 # ## Two traps
 #
 # **The profiler costs time.** It makes launches slower, and leaves the kernels as they are.
-# *Recorded* beside three H200s: 14.5 µs a launch in place of 9.9, 8.2 in place of 6.8, and 14.5 in
-# place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with the
+# *Recorded* on three hosts: a launch took 14.5 µs in place of 9.9, 8.2 in place of 6.8, and 14.5
+# in place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with the
 # profiler. Then take it out and measure.
 #
 # **Which line?** A row does not say from which line of yours it is. `with_stack=True` records the
-# lines of Python; the number is that of the line in its cell.
+# lines of Python. The number in brackets is the line of your cell.
 
 # %%
 verbose = torch._C._profiler._ExperimentalConfig(verbose=True)  # newer versions need it
