@@ -1,6 +1,7 @@
 """Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
 from gpulab.figures.widgets._explorer import explorer_class, explorer_page
+from gpulab.figures.widgets._form import form_class
 from gpulab.figures.widgets._front_end import (
     cell_code,
     is_watched,
@@ -8,7 +9,6 @@ from gpulab.figures.widgets._front_end import (
     replace_cell,
     widget_data,
 )
-from gpulab.figures.widgets._guess import guess_class
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
 from gpulab.figures.widgets._script import script
@@ -19,7 +19,7 @@ __all__ = [
     "cell_code",
     "explorer_class",
     "explorer_page",
-    "guess_class",
+    "form_class",
     "is_watched",
     "jupyter_kernel",
     "machine_class",
