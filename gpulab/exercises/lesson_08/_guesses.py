@@ -81,8 +81,8 @@ GUESSES = (
         unit="calls",
         counts="count",
         idea=(
-            "A batch belongs to the stream of its copy, which writes the memory again while the "
-            "default stream still needs it."
+            "A batch belongs to the stream of its copy, which may overwrite it before another "
+            "stream reads it."
         ),
     ),
     GuessQuestion(

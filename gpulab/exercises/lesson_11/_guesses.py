@@ -9,8 +9,8 @@ GUESSES = (
         "percentage of the time that the GPU worked do all rows add up to?",
         unit="%",
         idea=(
-            "Operators repeat the time of their kernels, and annotations repeat it again, so rows "
-            "of different kinds do not add up."
+            "Operators repeat the time of their kernels, and annotations repeat it again: do not "
+            "add them up."
         ),
     ),
     GuessQuestion(
