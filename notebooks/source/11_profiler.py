@@ -67,7 +67,7 @@ def table(seen):
         "self CPU (µs)": [row.self_cpu_time_total for row in rows],
         "self GPU (µs)": [row.self_device_time_total for row in rows],
     }
-    return pd.DataFrame(columns, index=[row.key for row in rows])
+    return pd.DataFrame(columns, index=[row.key[:40] for row in rows])
 
 
 # %%
