@@ -149,8 +149,8 @@ cpu_curve, gpu_curve = ((side.sizes, side.median_s) for side in sides)
 near.compare({"CPU": cpu_curve, "GPU": gpu_curve}, source=sides)
 
 # %% [markdown]
-# In the explorer you can move along these curves, and add the copies: *Transfers*, *both*. The
-# times of the copies are *computed* from their bytes and the link.
+# In the explorer you can move along these curves, and add the copies. The times of the copies are
+# *computed* from their bytes and the link.
 
 # %%
 explorer = explorers.crossover_explorer("matmul")

@@ -180,7 +180,7 @@ gaps["grown"] = [
     gap(matmul(8191), 2 * 8191**3 / peak),
 ]
 gaps.loc["c: matmul", "rounded"] = gap(matmul(2048), 2 * 2048**3 / peak)
-gaps.round(1)
+gaps.round(1).astype(str).replace("nan", "")
 
 # %%
 works = (addition(2**17), chain(2**23), matmul(2047))

@@ -193,8 +193,8 @@ exercises.check("11.bound", limits)
 #
 # **The profiler costs time.** It makes launches slower, and leaves the kernels as they are.
 # *Recorded* on three hosts: a launch took 14.5 µs in place of 9.9, 8.2 in place of 6.8, and 14.5
-# in place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with the
-# profiler. Then take it out and measure.
+# in place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with
+# the profiler. Then take it out and measure.
 #
 # **Which line?** A row does not say from which line of yours it is. `with_stack=True` records the
 # lines of Python. The number in brackets is the line of your cell.

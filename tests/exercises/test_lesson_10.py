@@ -15,6 +15,7 @@ from gpulab import roofline
 from gpulab.exercises._api import exercise
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import CaseFunction
+from gpulab.exercises.lesson_10 import draw_gaps
 from gpulab.exercises.lesson_10._claims import CLAIMS
 from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
@@ -176,6 +177,16 @@ def test_each_gap_closes_by_the_experiment_of_its_reason() -> None:
     assert grown["b"] > 3
     assert (kernels, REASONS["b"]) == (3, "moves more")
     assert (rounded < 1.5, REASONS["c"]) == (True, "slow kernel")
+
+
+def test_the_picture_of_the_gaps_says_which_experiment_closes_each() -> None:
+    """The title follows the numbers: what is below two times has no gap left."""
+    tried = {"as given": [5.0, 4.0, 8.0], "grown": [1.1, 3.9, 9.0], "rounded": [None, None, 1.5]}
+    gaps = pd.DataFrame(tried | {"kernels": [1, 3, 1]}, index=["a: x", "b: y", "c: z"])
+    title = draw_gaps(gaps.astype(float)).title
+    assert title.startswith("Growing helps a; b stays, with 3 kernels; rounding helps c")
+    gaps.loc["b: y", "grown"] = 1.2
+    assert "growing helps b" in draw_gaps(gaps.astype(float)).title
 
 
 # The keys and the text

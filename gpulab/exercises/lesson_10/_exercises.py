@@ -42,8 +42,8 @@ FARTHEST = Exercise(
             ),
             ("large", "argmax"): Diagnosis(
                 "slider-not-moved",
-                "large: move the slider “Bytes moved” to 64.0 MiB, and read the line that begins "
-                "with “Farthest”.",
+                "large: move the slider “Bytes moved” to 64.0 MiB. The picture names the farthest "
+                "points, with their factors.",
             ),
             ("all sizes", "topk"): Diagnosis(
                 "slider-not-back",
@@ -59,13 +59,13 @@ FARTHEST = Exercise(
         otherwise=(
             Diagnosis(
                 "read-the-line",
-                "The line that begins with “Farthest” names it.",
+                "The picture names the farthest points, with their factors.",
             ),
             Diagnosis("wrong-why", "Compare the predicted time with a microsecond."),
         ),
     ),
     hints=(
-        "A line beside the picture begins with “Farthest”.",
+        "The picture names the farthest points, with their factors.",
         'By code: explorer.choose(model="plain", span=64 << 20), then print(explorer).',
     ),
 )
