@@ -227,8 +227,9 @@ exercises.compare("08b.saved", ahead_s / plain_s)
 # %% [markdown]
 # ## A trap: errors that come late
 #
-# An error comes late, too. This program looks up an index that does not exist. (The cell uses a
-# virtual GPU of its own: on a real one the error would end the work of this notebook.)
+# An error is late, too: a kernel fails long after its launch. This program looks up an index that
+# does not exist. (The cell uses a virtual GPU of its own, because on a real one the error would
+# end the work of this notebook.)
 
 
 # %%
