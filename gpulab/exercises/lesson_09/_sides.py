@@ -76,8 +76,14 @@ class _Sides(Plot):
         for meeting in self.meetings:
             height = np.interp(math.log(meeting), np.log(record["n"]), np.log(record["cpu_s"]))
             at = (meeting, math.exp(height) / scale)
-            circle = {"markersize": 12, "markerfacecolor": "none", "markeredgecolor": INK}
-            ax.plot(*at, marker="o", linestyle="none", **circle)
+            ax.plot(
+                *at,
+                marker="o",
+                markersize=12,
+                markerfacecolor="none",
+                markeredgecolor=INK,
+                linestyle="none",
+            )
             ax.annotate(
                 f"n = {_rounded(meeting):,}",
                 at,

@@ -29,11 +29,11 @@ class _Gaps(Plot):
         return found[0].upper() + found[1:]
 
     def _finding(self, name: str) -> str:
-        row, letter = self.record.loc[name], name[0]
+        letter = name[0]
         for experiment, cure in _CURES.items():
-            if row[experiment] < _NEAR:
+            if self.record[experiment][name] < _NEAR:
                 return f"{cure} helps {letter}"
-        n_kernels = int(row["kernels"])
+        n_kernels = int(self.record["kernels"][name])
         return f"{letter} stays, with {n_kernels} kernel{'s' * (n_kernels > 1)}"
 
     @property
