@@ -9,8 +9,7 @@ from gpulab.figures import INK, MUTED, Figure, Plot, finish, look_of, unit_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpulab.tracing import Timeline
-    from gpulab.tracing._spans import Span
+    from gpulab.tracing import Span, Timeline
 
 
 _BAR = 0.5  # height, in rows
