@@ -514,9 +514,9 @@ exercises.check("08.backward", waits)
 #
 # ## Delayed free
 #
-# `record_stream` costs something after all: memory. It is free only later, which is called a
-# **delayed free**. A loop creates 16 MiB, has `side` read them, and drops them, ten times. How much does the allocator reserve, with a wait for `side` and with
-# `record_stream`?
+# `record_stream` costs something after all: the **delayed free** of memory. A loop creates 16 MiB,
+# has `side` read them, and drops them, ten times. How much does the allocator reserve, with a wait
+# for `side` and with `record_stream`?
 
 # %%
 exercises.predict("08b.more")
@@ -582,10 +582,9 @@ print(f"free {free >> 20} MiB, taken {(torch.cuda.memory_reserved() - before) >>
 exercises.compare("08b.grows", "yes" if torch.cuda.memory_reserved() > before else "no")
 
 # %% [markdown]
-# The free memory is in pieces of 3 MiB between tensors that are in use. This is
-# **fragmentation**. In `torch.cuda.memory_stats()` it is `inactive_split_bytes`. Tensors of
-# similar sizes, created once and kept, avoid it;
-# `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` makes it rarer.
+# The free memory is in pieces of 3 MiB between tensors that are in use. This **fragmentation** is
+# `inactive_split_bytes` in `torch.cuda.memory_stats()`. Tensors of similar sizes, created once and
+# kept, avoid it; `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` makes it rarer.
 
 # %%
 exercises.progress()
