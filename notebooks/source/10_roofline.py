@@ -197,10 +197,11 @@ lab.draw_gaps(gaps)
 #   *Recorded* on an H200: five matmuls with odd sides took 8 to 10 times their least time; ten
 #   with aligned rows took 1.3 times, in the median.
 #
-# Two more reasons are inside a kernel, and only a profiler of kernels counts them. **Low
-# occupancy**: a multiprocessor has too few threads, so nobody computes while they wait for memory.
-# **Bank conflicts**: threads read from the same bank of shared memory, and must take turns. A low
-# clock (05), a hot cache (06) and a stopwatch around the launch (02) change the ratio, too.
+# Two more reasons are inside a kernel, and only a profiler of kernels counts them. With a low
+# **occupancy** a multiprocessor has too few threads, so nobody computes while they wait for
+# memory. With a **bank conflict** threads read from the same bank of shared memory, and must take
+# turns. A low clock (05), a hot cache (06) and a stopwatch around the launch (02) change the
+# ratio, too.
 #
 # ## Equal bytes
 #
