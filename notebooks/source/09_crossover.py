@@ -150,7 +150,8 @@ near.compare({"CPU": cpu_curve, "GPU": gpu_curve}, source=sides)
 
 # %% [markdown]
 # In the explorer you can move along these curves, and add the copies. The times of the copies are
-# *computed* from their bytes and the link.
+# *computed* from their bytes and the link. Under the crossing is its 95 % interval: the noise of
+# the points beside it. It says nothing about other days and other machines.
 
 # %%
 explorer = explorers.crossover_explorer("matmul")
@@ -298,12 +299,6 @@ coarse = gpulab.crossover("matmul", [64, 128, 256, 512], **one_thread)
 pd.Series({"few sizes": lab.short(coarse.crossing), "many": lab.short(fine.crossing)})
 
 # %% [markdown]
-# And at the smallest size, n = 64?
-
-# %%
-exercises.claim("09.cpu-wins-small", here=fine.cpu.median_s[0] / fine.gpu.median_s[0])
-
-# %% [markdown]
 # If the two intervals do not overlap, that is no fault of the statistics. The interval contains
 # the noise of the points beside the crossing. It leaves out
 #
@@ -312,8 +307,12 @@ exercises.claim("09.cpu-wins-small", here=fine.cpu.median_s[0] / fine.gpu.median
 # - other threads, clocks, versions, and everything else that belongs to a machine.
 #
 # If your curves cross more than once, other programs probably disturbed the CPU: run the cells
-# again.
-#
+# again. And at the smallest size, n = 64?
+
+# %%
+exercises.claim("09.cpu-wins-small", here=fine.cpu.median_s[0] / fine.gpu.median_s[0])
+
+# %% [markdown]
 # ### Exercise: what it says
 
 # %% tags=["exercise"]
