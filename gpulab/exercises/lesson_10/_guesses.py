@@ -53,13 +53,6 @@ GUESSES = (
         counts="direction",
         idea="One more tile starts another wave, if the library does not choose other tiles.",
     ),
-    GuessQuestion(
-        "10.soft",
-        "Softmax takes how many times as long as a copy?",
-        unit="times",
-        counts="direction",
-        idea="Equal bytes do not mean equal times: a softmax is no copy.",
-    ),
 )
 DRAWN = {
     "10.growing": "An addition is flat at the floor, and grows with its bytes only from there on.",
