@@ -441,13 +441,7 @@ stays.assign(**stays[["cpu_s", "gpu_s", "transfers_s"]].map(format_time))
 # ## Transfers for all eight
 
 # %%
-exercises.predict("09.moves")
-
-# %%
 moved = [gpulab.crossover(name, transfers="both", source="h200-sxm-2026-11") for name in EIGHT]
-exercises.compare("09.moves", moved[0].crossing.size / moved[0].bare_crossing.size)
-
-# %%
 lab.draw_crossings(moved)
 
 # %% [markdown]

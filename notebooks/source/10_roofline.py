@@ -376,22 +376,10 @@ def bound(flops, size_bytes):
 exercises.check("10.which-bound", bound)
 
 # %% [markdown]
-# ## All operations
-#
-# The explorer has the recorded times of 29 operations, at several sizes each. Half of these points
-# exceed their least time by more than which factor?
-
-# %%
-exercises.predict("10.middle")
-
-# %%
-every_operation = explorers.roofline_explorer(operations=WORKLOADS)
-exercises.compare("10.middle", float(every_operation.to_frame()["plain_ratio"].median()))
-
-# %% [markdown]
 # ## The farthest points
 #
-# Use the explorer for this one: all sizes first, then those that move about 64 MiB.
+# The explorer has the recorded times of 29 operations, at several sizes each. Look at all sizes
+# first, then at those that move about 64 MiB.
 
 # %%
 explorers.roofline_explorer(operations=WORKLOADS)

@@ -226,19 +226,8 @@ pd.Series({name: lines.get(name, "no line") for name in names}, name="line").to_
 # %% [markdown]
 # # Going further
 #
-# ## Which operator?
+# ## The rows of the backward pass
 #
-# Which of these keeps the GPU busy for the longest time in one step?
-
-# %%
-exercises.predict("11.busiest")
-
-# %%
-on_host = table(seen).query("on == 'host'")["self GPU (µs)"]
-longest = on_host.idxmax()
-exercises.compare("11.busiest", "the copy" if longest == "aten::copy_" else longest)
-
-# %% [markdown]
 # The backward pass of each linear layer has up to two matmuls, one for the gradient of the weights
 # and one for that of the input. Its operators stand in rows such as `AddmmBackward0`, which are
 # the nodes of autograd.

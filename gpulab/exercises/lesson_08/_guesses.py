@@ -86,12 +86,6 @@ GUESSES = (
         ),
     ),
     GuessQuestion(
-        "08b.heir",
-        "Who gets the memory?",
-        choices=("the default stream", "side", "the first to ask"),
-        idea="Memory goes back to the stream in which the tensor was created.",
-    ),
-    GuessQuestion(
         "08b.saved",
         "The loop with the prefetcher takes how many times as long?",
         unit="times",

@@ -40,12 +40,6 @@ GUESSES = (
         idea="Data that stay on the GPU pay for their transfers once, not for each operation.",
     ),
     GuessQuestion(
-        "09.moves",
-        "With transfers matmul crosses at how many times the n?",
-        unit="times",
-        idea="Transfers move the crossing of matmul little: it has n³ operations for n² bytes.",
-    ),
-    GuessQuestion(
         "09.pays",
         "A single addition, with transfers?",
         choices=("crosses later", "never crosses"),

@@ -14,12 +14,6 @@ GUESSES = (
         ),
     ),
     GuessQuestion(
-        "10.middle",
-        "Half of the points exceed their least time by more than which factor?",
-        unit="times",
-        idea="The plain roofline is a bound and not a forecast: most operations take longer.",
-    ),
-    GuessQuestion(
         "10.twice",
         "Twice the side: how many times as high is the intensity?",
         unit="times",

@@ -14,15 +14,6 @@ GUESSES = (
         ),
     ),
     GuessQuestion(
-        "11.busiest",
-        "Which operator has the most time on the GPU?",
-        choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
-        idea=(
-            "The backward pass has up to two matmuls for each linear layer, so matmuls lead the "
-            "list."
-        ),
-    ),
-    GuessQuestion(
         "11.total",
         "How many times the step's time do the CPU totals add up to?",
         unit="times",
