@@ -10,7 +10,6 @@ from statistics import median
 
 import pandas as pd
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
 from gpulab import exercises
@@ -355,6 +354,8 @@ pd.Series({name: address_on(heir) == made_on_side for name, heir in heirs.items(
 # launches cost time on the host, and there may be nothing left to save.
 
 # %%
+from torch.utils.data import DataLoader, TensorDataset
+
 data = TensorDataset(torch.empty(96, 1 << 18))
 loader = DataLoader(data, batch_size=8, pin_memory=True)
 

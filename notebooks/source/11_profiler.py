@@ -6,12 +6,11 @@
 
 # %%
 import html
-import time
 
 import pandas as pd
 import torch
 from IPython.display import HTML
-from torch.profiler import profile, record_function, schedule
+from torch.profiler import profile, record_function
 
 import gpulab
 from gpulab import exercises, plots
@@ -189,15 +188,15 @@ exercises.check("11.bound", limits)
 # memory, overlap (lesson 08), fewer bytes. *Launch*: CUDA graphs (07), fusion, larger batches.
 # *Allocation*: keep tensors, and do not call `empty_cache()` in a loop.
 #
-# ## Two traps
+# ## Two limits of the table
 #
-# **The profiler costs time.** It makes launches slower, and leaves the kernels as they are.
+# **It costs time.** The profiler makes launches slower, and leaves the kernels as they are.
 # *Recorded* on three hosts: a launch took 14.5 µs in place of 9.9, 8.2 in place of 6.8, and 14.5
 # in place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with
 # the profiler. Then take it out and measure.
 #
-# **Which line?** A row does not say from which line of yours it is. `with_stack=True` records the
-# lines of Python. The number in brackets is the line of your cell.
+# **It names no line of yours.** `with_stack=True` records the lines of Python. The number in
+# brackets is the line of your cell.
 
 # %%
 verbose = torch._C._profiler._ExperimentalConfig(verbose=True)  # newer versions need it
@@ -266,6 +265,9 @@ exercises.predict("11.slower")
 
 
 # %%
+import time
+
+
 def seconds_per_step(n_steps=20):
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -396,6 +398,8 @@ exercises.check("11.schedule", {"2", "3", "6", "7"})
 # argument. `acc_events=True` keeps the events of earlier cycles, so the second list has both.
 
 # %%
+from torch.profiler import schedule
+
 ready = []
 cycles = schedule(wait=1, warmup=1, active=2, repeat=2)
 keep = {"acc_events": True, "on_trace_ready": lambda done: ready.append(list(done.events()))}
