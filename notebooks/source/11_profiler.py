@@ -121,10 +121,10 @@ exercises.check("11.columns", "c")
 # This is how PyTorch prints it. (In older versions the key to sort by is `self_cuda_time_total`.)
 
 # %%
-full = seen.key_averages().table(sort_by="self_device_time_total", max_name_column_width=30)
+full = seen.key_averages().table(sort_by="self_device_time_total", max_name_column_width=22)
 HTML(
     "<details><summary>PyTorch's table with all columns</summary>"
-    f"<pre style='white-space: pre; font-size: 10px'>{html.escape(full)}</pre></details>"
+    f"<pre style='white-space: pre; overflow-x: auto; font-size: 10px'>{html.escape(full)}</pre></details>"
 )
 
 # %% [markdown]
