@@ -122,10 +122,9 @@ exercises.check("11.columns", "c")
 
 # %%
 full = seen.key_averages().table(sort_by="self_device_time_total", max_name_column_width=22)
-HTML(
-    "<details><summary>PyTorch's table with all columns</summary>"
-    f"<pre style='white-space: pre; overflow-x: auto; font-size: 10px'>{html.escape(full)}</pre></details>"
-)
+style = "white-space: pre; overflow-x: auto; font-size: 10px"
+summary = "<summary>PyTorch's table with all columns</summary>"
+HTML(f"<details>{summary}<pre style='{style}'>{html.escape(full)}</pre></details>")
 
 # %% [markdown]
 # ## Is the GPU busy?
