@@ -1,20 +1,8 @@
 # %% [markdown]
-# # 08b Streams: memory, backward, errors
+# # 08b Streams: memory
 #
-# Who may use memory that another stream still reads, and when do you learn of an error?
-#
-# The first half, `08_streams`, was about order and overlap. Here are the places where PyTorch
-# orders streams for you, and where it doesn't. At the end you hold your own benchmark against
-# `gpulab`'s.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 Memory that is still in use | `record_stream`, and whose memory it is | 10 |
-# | 2 A loader that copies ahead | `DataLoader(pin_memory=True)` and prefetching | 10 |
-# | 3 Backward and the optimizer | on which stream gradients are computed, and what waits | 10 |
-# | 4 Errors that come late | why the traceback points at the wrong line | 6 |
-# | 5 Your benchmark | `benchmark(fn)` against `gpulab.measure` and the driver's records | 9 |
-# | *Going further* | *delayed free and fragmentation* | *10* |
+# How can a sum of ones be wrong? This function makes 65,536 ones, and adds them up on a second
+# stream that is still busy. (`line` is empty for now.)
 
 # %%
 import time
@@ -22,82 +10,84 @@ from statistics import median
 
 import pandas as pd
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import exercises
 from gpulab.exercises import lesson_08 as lab
 
 gpulab.use("auto")
 
-# %% [markdown]
-# ## 1 Memory that is still in use
-#
-# `del x` gives memory back at once: not to the GPU but to PyTorch's allocator, which has a pool
-# for each stream. The next tensor of this size on *that* stream gets it. In one stream this is
-# safe, as the new tensor's kernel comes after all that used the old one. It is not safe if another
-# stream still reads the old one.
 
 # %%
-side, default = torch.cuda.Stream(), torch.cuda.default_stream()
-side
+side = torch.cuda.Stream()
 
 
-# %%
-def is_corrupted(before_del, n=1 << 16):
-    x = torch.ones(n, device="cuda")
-    side.wait_stream(torch.cuda.current_stream())
+def sum_of_ones(line):
+    x = torch.ones(65536, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())  # first the ones, then the sum
     with torch.cuda.stream(side):
         torch.cuda._sleep(200_000)
         total = x.sum()
-    before_del(x, total)
-    del x
-    other = torch.full((n,), 7.0, device="cuda")
-    torch.cuda.synchronize()
-    return (total.item(), other[0].item()) != (n, 7)
+    line(x, total)
+    return total
 
-
-is_corrupted(lambda _x, _total: side.synchronize())
-
-# %% [markdown]
-# x is created on the default stream, read in `side` and dropped, and a new tensor is created. If
-# the host waits for `side` before it drops x, the total is right, as you see. Now it waits for
-# nothing. In how many of 20 trials is the total wrong?
 
 # %%
 exercises.predict("08b.dropped")
 
 
 # %%
-def n_corrupted(before_del):
-    return sum(is_corrupted(before_del) for _ in range(20))
+def sums(line):
+    found = []
+    for _ in range(20):
+        total = sum_of_ones(line)
+        torch.full((65536,), 7.0, device="cuda")
+        torch.cuda.synchronize()
+        found.append(int(total))
+    return found
 
 
-n_wrong = n_corrupted(lambda _x, _total: None)
-exercises.compare("08b.dropped", n_wrong)
-
-# %%
-exercises.claim("08.dropped-too-early", here=n_wrong)
-
-# %% [markdown]
-# The stream was ordered rightly after the creation of x. The *memory* was not ordered after its
-# last use. `gpulab.hazards()` sees that, too:
-
-# %%
-with gpulab.hazards() as found:
-    n_corrupted(lambda _x, _total: None)
-found
+without = sums(lambda x, total: None)
+print(without[-3:])
+exercises.compare("08b.dropped", without.count(65536))
 
 # %% [markdown]
-# ### Exercise: who keeps the memory
+# ## Where does the number come from?
+#
+# Divide it by the number of elements:
 
 # %%
-exercises.ask("08.record-stream")
+without[-1] / 65536
+
+# %% [markdown]
+# `side` has added up sevens, which the loop makes after each call. (*Recorded* with such a loop:
+# 19 of 20 sums were wrong on an H200, 20 of 20 on an H100.) Where are the sevens?
+
+# %%
+x = torch.ones(65536, device="cuda")
+address = x.data_ptr()
+del x
+sevens = torch.full((65536,), 7.0, device="cuda")
+print(f"the ones were at {address:#x}, the sevens are at {sevens.data_ptr():#x}")
+
+# %% [markdown]
+# Now change one thing. A list keeps each x, so that Python does not drop it when the function
+# returns. How many of the 20 sums are right?
+
+# %%
+kept = []
+sums(lambda x, total: kept.append(x)).count(65536)
+
+# %% [markdown]
+# ## Exercise: what helps?
+#
+# A list that keeps all tensors fills the memory. Which of these lines makes the sum safe? Answer
+# first, then try them.
 
 # %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
+exercises.ask("08.record-stream")
 ### BEGIN SOLUTION
-answer = {
+right = {
     "a": "corrupted",
     "b": "safe",
     "c": "safe",
@@ -105,133 +95,317 @@ answer = {
     "e": "corrupted",
     "f": "safe",
 }
+exercises.check("08.record-stream", right)
 ### END SOLUTION
-exercises.check("08.record-stream", answer)
 
 # %%
-endings = {
-    "a": lambda _x, _total: None,
-    "b": lambda x, _total: x.record_stream(side),
-    "c": lambda _x, _total: torch.cuda.current_stream().wait_stream(side),
-    "d": lambda _x, _total: side.wait_stream(torch.cuda.current_stream()),
-    "e": lambda _x, total: total.record_stream(side),
-    "f": lambda _x, _total: side.synchronize(),
+default = torch.cuda.default_stream()
+lines = {
+    "a": lambda x, total: None,
+    "b": lambda x, total: x.record_stream(side),
+    "c": lambda x, total: default.wait_stream(side),
+    "d": lambda x, total: side.wait_stream(default),
+    "e": lambda x, total: total.record_stream(side),
+    "f": lambda x, total: side.synchronize(),
 }
-pd.Series({name: n_corrupted(ending) for name, ending in endings.items()}, name="wrong of 20")
+n_right = {name: sums(line).count(65536) for name, line in lines.items()}
+pd.Series(n_right, name="right sums of 20").to_frame().T
+
 
 # %% [markdown]
-# `record_stream` is the cheap way: nothing waits. The allocator only keeps the memory back until
-# `side` has done what was in its queue at `del`.
+# Here is what happens in case a:
+
+
+# %%
+def one_call():
+    sum_of_ones(lines["a"])
+    torch.full((65536,), 7.0, device="cuda")
+
+
+lab.draw_reuse(gpulab.timeline(one_call))
+
+# %% [markdown]
+# When the function returns, Python drops x. PyTorch's allocator takes the memory back at once, and
+# gives it to the next tensor on the stream *on which x was created*. On one stream that is safe,
+# because its work runs in order. The allocator does not know that `side` reads x. **If another
+# stream reads a tensor, call `x.record_stream(stream)` before you drop it.** Nothing waits then:
+# the memory stays reserved until that stream has done its work.
 #
-# Memory belongs to the stream that was current when the tensor was *created*. It doesn't matter
-# where it is dropped. A tensor is created in `side` and dropped under the default stream. Who gets
-# its memory?
+# A right value proves nothing here, since it may be luck. `gpulab.hazards()` checks the order
+# itself:
 
 # %%
-exercises.predict("08b.heir")
-
-
-# %%
-def address(stream):
-    with torch.cuda.stream(stream):
-        x = torch.empty(1 << 18, device="cuda")
-    return x.data_ptr()  # x is dropped here, outside of the block
-
-
-made_in_side = address(side)
-asked = {"the default stream": address(default), "side": address(side)}
-exercises.compare(
-    "08b.heir", next((name for name, at in asked.items() if at == made_in_side), "nobody")
-)
+with gpulab.hazards() as found:
+    one_call()
+found
 
 # %% [markdown]
-# So a tensor that was created in a side stream and is used in the default stream needs the same
-# care, the other way round: `x.record_stream(torch.cuda.default_stream())`. The next section needs
-# that.
-
-# %% [markdown]
-# ## 2 A loader that copies ahead
+# ## The other way round
 #
-# `DataLoader(..., pin_memory=True)` puts each batch into pinned memory, so that a `non_blocking`
-# copy can run during a kernel. That alone brings nothing: copy and kernel are in one stream. (Here
-# the main process pins. With `num_workers=4` other processes prepare the batches, and a thread
-# pins.)
+# At work you meet this in a *prefetcher*: it copies the next batch on a stream of its own, while
+# the GPU computes on this one. Batch i contains the number i, so its mean is i.
 
 # %%
-data = TensorDataset(torch.empty(96, 1 << 18))
-loader = DataLoader(data, batch_size=8, pin_memory=True)
-
-
-def compute(batch):
-    torch.cuda._sleep(1_000_000)
-    return batch.sum()
-
-
-def one_by_one():
-    for (batch,) in loader:
-        compute(batch.to("cuda", non_blocking=True))
-
-
-gpulab.timeline(one_by_one)
-
-# %% [markdown]
-# A *prefetcher* copies the next batch in a stream of its own while the GPU computes on this one.
-# It needs two things that you know: the current stream waits for the copy, and `record_stream`,
-# since the batch was created in the side stream.
-
-# %%
+batches = [torch.full((1 << 21,), float(i)).pin_memory() for i in range(20)]
 copying = torch.cuda.Stream()
-copying
 
 
-# %%
-def ahead(loader):
+def ahead():
     ready = None
-    for (batch,) in loader:
+    for batch in batches:
         with torch.cuda.stream(copying):
             coming = batch.to("cuda", non_blocking=True)
         if ready is not None:
             yield ready  # you compute on it while `coming` is copied
         torch.cuda.current_stream().wait_stream(copying)
-        coming.record_stream(torch.cuda.current_stream())
         ready = coming
     yield ready
 
 
-next(ahead(loader)).shape
+# %%
+exercises.predict("08b.ahead")
+
+# %%
+weights = torch.randn(2048, 2048, device="cuda")
+
+
+def means(loader):
+    found = []
+    for batch in loader:
+        weights @ weights  # stands for your model
+        found.append(batch.mean())
+    return [round(mean.item()) for mean in found]
+
+
+# %%
+ahead_means = means(ahead())
+print(ahead_means)
+exercises.compare("08b.ahead", sum(mean == i for i, mean in enumerate(ahead_means)))
+
+# %% [markdown]
+# The wait for the copy is there. But each batch was created on `copying`, and the default stream
+# reads it: the same fault, with the streams exchanged. `copying` fills the memory with a later
+# batch. One line makes it safe:
+
+
+# %%
+def safe(loader):
+    for batch in loader:
+        batch.record_stream(torch.cuda.current_stream())
+        yield batch
+
+
+with gpulab.hazards() as found:
+    print(means(safe(ahead())))
+found
+
+# %% [markdown]
+# Is it worth the care? Compare with a loop that copies and computes in one stream.
 
 # %%
 exercises.predict("08b.saved")
 
 
 # %%
-def prefetched():
-    for batch in ahead(loader):
-        compute(batch)
+def one_by_one():
+    for batch in batches:
+        yield batch.to("cuda", non_blocking=True)
 
 
-times = lab.host_times({"one by one": one_by_one, "prefetched": prefetched})
-ratio = times.loc["prefetched", "done_s"] / times.loc["one by one", "done_s"]
-exercises.compare("08b.saved", ratio)
+def seconds(load):
+    start = time.perf_counter()
+    means(load())  # waits for each mean at the end
+    return time.perf_counter() - start
+
 
 # %%
-gpulab.timeline(prefetched)
+plain_s = median(seconds(one_by_one) for _ in range(5))
+ahead_s = median(seconds(lambda: safe(ahead())) for _ in range(5))
+exercises.compare("08b.saved", ahead_s / plain_s)
+
+# %% [markdown]
+# ## A trap: errors that come late
+#
+# An error is late, too: a kernel fails long after its launch. This program looks up an index that
+# does not exist. (The cell uses a virtual GPU of its own, because on a real one the error would
+# end the work of this notebook.)
+
 
 # %%
+def program(look=lambda: None):
+    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
+    look()
+    more = found + 1  # the addition
+    look()
+    return more.tolist()  # the wait
+
+
+# %%
+exercises.predict("08b.raises")
+
+# %%
+late = lab.line_that_raises(program)
+print(late["error"])
+exercises.compare("08b.raises", late["line"])
+
+# %% [markdown]
+# The host learns of the error at the first call that waits, or at some later launch. The traceback
+# points there, at an innocent line. (On hardware the message says that it "might be asynchronously
+# reported at some other API call".) To find the line, wait after each one:
+
+# %%
+lab.line_that_raises(program, look=torch.cuda.synchronize)["line"]
+
+# %% [markdown]
+# `CUDA_LAUNCH_BLOCKING=1 python train.py` does that for the whole program: each launch waits until
+# its kernel is done. It finds wrong indices, and it hides races. Never measure with it.
+
+# %% [markdown]
+# ## Your own benchmark
+#
+# Does your `benchmark(fn)` agree with `gpulab.measure`, for a large matmul, a sum of 64 MiB and
+# ten small kernels?
+
+# %% tags=["exercise"]
+exercises.continue_from("08.benchmark")
+
+
+### BEGIN SOLUTION
+def once_s(fn):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def warm_up(fn):
+    last_s = []
+    for _ in range(100):  # until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+
+
+def benchmark(fn, n_samples=11):
+    warm_up(fn)
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
+    row_sums = torch.zeros(len(rows), device="cuda")
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    host_s = 0.0
+    for _ in range(2):  # the first round measures the host, the second one counts
+        torch.cuda._sleep(int(2 * host_s * 2e9))
+        begin = time.perf_counter()
+        for start, end in zip(starts, ends, strict=True):
+            torch.sum(rows, dim=1, out=row_sums)  # read twice the L2
+            start.record()
+            fn()
+            end.record()
+        host_s = time.perf_counter() - begin
+        torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
+
+
+exercises.check("08.benchmark", benchmark)
+### END SOLUTION
+
+# %% [markdown]
+# ## What you take with you
+#
+# - PyTorch gives memory back to the stream on which the tensor was created, at once.
+# - If another stream reads a tensor: `record_stream`, before it is dropped.
+# - A prefetcher needs a wait *and* `record_stream`.
+# - An error comes at a call that waits. `CUDA_LAUNCH_BLOCKING=1` finds its line.
+#
+# You can time the GPU now. Is it worth using one at all? Next: `09_crossover.ipynb`.
+
+
+# %% [markdown]
+# # Going further
+#
+# ## Whose memory is it?
+#
+# Memory belongs to the stream that was current when the tensor was *created*. It does not matter
+# where it is dropped:
+
+
+# %%
+def address_on(stream):
+    with torch.cuda.stream(stream):
+        x = torch.empty(1 << 18, device="cuda")
+    return x.data_ptr()  # x is dropped here, outside of the block
+
+
+made_on_side = address_on(side)
+heirs = {"the default stream": default, "side": side}
+pd.Series({name: address_on(heir) == made_on_side for name, heir in heirs.items()}, name="heir")
+
+# %% [markdown]
+# ## A loader that pins
+#
+# `DataLoader(..., pin_memory=True)` puts each batch into pinned memory. That alone saves nothing:
+# copy and kernel are still in one stream. (Here the main process pins. With `num_workers=4` other
+# processes prepare the batches, and a thread pins.) *Recorded*: with a prefetcher this loop took
+# 0.74 times as long on an H100, and 1.04 times on an H200, whose host had other work. Pinning and
+# launches cost time on the host, and there may be nothing left to save.
+
+# %%
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.empty(96, 1 << 18))
+loader = DataLoader(data, batch_size=8, pin_memory=True)
+
+
+def train_on(batches):
+    for batch in batches:
+        torch.cuda._sleep(1_000_000)
+        batch.sum()
+    torch.cuda.synchronize()
+
+
+def from_loader():
+    for (batch,) in loader:
+        yield batch.to("cuda", non_blocking=True)
+
+
+# %%
+def loader_ahead():
+    ready = None
+    for (batch,) in loader:
+        with torch.cuda.stream(copying):
+            coming = batch.to("cuda", non_blocking=True)
+        if ready is not None:
+            yield ready
+        torch.cuda.current_stream().wait_stream(copying)
+        coming.record_stream(torch.cuda.current_stream())
+        ready = coming
+    yield ready
+
+
+# %%
+def loop_s(load):
+    start = time.perf_counter()
+    train_on(load())
+    return time.perf_counter() - start
+
+
+# %%
+loops_s = {
+    load.__name__: median(loop_s(load) for _ in range(5)) for load in (from_loader, loader_ahead)
+}
+ratio = loops_s["loader_ahead"] / loops_s["from_loader"]
 exercises.claim("08.prefetch-is-faster", here=ratio)
 
 # %% [markdown]
-# The batch in pinned memory needs no care here: the allocator of pinned memory remembers the copy,
-# and gives the memory to another batch only afterwards. (With buffers that you fill yourself, as
-# in `08_streams`, nobody does that for you.) Is the order complete?
-
-# %%
-with gpulab.hazards() as found:
-    prefetched()
-found
-
-# %% [markdown]
-# ## 3 Backward and the optimizer
+# The batch in pinned memory needs no care: the allocator of pinned memory remembers the copy, and
+# gives the memory to another batch only afterwards. (With buffers that you fill yourself, as in
+# `08_streams`, nobody does that for you.)
+#
+# ## Backward and the optimizer
 #
 # The forward pass ran in a side stream. Then you call `loss.backward()` under the default stream.
 # Where does the backward pass run?
@@ -315,169 +489,28 @@ exercises.claim("08.caller-waits", here=f"{train(default, default)} and {new_wei
 #
 # ### Exercise: what must wait before the step
 
-# %%
-exercises.ask("08.backward")
-
 # %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ...}
+exercises.ask("08.backward")
 ### BEGIN SOLUTION
-answer = {
+waits = {
     "a": "none",
     "b": "default waits for side",
     "c": "third waits for default",
     "d": "none",
 }
+exercises.check("08.backward", waits)
 ### END SOLUTION
-exercises.check("08.backward", answer)
+
 
 # %% [markdown]
 # The usual program is case a, and it needs nothing: call backward and the optimizer under the same
 # stream.
 #
-# ## 4 Errors that come late
-#
-# A kernel that fails does so long after its launch. This program looks up an index that doesn't
-# exist. Which line raises? (The cell uses a virtual GPU of its own: on a real one the error would
-# end the work of this notebook.)
-
-# %%
-exercises.predict("08b.raises")
-
-
-# %%
-def program(look=lambda: None):
-    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
-    look()
-    more = found + 1  # the addition
-    look()
-    return more.tolist()  # the wait
-
-
-late = lab.line_that_raises(program)
-late
-
-# %%
-exercises.compare("08b.raises", late["line"])
-
-# %% [markdown]
-# The host learns of it at the first call that waits, or at some later launch; the traceback points
-# there, at an innocent line. (On hardware the error has another type, and its text says that it
-# "might be asynchronously reported at some other API call".) To find the line, look after every
-# launch:
-
-# %%
-lab.line_that_raises(program, look=torch.cuda.synchronize)
-
-# %% [markdown]
-# You need not write that into the program. With `CUDA_LAUNCH_BLOCKING=1` in the environment, as in
-# `CUDA_LAUNCH_BLOCKING=1 python train.py`, every launch waits until its kernel is done, and the
-# error comes at the line that caused it. Set it before the process first uses the GPU; a virtual
-# GPU reads it when it is entered for the first time. It removes all overlap, and most races vanish
-# with it: it finds wrong indices, and it hides missing waits. A program that is right *only* with
-# it has a race. And never measure with it.
-#
-# ## 5 Your benchmark
-#
-# This is `benchmark(fn)` as you left it in lesson 07. It returns the seconds of one call and the
-# clock.
-
-
-# %%
-def once_s(fn):
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    fn()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-once_s(lambda: torch.cuda._sleep(1_000_000))
-
-
-# %%
-def warm_up(fn):
-    last_s = []
-    for _ in range(100):  # until three calls in a row agree
-        last_s = [*last_s[-2:], once_s(fn)]
-        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
-            break
-
-
-warm_up(lambda: torch.cuda._sleep(1_000_000))
-
-# %%
-exercises.ask("08.benchmark")
-
-
-# %% tags=["exercise"]
-def benchmark(fn, n_samples=11):
-    warm_up(fn)
-    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
-    sums = torch.zeros(len(rows), device="cuda")
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    host_s = 0.0
-    for _ in range(2):  # the first round measures the host, the second one counts
-        torch.cuda._sleep(int(2 * host_s * 2e9))
-        begin = time.perf_counter()
-        for start, end in zip(starts, ends, strict=True):
-            torch.sum(rows, dim=1, out=sums)  # read twice the L2
-            start.record()
-            fn()
-            end.record()
-        host_s = time.perf_counter() - begin
-        torch.cuda.synchronize()
-    clock_mhz = torch.cuda.clock_rate()  # right after the last call
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return median(times_ms) / 1e3, clock_mhz
-
-
-answer = ...
-### BEGIN SOLUTION
-answer = benchmark
-### END SOLUTION
-exercises.check("08.benchmark", answer)
-
-# %% [markdown]
-# Change what the check names, if it names something, and answer with `answer = benchmark`. Then
-# hold it against `gpulab.measure` and the driver's own records of the kernels, on work of your
-# choice:
-
-# %%
-a, x = torch.randn(2048, 2048, device="cuda"), torch.randn(1 << 14, device="cuda")
-works = {"matmul": lambda: a @ a, "one small kernel": lambda: x + 1, "copy": a.clone}
-rows = []
-for name, work in works.items():
-    measured, recorded = gpulab.measure(work), gpulab.measure(work, method="profiler")
-    rows.append((name, benchmark(work)[0], measured.median_s, recorded.median_s))
-plots.bars(pd.DataFrame(rows, columns=["work", "yours_s", "measure_s", "records_s"]), x="work")
-
-# %% [markdown]
-# Yours reads a few microseconds more for the small kernel: the floor of a pair of events (lesson
-# 03), which `gpulab.measure` subtracts. It is about 40 lines now. You know what each of them is
-# for.
-#
-# ## What you take along
-#
-# - Memory that another stream reads: `record_stream` before it is dropped.
-# - Pinned batches and a prefetcher can hide copies; the batch needs a wait and `record_stream`.
-# - Gradients are ready for the stream that called `backward()`, and for no other.
-# - An error comes at the first call that waits. `CUDA_LAUNCH_BLOCKING=1` finds its line.
-
-# %%
-exercises.progress()
-
-# %% [markdown]
-# # Going further
-#
-# What follows is not part of the 45 minutes.
-#
 # ## Delayed free
 #
-# `record_stream` costs something after all: memory. A loop creates 16 MiB, has `side` read them,
-# and drops them, ten times. How much does the allocator reserve, with a wait for `side` and with
-# `record_stream`?
+# `record_stream` costs something after all: the **delayed free** of memory. A loop creates 16 MiB,
+# has `side` read them, and drops them, ten times. How much does the allocator reserve, with a wait
+# for `side` and with `record_stream`?
 
 # %%
 exercises.predict("08b.more")
@@ -489,9 +522,6 @@ def slow_sum(x):
     with torch.cuda.stream(side):
         torch.cuda._sleep(500_000)
         return x.sum()
-
-
-slow_sum(torch.ones(4, device="cuda"))
 
 
 # %%
@@ -535,8 +565,8 @@ exercises.predict("08b.grows")
 # %%
 torch.cuda.synchronize()
 torch.cuda.empty_cache()
-kept = [torch.empty(3 << 18, device="cuda") for _ in range(64)]
-del kept[::2]
+pieces = [torch.empty(3 << 18, device="cuda") for _ in range(64)]
+del pieces[::2]
 free = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
 before = torch.cuda.memory_reserved()
 big = torch.empty(6 << 20, device="cuda")
@@ -546,6 +576,9 @@ print(f"free {free >> 20} MiB, taken {(torch.cuda.memory_reserved() - before) >>
 exercises.compare("08b.grows", "yes" if torch.cuda.memory_reserved() > before else "no")
 
 # %% [markdown]
-# The free memory is in pieces of 3 MiB between tensors that are in use. In
-# `torch.cuda.memory_stats()` it is `inactive_split_bytes`. Tensors of similar sizes, created once
-# and kept, avoid it; `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` makes it rarer.
+# The free memory is in pieces of 3 MiB between tensors that are in use. This **fragmentation** is
+# `inactive_split_bytes` in `torch.cuda.memory_stats()`. Tensors of similar sizes, created once and
+# kept, avoid it; `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` makes it rarer.
+
+# %%
+exercises.progress()

@@ -1,43 +1,140 @@
 # %% [markdown]
 # # 09 Crossover
 #
-# From which size on is the GPU worth it?
-#
-# A GPU is faster than a CPU, but not for everything. Each call costs a launch and a wake-up, and
-# the data must be on the GPU. In this lesson you find the size at which the GPU gets ahead, how
-# well that size is known, and why it lies where it does.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 Look first | to read a crossover, and what transfers do to it | 8 |
-# | 2 Which time | what to compare with the CPU | 7 |
-# | 3 How well is it known | what the interval of a crossing contains, and what not | 8 |
-# | 4 Fixed cost and slope | to predict a crossing from four numbers | 8 |
-# | 5 Eight operations | what decides where an operation crosses | 5 |
-# | 6 Staying there | how many operations it takes until the transfers pay | 9 |
-# | *Going further* | *transfers for all eight, a single addition, threads, another GPU* | *25* |
+# Is the GPU worth it? Two vectors of a million numbers are in the host's memory. Add them on the
+# CPU. Or copy them to the GPU, add them there, and copy the sum back.
 
 # %%
+import time
+from statistics import median
+
 import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
-from gpulab.core.units import format_time
+from gpulab import exercises, explorers, plots
+from gpulab.core.units import format_ratio, format_time
 from gpulab.exercises import lesson_09 as lab
-from gpulab.views.explorers import crossover_explorer
 
-H200 = "h200-sxm-2026-11"  # a recording of one H200 and the 16 Xeon cores beside it
+x, y = torch.rand(2, 1 << 20)
 gpulab.use("auto")
 
+# %%
+exercises.predict("09.copies")
+
+
+# %%
+def seconds(fn):
+    times_s = []
+    for _ in range(11):
+        start = time.perf_counter()
+        fn()
+        times_s.append(time.perf_counter() - start)
+    return median(times_s)
+
+
+# %%
+cpu_s = seconds(lambda: x + y)
+gpu_s = seconds(lambda: (x.cuda() + y.cuda()).cpu())
+print(f"CPU {format_time(cpu_s)}, through the GPU {format_time(gpu_s)}")
+exercises.compare("09.copies", gpu_s / cpu_s)
+
 # %% [markdown]
-# Most figures of this lesson show the *recorded* times of that machine, so that everybody sees the
-# same. Your own machine comes in sections 2, 3 and 6.
+# ## Is the GPU that slow?
 #
-# ## 1 Look first
+# `.cpu()` waits, so the stopwatch is right. NVIDIA's data sheet promises 4.8 TB/s for the memory
+# of an H200, more than any CPU has. Where does the time go?
+
+# %%
+record = gpulab.timeline(lambda: (x.cuda() + y.cuda()).cpu())
+kernel_s = sum(span.duration_s for span in record.spans if span.kind == "kernel")
+finding = f"The addition takes {format_time(kernel_s)} of {format_time(record.duration_s)}"
+plots.timeline(record, title=finding)
+
+# %% [markdown]
+# The rest is copies, and the host that waits for them. Now change one thing: the vectors are on
+# the GPU already, and the sum stays there.
+
+# %%
+exercises.predict("09.there")
+
+# %%
+gpu_x, gpu_y = x.cuda(), y.cuda()
+
+
+def add_there():
+    gpu_x + gpu_y
+    torch.cuda.synchronize()
+
+
+there_s = seconds(add_there)
+exercises.compare("09.there", there_s / cpu_s)
+
+# %% [markdown]
+# ## Exercise: which time?
 #
-# Multiply two n by n matrices, float32; the data are in place on both sides. What is the smallest
-# n for which the GPU is faster? Draw both curves before you look, first the CPU's, then the GPU's.
+# The same addition on the same GPU, and two opposite answers. There are even more times that you
+# could take. Which one do you compare with the CPU's?
+
+# %% tags=["exercise"]
+exercises.ask("09.which-time")
+### BEGIN SOLUTION
+times = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
+exercises.check("09.which-time", times)
+### END SOLUTION
+
+# %% [markdown]
+# Now take fewer numbers, and more. The data are in place on both sides, and each call is waited
+# for.
+
+# %%
+sizes = [4**k for k in range(4, 13)]
+cpu_times_s, gpu_times_s = [], []
+for n in sizes:
+    a, b = torch.rand(2, n)
+    gpu_a, gpu_b = a.cuda(), b.cuda()
+    cpu_times_s.append(seconds(lambda: a + b))
+    gpu_times_s.append(seconds(lambda: (gpu_a + gpu_b, torch.cuda.synchronize())))
+lab.draw_sides(sizes, cpu_times_s, gpu_times_s)
+
+# %% [markdown]
+# On the left the GPU's curve is flat. A small addition takes as long as its launch and the wait,
+# whatever n is:
+
+# %%
+nothing_s = seconds(torch.cuda.synchronize)
+print(f"a wait for nothing: {format_time(nothing_s)}")
+print(f"an addition of {sizes[0]} numbers, and the wait: {format_time(gpu_times_s[0])}")
+
+# %% [markdown]
+# The CPU has nothing to launch, so it starts lower. The curves meet where the CPU needs as long as
+# a launch and a wait. Two numbers are enough for a rough prediction: that fixed cost, and the
+# CPU's time for one number.
+
+# %%
+cpu_per_number_s = cpu_s / len(x)
+n_predicted = gpu_times_s[0] / cpu_per_number_s
+print(f"they should meet at about n = {format_ratio(n_predicted, digits=2)}")
+
+# %% [markdown]
+# And with the copies, for the same sizes?
+
+# %%
+copied_s = []
+for n in sizes:
+    a, b = torch.rand(2, n)
+    copied_s.append(seconds(lambda: (a.cuda() + b.cuda()).cpu()))
+lab.draw_sides(sizes, cpu_times_s, copied_s)
+
+# %% [markdown]
+# For a single addition, three numbers cross the cable: two in, one out. **Compare what somebody
+# waits for, and say how large the data are and where they are.**
+#
+# ## Another operation
+#
+# Multiply two n by n matrices, float32. These times were *recorded* on an H200 and the 16 cores
+# beside it, with the data in place. Draw both curves before you look: first the CPU's, then the
+# GPU's.
 
 # %%
 near = exercises.draw(
@@ -46,51 +143,109 @@ near = exercises.draw(
 near
 
 # %%
-explorer = crossover_explorer("matmul")
+recorded = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+sides = (recorded.cpu, recorded.gpu)
+cpu_curve, gpu_curve = ((side.sizes, side.median_s) for side in sides)
+near.compare({"CPU": cpu_curve, "GPU": gpu_curve}, source=sides)
+
+# %% [markdown]
+# In the explorer you can move along these curves, and add the copies. The times of the copies are
+# *computed* from their bytes and the link. Under the crossing is its 95 % interval: the noise of
+# the points beside it. It says nothing about other days and other machines.
+
+# %%
+explorer = explorers.crossover_explorer("matmul")
 explorer
 
-# %%
-recorded = gpulab.crossover("matmul", source=H200)
-near.compare(lab.curves_of(recorded), source=(recorded.cpu, recorded.gpu))
-
 # %% [markdown]
-# Read the figure from the left. Both axes are logarithmic. The GPU's curve is flat at first: a
-# small matmul takes about as long as a launch and a wake-up, whatever n is. The CPU's curve starts
-# far below it, and rises. The GPU gets ahead where the two meet.
-#
-# Drag the black handle along the curves: the line below the title says what both sides take there.
-# Now add the copies of the transfers. (You can also choose by code, as in the next cell.)
-#
-# ### Exercise: read it off
-
-# %%
-exercises.ask("09.read-off")
-
-# %%
-explorer.choose(transfers="both", link="PCIe 4")  # the others are yours to find
-print(explorer)
+# ## Exercise: how far does the cable move it?
 
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("09.read-off")
 ### BEGIN SOLUTION
-answer = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
+exercises.check("09.read-off", {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243})
 ### END SOLUTION
-exercises.check("09.read-off", answer)
 
 # %% [markdown]
-# The copies over a link are *computed* from their bytes: nobody measured that H200 behind another
-# cable. A faster cable moves the crossing of matmul little. Try `add` in the explorer: an addition
-# is all bytes, so its crossing follows the link.
-
-# %% [markdown]
-# ## 2 Which time
+# ## A slower GPU
 #
-# The CPU's time is easy: a call returns when its result is there. A call on the GPU returns when
-# it is launched. So which time do you compare? Here are three readings of a small and a large
-# matmul, by the methods of lessons 01 to 07.
+# A Tesla T4 is from 2018. Its data sheet promises an eighth of the H200's float32 peak. Put it
+# beside the same CPU, with the data in place. (Its times are *computed*, with the launches of the
+# recorded host.)
 
 # %%
-exercises.predict("09.three")
+t4 = gpulab.crossover("matmul", gpu="T4", source="h200-sxm-2026-11", progress=False)
+rows = {
+    "H200": (recorded.crossing.size, recorded.gpu.fit.fixed_s),
+    "T4": (t4.crossing.size, t4.gpu.fit.fixed_s),
+}
+faster = pd.DataFrame(rows, index=["crossing (n)", "fixed cost"]).T
+faster.assign(**{"fixed cost": faster["fixed cost"].map(format_time)}).round(0)
+
+# %% [markdown]
+# The *fixed cost* is what the smallest matmul takes: launch and wait. It is nearly the same for
+# both GPUs, because it belongs to the host. Where the curves meet, it is most of the GPU's time.
+# So the crossing says more about the host than about the GPU.
+#
+# ## Stay there
+#
+# You pay for the copies once if the data stay. Copy a million numbers in, take the exponential 20
+# times, copy the result out, and wait.
+
+# %%
+exercises.predict("09.twenty")
+
+# %%
+host_in, host_out = torch.rand(1 << 20).pin_memory(), torch.empty(1 << 20).pin_memory()
+
+
+def chain(k):
+    z = host_in.to("cuda", non_blocking=True)
+    for _ in range(k):
+        z = torch.exp(z)
+    host_out.copy_(z, non_blocking=True)
+    torch.cuda.synchronize()
+
+
+# %%
+one_s, twenty_s = seconds(lambda: chain(1)), seconds(lambda: chain(20))
+exercises.compare("09.twenty", twenty_s / one_s)
+
+# %% [markdown]
+# Each further operation costs one more kernel, and no copy. On the CPU, each one costs about the
+# same again:
+
+
+# %%
+def chain_on_cpu(k):
+    z = host_in
+    for _ in range(k):
+        z = torch.exp(z)
+    return z
+
+
+cpu_twenty_s = seconds(lambda: chain_on_cpu(20))
+print(f"20 operations: CPU {format_time(cpu_twenty_s)}, through the GPU {format_time(twenty_s)}")
+
+# %% [markdown]
+# **Move the data once, and the whole computation with them.**
+#
+# ## What you take with you
+#
+# - Compare what somebody waits for: with the launch and the wait, and with the copies if the data
+#   come from the host.
+# - The curves meet where the CPU needs as long as a launch and a wait. A faster GPU hardly moves
+#   that size.
+# - Move the data once, and all operations with them.
+#
+# The GPU is ahead now. How far ahead could it be? Next: `10_roofline.ipynb`.
+
+# %% [markdown]
+# # Going further
+#
+# ## Three readings of one matmul
+#
+# By the methods of lessons 01 to 07, for a small and a large matmul:
 
 
 # %%
@@ -99,46 +254,25 @@ def reading(method, n):
     return gpulab.measure(lambda: a @ b, method=method, cache="hot", n_samples=21).median_s
 
 
-table = pd.DataFrame(
-    {
-        n: {way: reading(way, n) for way in ("naive", "synchronized", "calibrated")}
-        for n in (64, 2048)
-    }
-)
+ways = ("naive", "synchronized", "calibrated")
+table = pd.DataFrame({f"n = {n}": {way: reading(way, n) for way in ways} for n in (64, 2048)})
 table.map(format_time)
 
 # %%
-growth = table[2048] / table[64]
-exercises.compare("09.three", growth.sub(1).abs().idxmin())
-
-# %%
-exercises.claim("09.launch-is-flat", here=growth["naive"])
+small_s, large_s = table.loc["naive"]
+exercises.claim("09.launch-is-flat", here=large_s / small_s)
 
 # %% [markdown]
-# - *Naive* is the launch alone. Nobody has a result after that time, so it can't be one side of a
-#   comparison. Compared with it, a CPU looks slow from small sizes on.
-# - *Synchronized* is what a program waits if it needs the result at once: launch, kernel and
-#   wake-up. This lesson compares it with the CPU's time, and so does `gpulab.crossover`.
+# - *Naive* is the launch alone. Nobody has a result after that time.
+# - *Synchronized* is what a program waits if it needs the result at once: launch, kernel and wait.
+#   `gpulab.crossover` compares it with the CPU's time.
 # - *Calibrated* is the kernel alone: what one more operation costs if a full queue hides the
 #   launches. With `method="calibrated"` all crossings move to smaller sizes.
 #
-# ### Exercise: which time
-
-# %%
-exercises.ask("09.which-time")
-
-# %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ...}
-### BEGIN SOLUTION
-answer = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
-### END SOLUTION
-exercises.check("09.which-time", answer)
-
-# %% [markdown]
-# ## 3 How well is it known?
+# ## How well is a crossing known?
 #
-# The explorer wrote the crossing with an interval of 95 % in brackets. It looks narrow, because
-# the recorded points are precise. But which points are these?
+# The explorer writes a crossing with an interval of 95 % in brackets. It is narrow, because the
+# recorded points are precise. But these are the points:
 
 # %%
 recorded.to_frame().query("64 <= size <= 512").pivot_table("median_s", "size", "on").map(
@@ -147,54 +281,48 @@ recorded.to_frame().query("64 <= size <= 512").pivot_table("median_s", "size", "
 
 # %% [markdown]
 # Between n = 128 and n = 256 nothing was recorded. There the crossing comes from a straight line
-# between two points, and the interval does not contain how far the curves bend away from it. So
-# measure there. This cell times sizes near your own crossing, with one thread of your CPU.
-# (Without a GPU the CPU's times are still measured; the GPU's are virtual.)
+# between two points, and the interval does not contain how far the curves bend away from it. This
+# cell times more sizes, with one thread of your CPU. (Without a GPU the CPU's times are still
+# measured; the GPU's are virtual.)
 
 # %%
 fine_sizes = [64, 80, 96, 112, 128, 144, 160, 192, 256, 512]
-fine = gpulab.crossover("matmul", fine_sizes, n_threads=1, max_time_s=0.1, progress=False)
+one_thread = {"n_threads": 1, "max_time_s": 0.1, "progress": False}
+fine = gpulab.crossover("matmul", fine_sizes, **one_thread)
 plots.draw_crossover(fine, lines=False)
 
 # %% [markdown]
-# What would the coarse sizes of the recording have said? The same times, without the sizes in
-# between:
+# What would fewer sizes have said?
 
 # %%
-coarse = gpulab.crossover(
-    "matmul", [64, 128, 256, 512], n_threads=1, max_time_s=0.1, progress=False
-)
+coarse = gpulab.crossover("matmul", [64, 128, 256, 512], **one_thread)
 pd.Series({"few sizes": lab.short(coarse.crossing), "many": lab.short(fine.crossing)})
 
-# %%
-small = fine.cpu.median_s[0] / fine.gpu.median_s[0]
-exercises.claim("09.cpu-wins-small", here=small)
-
 # %% [markdown]
-# If the two intervals don't overlap, that is no fault of the statistics. The interval contains the
-# noise of the points beside the crossing. It leaves out
+# If the two intervals do not overlap, that is no fault of the statistics. The interval contains
+# the noise of the points beside the crossing. It leaves out
 #
 # - how the curves bend between two sizes,
 # - other days: the same H200 crossed near n = 200 on another one (*recorded* in November 2026),
 # - other threads, clocks, versions, and everything else that belongs to a machine.
 #
 # If your curves cross more than once, other programs probably disturbed the CPU: run the cells
-# again.
-#
-# ### Exercise: what it says
+# again. And at the smallest size, n = 64?
 
 # %%
-exercises.ask("09.what-it-says")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = "b"
-### END SOLUTION
-exercises.check("09.what-it-says", answer)
+exercises.claim("09.cpu-wins-small", here=fine.cpu.median_s[0] / fine.gpu.median_s[0])
 
 # %% [markdown]
-# ## 4 Fixed cost and slope
+# ### Exercise: what it says
+
+# %% tags=["exercise"]
+exercises.ask("09.what-it-says")
+### BEGIN SOLUTION
+exercises.check("09.what-it-says", "b")
+### END SOLUTION
+
+# %% [markdown]
+# ## Fixed cost and slope
 #
 # Both curves have the same shape: flat, then rising. The simplest formula for that is a line:
 #
@@ -212,88 +340,74 @@ cpu, gpu = recorded.cpu.fit, recorded.gpu.fit
 print("CPU:", cpu, "\nGPU:", gpu)
 
 # %% [markdown]
-# The slope is written as its inverse, a rate. Four numbers are left of two curves. At which n do
-# the two lines meet?
+# The slope is written as its inverse, a rate. In brackets are intervals of 95 %. The "farthest
+# point" is the recorded time that is farthest from its line. Four numbers are left of two curves.
+# Where do two such lines meet?
 #
 # ### Exercise: the meeting point
-#
-# First for two simple lines, by hand.
-
-# %%
-exercises.ask("09.meeting-point")
 
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("09.meeting-point")
 ### BEGIN SOLUTION
 per_byte = 1 / 40e9 - 1 / 4e12
-answer = {
+meeting = {
     "n": 12e-6 / per_byte / 12,
     "n_fast_gpu": 12e-6 / (1 / 40e9 - 1 / 8e12) / 12,
     "n_slow_launch": 26e-6 / per_byte / 12,
 }
+exercises.check("09.meeting-point", meeting)
 ### END SOLUTION
-exercises.check("09.meeting-point", answer)
 
 # %% [markdown]
-# Now the same for matmul. How close do four numbers come to the measured crossing?
+# Now the same for the recorded matmul. How close do four numbers come to the measured crossing?
 
 # %%
 exercises.predict("09.agree")
 
 # %%
 flops = (gpu.fixed_s - cpu.fixed_s) / (cpu.slope_s - gpu.slope_s)
-n_predicted = (flops / 2) ** (1 / 3)
-exercises.compare("09.agree", n_predicted / recorded.crossing.size)
+n_meeting = (flops / 2) ** (1 / 3)
+exercises.compare("09.agree", n_meeting / recorded.crossing.size)
 
 # %% [markdown]
-# (The explorer wrote the same as "from the fitted lines alone", with an interval from those of the
-# four numbers.) Such a simple formula comes close, and it explains what matters: the *fixed costs*
-# and the CPU's slope make the crossing. The GPU's slope hardly enters. A GPU twice as fast crosses
-# at nearly the same n; a shorter launch would not. Where the two answers differ a lot, believe the
-# measured one: the CPU's curve is no line, and "farthest point" says by how much.
-
-# %% [markdown]
-# ## 5 Eight operations
+# A simple formula comes close, and it explains what matters: the *fixed costs* and the CPU's slope
+# make the crossing. The GPU's slope hardly enters. Where the two answers differ a lot, the
+# measured one is right: the CPU's curve is not a line, and "farthest point" says by how much.
+#
+# ## Eight operations
 #
 # Their sizes count different things (rows, elements, images), so compare them by bytes: inputs and
 # results together.
 
 # %%
-EIGHT = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
 exercises.predict("09.first")
 
 # %%
-eight = [gpulab.crossover(name, source=H200) for name in EIGHT]
+EIGHT = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
+eight = [gpulab.crossover(name, source="h200-sxm-2026-11") for name in EIGHT]
 lab.draw_crossings(eight)
 
 # %%
-found = [record for record in eight if record.crossing.kind == "once"]
-exercises.compare("09.first", lab.causes(found).index[0])
+found = lab.causes(record for record in eight if record.crossing.kind == "once")
+exercises.compare("09.first", found.index[0])
 
 # %% [markdown]
 # A triangle means that there is no crossing within the recorded sizes. If it points left, the GPU
 # was faster at all of them, even for a single row or image.
 #
-# Why this order? You may have read that operations with much arithmetic per byte cross first.
-# Compare that with the table, and also with the rate at which the CPU works through the bytes.
+# You may have read that operations with much arithmetic per byte cross first. Compare that with
+# the table, and also with the rate at which the CPU works through the bytes.
 
 # %%
-lab.causes(found).round(2)
+found.round(2)
 
 # %% [markdown]
-# The arithmetic per byte doesn't explain the order: it doesn't rise or fall along the table. The
+# The arithmetic per byte does not explain the order: it does not rise or fall along the table. The
 # CPU's rate does. The GPU's fixed cost is nearly the same for all, about 20 µs (*recorded* on the
 # H200). An operation crosses where the CPU needs that long. So a slow rate per byte means few
-# bytes, and a sum, which the CPU reads from its caches, gets far.
-
-# %% [markdown]
-# ## 6 Staying there
+# bytes.
 #
-# A program that copies its data in, computes once, and copies the result out pays for the
-# transfers with a single operation. Instead, the data can stay: copy in, compute twenty times,
-# copy out. Each further operation costs the GPU its time without transfers, and the CPU its own.
-#
-# ### Exercise: how many
+# ## How many operations pay for the copies?
 
 # %%
 exercises.ask("09.how-many")
@@ -317,86 +431,17 @@ exercises.check("09.how-many", n_needed)
 # size.
 
 # %%
-stays = lab.operations_needed(gpulab.crossover("exp", transfers="both", source=H200))
+stays = lab.operations_needed(gpulab.crossover("exp", transfers="both", source="h200-sxm-2026-11"))
 stays.assign(**stays[["cpu_s", "gpu_s", "transfers_s"]].map(format_time))
 
 # %% [markdown]
 # `<NA>` means that no number is enough: each launch costs more than the CPU's whole operation. For
-# large tensors a few operations are enough. The rule: **move the data once, and move the whole
-# computation with them.**
-#
-# Test it on your machine. Take 2^20 elements, and run a chain of exponentials: copy in, compute,
-# copy out, wait. How many times as long as one operation do twenty take?
-
-# %%
-exercises.predict("09.twenty")
-
-# %%
-n = 1 << 20
-host_in, host_out = torch.rand(n).pin_memory(), torch.empty(n).pin_memory()
-
-
-def chain(k):
-    x = host_in.to("cuda", non_blocking=True)
-    for _ in range(k):
-        x = torch.exp(x)
-    host_out.copy_(x, non_blocking=True)
-
-
-one = gpulab.measure(lambda: chain(1), method="synchronized", n_samples=21)
-many = gpulab.measure(lambda: chain(20), method="synchronized", n_samples=21)
-print(one, many, sep="\n")
-
-# %%
-exercises.compare("09.twenty", many.median_s / one.median_s)
-
-# %%
-exercises.claim("09.staying-pays", here=many.median_s / one.median_s)
-
-# %% [markdown]
-# The chain is even better than the rule: its launches overlap with the copies and with each other,
-# so one more operation costs less than one that you wait for. And the CPU? Twenty exponentials of
-# this size take it twenty times the time in the table.
-
-# %%
-cpu_s = stays.loc[n, "cpu_s"]
-beside = {"CPU, recorded": [cpu_s, 20 * cpu_s], "GPU, yours": [one.median_s, many.median_s]}
-pd.DataFrame(beside, index=[1, 20]).map(format_time)
-
-# %% [markdown]
-# ## What you take along
-#
-# - Compare what somebody waits for: launch, kernel and wake-up, and the copies if the data come
-#   from the host. Never the launch alone.
-# - A crossing belongs to a machine: its CPU, its threads, its GPU, its link. Its interval contains
-#   the noise of a few points, and no more.
-# - Fixed cost and slope explain it. The launch decides small work, and the CPU's rate decides at
-#   which size.
-# - Move the data once, and the whole computation with them.
-#
-# Once the GPU is ahead, how fast could it be? That is lesson 10.
-
-# %%
-exercises.progress()
-
-# %% [markdown]
-# # Going further
-#
-# What follows is not part of the 45 minutes.
+# large tensors a few operations are enough.
 #
 # ## Transfers for all eight
-#
-# With transfers, matmul crosses at how many times the n? And which of the eight can't be read off
-# as one number?
 
 # %%
-exercises.predict("09.moves")
-
-# %%
-moved = [gpulab.crossover(name, transfers="both", source=H200) for name in EIGHT]
-exercises.compare("09.moves", moved[0].crossing.size / moved[0].bare_crossing.size)
-
-# %%
+moved = [gpulab.crossover(name, transfers="both", source="h200-sxm-2026-11") for name in EIGHT]
 lab.draw_crossings(moved)
 
 # %% [markdown]
@@ -405,11 +450,11 @@ lab.draw_crossings(moved)
 # for small batches, then loses, then wins for good where the CPU's time jumps.
 
 # %%
-crossover_explorer("fft", transfers="both", size=700)
+explorers.crossover_explorer("fft", transfers="both", size=700)
 
 # %% [markdown]
-# The jump lies where the batch no longer fits into the CPU's caches: compare the size with the
-# caches of the CPU if you know them. (This is a likely reason; the recording can't prove it.)
+# The jump may lie where the batch no longer fits into the CPU's caches. The recording cannot prove
+# it.
 #
 # ## A single addition
 #
@@ -420,7 +465,7 @@ crossover_explorer("fft", transfers="both", size=700)
 exercises.predict("09.pays")
 
 # %%
-addition = gpulab.crossover("add", transfers="both", source=H200)
+addition = gpulab.crossover("add", transfers="both", source="h200-sxm-2026-11")
 plots.draw_crossover(addition, lines=False)
 
 # %%
@@ -429,38 +474,28 @@ exercises.compare(
 )
 
 # %% [markdown]
-# At the right end the link limits the GPU's curve, whatever happens between the copies, and the
-# memory limits the CPU's. If one of these two rates is far higher, it wins. Here are the CPU's
-# recorded rate, and yours over the link. (They may come from two machines, so a small difference
-# decides nothing.)
+# On the right the link limits the GPU's curve, and the memory limits the CPU's. Here are both
+# rates at the largest size that both sides have, from the same recording. The higher one wins.
 
 # %%
-x, y = torch.empty(2, 1 << 24, pin_memory=True)
-
-
-def add_there():
-    return (x.to("cuda", non_blocking=True) + y.to("cuda", non_blocking=True)).cpu()
-
-
-there = gpulab.measure(add_there, method="synchronized", n_samples=7)
-cpu_rate = 12 * addition.cpu.sizes[-1] / addition.cpu.median_s[-1]
-print(f"CPU {cpu_rate / 1e9:.1f} GB/s (recorded)")
-print(f"GPU with copies {12 * x.numel() / there.median_s / 1e9:.1f} GB/s ({there.source})")
+sides = {"CPU": addition.cpu, "GPU with copies": addition.gpu}
+largest = max(set(addition.cpu.sizes) & set(addition.gpu.sizes))
+rates = {
+    name: 12 * largest / curve.median_s[curve.sizes.index(largest)] / 1e9
+    for name, curve in sides.items()
+}
+pd.Series(rates, name="GB/s").round(1).to_frame()
 
 # %% [markdown]
 # Those inputs were pinned (lesson 08). From ordinary memory the copies are slower:
 #
 # ### Exercise: why it never pays
 
-# %%
-exercises.ask("09.never-pays")
-
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("09.never-pays")
 ### BEGIN SOLUTION
-answer = "c"
+exercises.check("09.never-pays", "c")
 ### END SOLUTION
-exercises.check("09.never-pays", answer)
 
 # %% [markdown]
 # ## Threads
@@ -471,44 +506,24 @@ exercises.check("09.never-pays", answer)
 exercises.predict("09.threads")
 
 # %%
-alone = gpulab.crossover("matmul", n_threads=1, source=H200)
-crossover_explorer("matmul", n_threads=1, size=118)
-
-# %%
-ratio = alone.crossing.size / recorded.crossing.size
-change = round(ratio, 1)
-exercises.compare(
-    "09.threads", ("a smaller n", "the same n", "a larger n")[(change >= 1) + (change > 1)]
-)
-
-# %%
-print(f"one thread: {alone.crossing}; 16 threads: {recorded.crossing}; ratio {ratio:.2f}")
+alone = gpulab.crossover("matmul", n_threads=1, source="h200-sxm-2026-11")
+print(f"one thread: {alone.crossing}; 16 threads: {recorded.crossing}")
+exercises.compare("09.threads", alone.crossing.size / recorded.crossing.size)
 
 # %% [markdown]
-# With one thread the GPU gets ahead a third earlier. Threads help larger matmuls more:
+# With one thread the GPU gets ahead earlier. Threads help larger matmuls more:
 
 # %%
 cores = pd.DataFrame({"16 threads": recorded.cpu.median_s}, index=recorded.cpu.sizes)
 cores["1 thread"] = pd.Series(alone.cpu.median_s, index=alone.cpu.sizes)
-(cores["1 thread"] / cores["16 threads"]).rename("times slower with 1 thread").dropna().round(2)
+slower = cores["1 thread"] / cores["16 threads"]
+slower.rename("1 thread over 16").rename_axis("n").dropna().round(2).to_frame()
 
 # %% [markdown]
-# ## Another GPU
-#
-# A Tesla T4 is from 2018, five years before the H200 was announced. Its data sheet gives it about
-# an eighth of the H200's peak in float32. Beside the same CPU, where does matmul cross?
+# ## The slower GPU in the explorer
 
 # %%
-exercises.predict("09.older")
+explorers.crossover_explorer("matmul", beside="computed:T4", size=180)
 
 # %%
-crossover_explorer("matmul", gpu="computed:T4", size=200)
-
-# %%
-t4 = gpulab.crossover("matmul", gpu="T4", source=H200, progress=False)
-exercises.compare("09.older", t4.crossing.size / recorded.crossing.size)
-
-# %% [markdown]
-# The T4's times are *computed*, with the launches of the host beside the H200. At that size both
-# GPUs spend most of their time on the launch, so the crossing stays near. A slower host would move
-# it more than the slower GPU does.
+exercises.progress()

@@ -239,7 +239,7 @@ def test_progress_shows_only_the_lessons_of_this_kernel() -> None:
 def test_progress_separates_notebooks_with_one_number() -> None:
     """Notebooks 08 and 08b share a package of exercises; each lists only its own."""
     exercises.ask("08.record-stream")
-    names = ["08.record-stream", "08.backward", "08.benchmark"]
+    names = ["08.record-stream", "08.benchmark", "08.backward"]
     assert [name for name, _ in exercises.progress().rows] == names
     others = {name for name, _ in exercises.progress("08").rows}
     assert others == {name for name in IDS if name[:2] == "08"} - set(names)

@@ -14,6 +14,7 @@ from gpulab.exercises import lesson_08, machines
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_08 import (
     draw_overlap,
+    draw_reuse,
     host_times,
     how_they_ran,
     line_that_raises,
@@ -295,7 +296,6 @@ def test_claims_of_the_lesson_can_fail() -> None:
     """Each claim holds for the lesson's value and fails for an opposite one."""
     values = {
         "08.no-fence": (0.34, 1.0),
-        "08.dropped-too-early": (19, 0),
         "08.prefetch-is-faster": (0.8, 1.2),
         "08.caller-waits": ("-2 and 1", "-2 and -2"),
     }
@@ -303,6 +303,31 @@ def test_claims_of_the_lesson_can_fail() -> None:
         claim.claim_id: tuple(map(claim.holds, values[claim.claim_id]))
         for claim in lesson_08.CLAIMS
     }
+
+
+# Memory
+
+
+@pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(
+    ("n_cycles", "title"),
+    [(200_000, "The sevens are in the memory "), (1, "side has added up the ones before")],
+)
+def test_the_picture_of_reused_memory_says_what_came_first(n_cycles: int, title: str) -> None:
+    """The title compares the end of the sevens with the start of the sum."""
+    side = torch.cuda.Stream()
+
+    def call() -> None:
+        x = torch.ones(1024, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(n_cycles)
+            x.sum()
+        if n_cycles == 1:
+            side.synchronize()
+        torch.full((1024,), 7.0, device="cuda")
+
+    assert draw_reuse(gpulab.timeline(call)).title.startswith(title)
 
 
 # Borrowed machines

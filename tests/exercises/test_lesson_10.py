@@ -8,16 +8,15 @@ from statistics import median
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import gpulab
 from gpulab import roofline
-from gpulab.core.errors import UnknownNameError
 from gpulab.exercises._api import exercise
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import CaseFunction
-from gpulab.exercises.lesson_10 import slow_program
+from gpulab.exercises.lesson_10 import draw_gaps
 from gpulab.exercises.lesson_10._claims import CLAIMS
-from gpulab.exercises.lesson_10._slow_programs import SlowProgram
 from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
 from gpulab.workloads import WORKLOADS
@@ -135,36 +134,59 @@ def test_a_function_without_a_body_is_no_answer() -> None:
 # The slow programs
 
 
-def gap(program: SlowProgram) -> float:
-    """Return a program's time divided by the plain roofline's prediction."""
-    flops_s = SHEET.compute_s(program.flops, program.arithmetic)
-    plain_s = max(flops_s, SHEET.memory_s(program.size_bytes))
-    return gpulab.measure(program.work, n_samples=11, progress=False).median_s / plain_s
+def addition(n: int) -> float:
+    """Return how many times its least time the addition of two vectors takes."""
+    x, y = torch.randn(2, n, device="cuda")
+    return gap(lambda: x + y, SHEET.memory_s(12 * n))
 
 
-@pytest.mark.parametrize("letter", REASONS)
-def test_each_gap_closes_by_the_experiment_of_its_reason(letter: str) -> None:
+def chain(n: int) -> float:
+    """Return how many times its least time a chain of three operations takes."""
+    x = torch.randn(n, device="cuda", dtype=torch.half)
+    return gap(lambda: x.sub(0.5).mul(2.0).add(1.0), SHEET.memory_s(4 * n))
+
+
+def matmul(side: int) -> float:
+    """Return how many times its least time a square matmul in half precision takes."""
+    x = torch.randn(side, side, device="cuda", dtype=torch.half)
+    return gap(lambda: x @ x, SHEET.compute_s(2 * side**3, "float16"))
+
+
+def gap(work: Callable[[], object], least_s: float) -> float:
+    """Return a measured time over the least time."""
+    return gpulab.measure(work, n_samples=11, progress=False).median_s / least_s
+
+
+def n_kernels(work: Callable[[], object]) -> int:
+    """Return the number of kernels of one call."""
+    return sum(span.kind == "kernel" for span in gpulab.timeline(work).spans)
+
+
+def test_each_gap_closes_by_the_experiment_of_its_reason() -> None:
     """Each program is 3 times too slow, and only the experiment of its reason closes the gap."""
     with gpulab.virtual_gpu("H200", max_value_elements=0):
-        as_given = gap(slow_program(letter))
-        grown, rounded = (
-            gap(slow_program(letter, grown=True)),
-            gap(slow_program(letter, rounded=True)),
-        )
-        frame = gpulab.timeline(slow_program(letter).work).to_frame()
-    assert as_given > 3
-    assert (grown < 1.5) == (REASONS[letter] == "too small")
-    assert (rounded < 1.5) == (REASONS[letter] == "slow kernel")
-    n_kernels = int((frame["kind"] == "kernel").sum())
-    assert (n_kernels > 1) == (REASONS[letter] == "moves more")
-    assert min(grown, rounded) > 3 or REASONS[letter] != "moves more"
+        as_given = {"a": addition(2**17), "b": chain(2**23), "c": matmul(2047)}
+        grown = {"a": addition(2**21), "b": chain(2**27), "c": matmul(8191)}
+        rounded = matmul(2048)
+        half = torch.randn(2**23, device="cuda", dtype=torch.half)
+        kernels = n_kernels(lambda: half.sub(0.5).mul(2.0).add(1.0))
+    assert min(as_given.values()) > 3
+    assert {letter for letter, times in grown.items() if times < 1.5} == {
+        letter for letter, reason in REASONS.items() if reason == "too small"
+    }
+    assert grown["b"] > 3
+    assert (kernels, REASONS["b"]) == (3, "moves more")
+    assert (rounded < 1.5, REASONS["c"]) == (True, "slow kernel")
 
 
-def test_an_unknown_program_is_refused() -> None:
-    """The error for an unknown letter lists the three known ones."""
-    with pytest.raises(UnknownNameError) as error:
-        slow_program("d")
-    assert str(error.value) == "unknown program 'd'; Known: a, b, c"
+def test_the_picture_of_the_gaps_says_which_experiment_closes_each() -> None:
+    """The title follows the numbers: what is below two times has no gap left."""
+    tried = {"as given": [5.0, 4.0, 8.0], "grown": [1.1, 3.9, 9.0], "rounded": [None, None, 1.5]}
+    gaps = pd.DataFrame(tried | {"kernels": [1, 3, 1]}, index=["a: x", "b: y", "c: z"])
+    title = draw_gaps(gaps.astype(float)).title
+    assert title.startswith("Growing helps a; b stays, with 3 kernels; rounding helps c")
+    gaps.loc["b: y", "grown"] = 1.2
+    assert "growing helps b" in draw_gaps(gaps.astype(float)).title
 
 
 # The keys and the text

@@ -129,7 +129,7 @@ def test_calibration_has_rows_for_confidence_and_topic() -> None:
     assert list(frame.index[:3]) == ["said as: sure", "said as: likely", "said as: guess"]
     assert frame.loc["said as: sure", ["n", "n_right", "percent_right"]].tolist() == [2, 1, 50]
     course = _calibration.calibration_of((*MINE, said("08b.where", "Right.")))
-    assert list(course["row"][3:]) == ["01 Naive timing", "08b Streams: memory, backward, errors"]
+    assert list(course["row"][3:]) == ["01 Naive timing", "08b Streams: memory"]
     assert course["percent_said"].isna().tolist()[-1]
     figure = _calibration.draw_calibration(MINE)
     assert "said as: sure: 1 of 2 right." in figure.caption

@@ -18,7 +18,7 @@ MOST_PREDICTIONS, MOST_EXERCISES, MOST_OPENING = 5, 2, 4
 PATIENTS = 6  # in a clinic each patient is a guess and an exercise
 # Lessons that still have the old pattern. The list must be empty.
 OLD_PATTERN = (
-    *("08b", "09", "10", "11", "11b"),
+    *("11b",),
     *("12", "13"),
 )
 

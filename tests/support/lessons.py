@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
 CASES = sorted((ROOT / "notebooks" / "source" / "cases").glob("*.py"))
 # Their later cells read what a learner's cell assigns, so they also run as shipped.
-USING_ANSWERS = ("08_streams", "08b_stream_memory")
+USING_ANSWERS = ("08_streams",)
 NO_NETWORK = """
 import socket
 def refuse(*_args, **_kwargs):

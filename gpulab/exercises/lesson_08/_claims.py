@@ -11,12 +11,6 @@ CLAIMS = (
         because="these streams wait for the default stream, as CUDA's blocking streams do",
     ),
     Claim(
-        "08.dropped-too-early",
-        "Memory that another stream still reads is overwritten; trials of 20",
-        holds=lambda n_wrong: n_wrong > 0,
-        because="the other stream read it in time, which nothing guarantees",
-    ),
-    Claim(
         "08.prefetch-is-faster",
         "Copying the next batch during the computing saves time; time over that of one by one",
         holds=lambda ratio: ratio < 1,

@@ -312,7 +312,7 @@ _WRONG_TENSOR = Diagnosis(
 
 RECORD_STREAM = Exercise(
     "08.record-stream",
-    "x is made on the current stream, read on side, and dropped. One line, or none, stands in the "
+    "x is created on the current stream, read on side, and dropped. One line, or none, is in the "
     "place of LINE. With which of them is total safe?\n\n"
     "    x = torch.ones(n, device='cuda')\n"
     "    side.wait_stream(torch.cuda.current_stream())\n"

@@ -76,16 +76,20 @@ GUESSES = (
     ),
     GuessQuestion(
         "08b.dropped",
-        "In how many of 20 trials?",
-        unit="trials",
+        "After each call a tensor of sevens is made. In how many of 20 calls is the sum 65,536?",
+        unit="calls",
         counts="count",
         idea="The allocator gives memory away while another stream still reads it.",
     ),
     GuessQuestion(
-        "08b.heir",
-        "Who gets the memory?",
-        choices=("the default stream", "side", "the first to ask"),
-        idea="Memory goes back to the stream in which the tensor was created.",
+        "08b.ahead",
+        "How many of the 20 calls of mean() are right?",
+        unit="calls",
+        counts="count",
+        idea=(
+            "A batch belongs to the stream of its copy, which may overwrite it before another "
+            "stream reads it."
+        ),
     ),
     GuessQuestion(
         "08b.saved",

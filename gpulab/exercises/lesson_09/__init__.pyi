@@ -5,5 +5,5 @@ from ._figures import causes as causes
 from ._figures import crossings_of as crossings_of
 from ._figures import draw_crossings as draw_crossings
 from ._figures import short as short
+from ._sides import draw_sides as draw_sides
 from ._sketch import MATMUL_TIMES as MATMUL_TIMES
-from ._sketch import curves_of as curves_of

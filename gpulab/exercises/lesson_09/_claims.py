@@ -17,11 +17,4 @@ CLAIMS = (
         holds=lambda ratio: ratio < 1,
         because="other programs held up the CPU, or its launches are cheap beside its arithmetic",
     ),
-    Claim(
-        "09.staying-pays",
-        "Twenty exponentials with one copy in and out take less than twice as long as one; "
-        "twenty over one",
-        holds=lambda ratio: ratio < 2,  # noqa: PLR2004  # the fact itself
-        because="the copies are quick beside the kernels or their launches",
-    ),
 )

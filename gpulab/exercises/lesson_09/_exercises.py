@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 READ_OFF = Exercise(
     "09.read-off",
     "A matmul of two n by n matrices, float32. The inputs come from the host, and the result goes "
-    "back to it: transfers “both”. Find with the explorer: what is the smallest n for which the "
-    "H200 is faster than the 16 cores beside it, over PCIe 3 (n_pcie3), over PCIe 5 (n_pcie5) and "
-    "over NVLink (n_nvlink)?",
+    "back to it: copies “both”. Find with the explorer: what is the smallest n for which the H200 "
+    "is faster than the 16 cores beside it, over PCIe 3 (n_pcie3), over PCIe 5 (n_pcie5) and over "
+    "NVLink (n_nvlink)?",
     ReadOff(),
     hints=(
-        "Set “Transfers” to “both” first. The slider “Link” then offers the links.",
+        "Press “both” at “Copies” first. The buttons of “Link” work then.",
         "By code: explorer.choose(transfers='both', link='PCIe 5'), then print(explorer).",
     ),
 )
@@ -276,7 +276,7 @@ WHAT_IT_SAYS = Exercise(
             "a": Diagnosis(
                 "machine-belongs-to-it",
                 "Half of a crossover is the CPU. With other cores, or with one thread in place of "
-                "16, the same GPU crosses elsewhere. Try it with the slider “CPU threads”.",
+                "16, the same GPU crosses elsewhere. Try it with “CPU threads”.",
             ),
             "c": Diagnosis(
                 "interval-of-the-place",

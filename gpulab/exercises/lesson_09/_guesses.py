@@ -4,10 +4,18 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "09.three",
-        "Which of the three reads about the same for n = 64 and n = 2,048?",
-        choices=("naive", "synchronized", "calibrated"),
-        idea="Only the naive reading ignores the size: it is the launch.",
+        "09.copies",
+        "Through the GPU, the sum takes how many times as long as on the CPU?",
+        unit="times",
+        counts="direction",
+        idea="For a single operation, the copies to the GPU and back take most of the time.",
+    ),
+    GuessQuestion(
+        "09.there",
+        "With the data on the GPU, the addition takes how many times as long as on the CPU?",
+        unit="times",
+        counts="direction",
+        idea="Without the copies, the GPU is ahead if the work is large enough.",
     ),
     GuessQuestion(
         "09.agree",
@@ -27,15 +35,9 @@ GUESSES = (
     ),
     GuessQuestion(
         "09.twenty",
-        "20 operations take how many times as long as 1?",
+        "Copies included, 20 operations take how many times as long as 1?",
         unit="times",
         idea="Data that stay on the GPU pay for their transfers once, not for each operation.",
-    ),
-    GuessQuestion(
-        "09.moves",
-        "With transfers matmul crosses at how many times the n?",
-        unit="times",
-        idea="Transfers move the crossing of matmul little: it has n³ operations for n² bytes.",
     ),
     GuessQuestion(
         "09.pays",
@@ -45,18 +47,10 @@ GUESSES = (
     ),
     GuessQuestion(
         "09.threads",
-        "With one thread, matmul crosses at",
-        choices=("a smaller n", "the same n", "a larger n"),
-        idea="With fewer threads the CPU is slower, so the GPU gets ahead earlier.",
-    ),
-    GuessQuestion(
-        "09.older",
-        "With a T4, matmul crosses at how many times the n?",
+        "With one thread, matmul crosses at how many times the n?",
         unit="times",
-        idea=(
-            "Near the crossing the launch decides, so a slower GPU crosses at nearly the same "
-            "size."
-        ),
+        counts="direction",
+        idea="With fewer threads the CPU is slower, so the GPU gets ahead earlier.",
     ),
 )
 DRAWN = {

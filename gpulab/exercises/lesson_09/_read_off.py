@@ -14,21 +14,21 @@ _WHY = (
 )
 _BARE = Diagnosis(
     "without-transfers",
-    "That is the crossing without transfers. Set “Transfers” to “both”: the question is about "
+    "That is the crossing without copies. Press “both” at “Copies”: the question is about "
     "inputs that come from the host and a result that goes back.",
 )
 _LINES = Diagnosis(
     "from-the-lines",
-    "That is where the two fitted lines cross. Read the line that begins with “Crossing”: it "
-    "comes from the measured curves.",
+    "That is where the two fitted lines cross. The title of the explorer names the crossing of "
+    "the measured curves.",
 )
 _OTHER_LINK = Diagnosis(
-    "another-link", "That is the crossing over another link. Look at the slider “Link” once more."
+    "another-link", "That is the crossing over another link. Look at “Link” once more."
 )
 _UNEXPLAINED = Diagnosis(
     "unexplained",
-    "the explorer shows another n. Choose matmul, float32, both recorded machines, transfers "
-    "“both” and this link; the line beside the picture names the crossing with transfers.",
+    "the explorer shows another n. Choose matmul, float32, both recorded machines, copies “both” "
+    "and this link; the title names the crossing.",
 )
 
 

@@ -5,26 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpulab.exercises._drawings import Curves, Points, SketchAxes, Term
-from gpulab.roofline.scaling import Crossover
 
 # Over the nine powers of two of the axis, neighbouring sizes differ by 1.6 %.
 _N_STEPS = 400
-
-
-def curves_of(record: Crossover) -> Curves:
-    """Return the two curves of a crossover, to compare a drawing with.
-
-    Examples
-    --------
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> list(lab.curves_of(scaling.crossover("matmul", source="h200-sxm-2026-11")))
-    ['CPU', 'GPU']
-    """
-    return {
-        "CPU": (record.cpu.sizes, record.cpu.median_s),
-        "GPU": (record.gpu.sizes, record.gpu.median_s),
-    }
 
 
 def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:

@@ -42,8 +42,8 @@ FARTHEST = Exercise(
             ),
             ("large", "argmax"): Diagnosis(
                 "slider-not-moved",
-                "large: move the slider “Bytes moved” to 64.0 MiB, and read the line that begins "
-                "with “Farthest”.",
+                "large: move the slider “Bytes moved” to 64.0 MiB. The picture names the farthest "
+                "points, with their factors.",
             ),
             ("all sizes", "topk"): Diagnosis(
                 "slider-not-back",
@@ -59,13 +59,13 @@ FARTHEST = Exercise(
         otherwise=(
             Diagnosis(
                 "read-the-line",
-                "The line that begins with “Farthest” names it.",
+                "The picture names the farthest points, with their factors.",
             ),
             Diagnosis("wrong-why", "Compare the predicted time with a microsecond."),
         ),
     ),
     hints=(
-        "A line beside the picture begins with “Farthest”.",
+        "The picture names the farthest points, with their factors.",
         'By code: explorer.choose(model="plain", span=64 << 20), then print(explorer).',
     ),
 )
@@ -240,19 +240,27 @@ WHICH_BOUND = Exercise(
     ),
 )
 
+_REASONS = ("too small", "moves more", "slow kernel", "low occupancy", "bank conflicts")
+
 THREE_GAPS = Exercise(
     "10.three-gaps",
-    "Three programs, a, b and c. Each takes at least three times as long as the plain roofline "
-    "says, and each for another reason. Find the reasons by experiment: lab.slow_program(letter) "
-    "is the program, lab.slow_program(letter, grown=True) has 16 times as many elements, and "
-    "lab.slow_program(letter, rounded=True) has sides that are multiples of 64.",
+    "Three programs. a adds two vectors of 131,072 numbers. b computes "
+    "x.sub(0.5).mul(2.0).add(1.0) of 8 million numbers in half precision. c multiplies two "
+    "half-precision matrices of side 2047. Each takes at least three times its least time, and "
+    "each for another reason.\n\n"
+    "    too small        it does not fill the GPU: you time the floor\n"
+    "    moves more       more bytes move than its inputs and its result have\n"
+    "    slow kernel      the library takes another kernel than for its neighbours\n"
+    "    low occupancy    the kernel needs so many registers or so much shared\n"
+    "                     memory that few of its threads fit on a multiprocessor\n"
+    "    bank conflicts   threads read from one bank of shared memory, and take turns",
     Table(
         right={"a": "too small", "b": "moves more", "c": "slow kernel"},
         why="If the gap closes when the work grows, it was the third bound. If it stays, with "
         "several kernels in the timeline, you didn't count all bytes. If it closes when you round "
         "the sides, the library used a slower kernel. Three causes, three cures: batch it, fuse "
         "it, pad it.",
-        allowed=(("too small", "moves more", "slow kernel"),),
+        allowed=(_REASONS,),
         wrong={
             ("a", "moves more"): Diagnosis(
                 "one-kernel",
@@ -264,6 +272,32 @@ THREE_GAPS = Exercise(
                 "a: rounding changes nothing, its size is a power of two. The same kernel comes "
                 "close to the roofline when it has more to do.",
             ),
+            ("a", "low occupancy"): Diagnosis(
+                "few-threads-at-all",
+                "a: the same kernel comes near its least time when n grows, so its threads do "
+                "fit. Here it has too few of them to begin with.",
+            ),
+            **{
+                (letter, "bank conflicts"): Diagnosis(
+                    "no-shared-memory",
+                    f"{letter}: an operation on each element alone needs no shared memory, so "
+                    "there are no banks to share.",
+                )
+                for letter in "ab"
+            },
+            ("b", "low occupancy"): Diagnosis(
+                "each-is-good",
+                "b: each of its kernels runs near the bandwidth, so enough threads wait for "
+                "memory. Count what all of them read and write together.",
+            ),
+            **{
+                ("c", inside): Diagnosis(
+                    "not-seen-from-outside",
+                    f"c: {inside} may play a part inside the kernel, but no time can show it. "
+                    "What you can see: a side of 2048 has more work, and is several times faster.",
+                )
+                for inside in _REASONS[3:]
+            },
             ("b", "too small"): Diagnosis(
                 "stays-when-grown",
                 "b: with 16 times as many elements its ratio is still above three, so it is not "
@@ -272,7 +306,7 @@ THREE_GAPS = Exercise(
             ("b", "slow kernel"): Diagnosis(
                 "each-is-good",
                 "b: each of its kernels runs near the bandwidth. Count what all of them read and "
-                "write together, and compare that with size_bytes.",
+                "write together, and compare that with x and the result.",
             ),
             ("c", "too small"): Diagnosis(
                 "stays-when-grown",

@@ -4,27 +4,31 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "10.middle",
-        "The median measured time is how many times its plain prediction?",
+        "10.odd",
+        "The smaller matmul takes how many times as long as the larger one?",
         unit="times",
-        idea="The plain roofline is a bound and not a forecast: most operations take longer.",
+        counts="direction",
+        idea=(
+            "Less work can take longer: with odd sides the library has only slower kernels. The "
+            "least time shows it."
+        ),
     ),
     GuessQuestion(
         "10.twice",
-        "Twice the side: the intensity grows by",
+        "Twice the side: how many times as high is the intensity?",
         unit="times",
         counts="percent",
         idea="The intensity of a square matmul is a third of its side in half precision.",
     ),
     GuessQuestion(
         "10.share",
-        "A copy reaches how much of the data sheet's bandwidth?",
+        "What share of the data sheet's bandwidth does a copy reach?",
         unit="%",
         idea="A real copy does not reach the data sheet's bandwidth.",
     ),
     GuessQuestion(
         "10.tiny",
-        "An addition of 1,024 elements takes",
+        "How long does the addition of 1,024 elements take?",
         idea=(
             "A tiny kernel takes the floor, about a microsecond, and not what its bytes would "
             "take."
@@ -32,7 +36,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "10.turn",
-        "Bound by compute from which side on?",
+        "What is the smallest side that is bound by compute?",
         choices=("64", "128", "256", "512", "1024", "2048", "4096", "8192"),
         idea="A matmul is bound by compute where its intensity exceeds the ridge point.",
     ),
@@ -42,13 +46,6 @@ GUESSES = (
         unit="times",
         counts="direction",
         idea="One more tile starts another wave, if the library does not choose other tiles.",
-    ),
-    GuessQuestion(
-        "10.soft",
-        "Softmax takes how many times as long as a copy?",
-        unit="times",
-        counts="direction",
-        idea="Equal bytes do not mean equal times: a softmax is no copy.",
     ),
 )
 DRAWN = {

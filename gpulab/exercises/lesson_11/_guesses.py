@@ -4,12 +4,13 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "11.busiest",
-        "Which operator has the most time on the GPU?",
-        choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
+        "11.column",
+        "Each row of the profiler's table has a time of its own on the GPU (Self CUDA). What "
+        "percentage of the time that the GPU worked do all rows add up to?",
+        unit="%",
         idea=(
-            "The backward pass has up to two matmuls for each linear layer, so matmuls lead the "
-            "list."
+            "Operators repeat the time of their kernels, and annotations repeat it again: do not "
+            "add them up."
         ),
     ),
     GuessQuestion(
@@ -21,7 +22,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "11.slower",
-        "Profiled, a step takes",
+        "A profiled step takes how many times as long?",
         unit="times",
         counts="direction",
         idea="A profiler makes launches slower and leaves the kernels as they are.",
@@ -34,7 +35,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "11.share",
-        "Share of the copy beside a kernel?",
+        "For what share of its time does the copy run beside a kernel?",
         unit="%",
         idea="A copy from pinned memory on a stream of its own can run beside a kernel.",
     ),

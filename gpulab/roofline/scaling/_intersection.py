@@ -43,7 +43,7 @@ class Crossing:
     >>> print(Crossing("once", 210.0, 195.0, 230.0, (210.0,), 64, 8192))
     n = 210 [195, 230]
     >>> Crossing("never", None, None, None, (), 64, 8192).reason
-    'no crossing: never below 2^13'
+    'no crossing: the GPU is slower at every size up to 2^13'
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Crossing:
         return {
             "once": "",
             "always": f"no crossing: the GPU is faster at every size {self.of} (from {first})",
-            "never": f"no crossing: never below {last}",
+            "never": f"no crossing: the GPU is slower at every size up to {last}",
             "several": f"crosses more than once: at n = {', '.join(map(size_text, self.sizes))}",
             "reversed": f"the other way round: the GPU is faster below {self._estimate()} only",
             "undecided": f"not decided from {first} to {last}: the intervals overlap everywhere",

@@ -50,7 +50,16 @@ class _Crossover(Plot):
 
     @property
     def title(self) -> str:
-        return f"{self.record.workload} {self.record.dtype}"
+        record, found = self.record, self.record.crossing
+        what = f"{record.workload} {record.dtype}"
+        if found.kind == "once":
+            return f"{what}: from {str(found).partition(' [')[0]} on the GPU is faster"
+        findings = {
+            "always": "the GPU is faster at every size",
+            "never": "the CPU is faster at every size",
+            "several": f"the curves cross {len(found.sizes)} times",
+        }
+        return f"{what}: {findings.get(found.kind, 'no size from which the GPU is faster')}"
 
     @property
     def words(self) -> str:
@@ -132,7 +141,7 @@ def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
     >>> import gpulab
     >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
     >>> gpulab.plots.draw_crossover(found).title.partition(" (")[0]
-    'matmul float32'
+    'matmul float32: from n = 178 on the GPU is faster'
     """
     return _Crossover(record, lines).figure(source=record.origin)
 

@@ -112,7 +112,7 @@ def test_with_transfers_both_crossings_are_printed() -> None:
     moved = points(replace(GPU, transfers="both"), 31e-6, 15e9, device_name="NVIDIA H200")
     slow = [*ON_CPU, *ON_GPU, *(replace(point, source="recorded") for point in moved)]
     assert str(crossover("add", source=slow, transfers="both")).endswith(
-        "; with transfers: no crossing: never below 2^24"
+        "; with transfers: no crossing: the GPU is slower at every size up to 2^24"
     )
 
 

@@ -44,7 +44,7 @@ def test_a_crossing_at_a_size_is_that_size() -> None:
     ("ratio", "text"),
     [
         ((-1, -2, -3), "no crossing: the GPU is faster at every size measured (from 2^6)"),
-        ((3, 2, 1, 2), "no crossing: never below 2^9"),
+        ((3, 2, 1, 2), "no crossing: the GPU is slower at every size up to 2^9"),
         ((1, -1, 1, -1), "crosses more than once: at n = 90.5, 181, 362"),
         ((-1, -1, 1), "the other way round: the GPU is faster below n = 181 [175, 187] only"),
         (
@@ -52,7 +52,7 @@ def test_a_crossing_at_a_size_is_that_size() -> None:
             "not decided from 2^6 to 2^8: the intervals overlap everywhere",
         ),
         ((0.05,), "not decided from 2^6 to 2^6: the intervals overlap everywhere"),
-        ((1,), "no crossing: never below 2^6"),
+        ((1,), "no crossing: the GPU is slower at every size up to 2^6"),
     ],
 )
 def test_no_crossing_has_its_reason(ratio: tuple[float, ...], text: str) -> None:

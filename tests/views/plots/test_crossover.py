@@ -94,14 +94,32 @@ def test_fits_are_dotted_and_follow_their_curves(ax: Axes) -> None:
 
 
 def test_the_figure_reads_as_text() -> None:
-    """The title has both devices and sources, and the caption has the crossing."""
+    """The title has the finding and both sources, and the caption has the crossing."""
     shown = draw_crossover(crossover("add", source=ALL))
-    assert shown.title == "add float32 (CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
+    finding, devices = shown.title.split(" (")
+    assert finding == "add float32: from n = 16,700 on the GPU is faster"
+    assert devices == "CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
     assert shown.caption == (
         "Where the GPU gets ahead of the CPU: n = 16,700 [16,700, 16,700].\n"
         "Dotted lines are the fits of a fixed cost and a slope."
     )
     assert len(shown.frame) == 16
+
+
+@pytest.mark.parametrize(
+    ("gpu_s", "finding"),
+    [
+        (1e-9, "the GPU is faster at every size"),
+        (1.0, "the CPU is faster at every size"),
+    ],
+)
+def test_the_title_says_which_side_is_always_ahead(gpu_s: float, finding: str) -> None:
+    """Without a crossing, the title names the side that is faster at every size."""
+    record = crossover("add", source=ALL)
+    times = (gpu_s,) * len(record.gpu.sizes)
+    gpu = replace(record.gpu, median_s=times, low_s=times, high_s=times)
+    found = draw_crossover(replace(record, gpu=gpu, bare=gpu))
+    assert found.title.startswith(f"add float32: {finding} (")
 
 
 def test_the_caption_contains_doubts() -> None:
