@@ -48,7 +48,7 @@ MISTAKES = {
         "free_only": "not-arrived",
         "wait_for_all": "no-overlap",
     },
-    "05": {"as_posted": "other-stream", "end_only": "start-in-other-stream"},
+    "05": {"as_posted": "other-stream", "end_only": "backlog"},
     "06": {
         "as_posted": "mean",
         "median_only": "one-number",

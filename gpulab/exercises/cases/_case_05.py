@@ -166,14 +166,6 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    lambda trial: trial.uses_events and trial.is_like(end_only),
-                    Diagnosis(
-                        "start-in-other-stream",
-                        "The end is in the right stream, the start is not: it does not wait for "
-                        "other work that is still in the library's stream. Record both there.",
-                    ),
-                ),
-                (
                     _is_charged_for_other_work,
                     Diagnosis(
                         "backlog",
