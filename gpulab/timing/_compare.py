@@ -328,7 +328,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             _labelled(second, labels[1], options),
             is_paired=False,
         )
-    return Comparison(*measure_in_turns((first, second), labels, options))
+    one, other = measure_in_turns((first, second), labels, options)
+    return Comparison(one, other)
 
 
 def measure_in_turns(

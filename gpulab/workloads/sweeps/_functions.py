@@ -236,12 +236,12 @@ def function_tasks(
     for choice in product(*values.values()):
         arguments = dict(zip(values, choice, strict=True))
         saved = json.dumps({each: _plain(value) for each, value in arguments.items()})
-        counts = {
-            "flops": _amount("flops", flops, arguments),
-            "size_bytes": _amount("size_bytes", size_bytes, arguments),
-        }
-        setting = Setting(name, saved, how, code)
-        yield FunctionTask(setting, make, arguments, replace(options, **counts))
+        counted = replace(
+            options,
+            flops=_amount("flops", flops, arguments),
+            size_bytes=_amount("size_bytes", size_bytes, arguments),  # type: ignore[arg-type]  # checked there
+        )
+        yield FunctionTask(Setting(name, saved, how, code), make, arguments, counted)
 
 
 def _check_signature(make: Make, name: str, values: Mapping[str, object]) -> None:
@@ -316,7 +316,7 @@ def measure_function(task: FunctionTask) -> FunctionPoint:
     with device.active() as gpu, device_lock(task):
         facts = {"source": gpu.source, "device_name": gpu.name, "taken_at": _host.utc_now()}
         try:
-            return FunctionPoint(task.setting, measurements=_measured(task), **facts)  # type: ignore[arg-type]  # as declared there
+            return FunctionPoint(task.setting, measurements=_measured(task), **facts)
         except NotCallableError:
             raise  # every other point would fail in the same way
         except torch.OutOfMemoryError:
