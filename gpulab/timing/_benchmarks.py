@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from gpulab.core.requirements import POSITIVE
 from gpulab.core.serialization import Saved
 from gpulab.device.measurement import Measurement
-from gpulab.timing._compare import Comparison, clocks_differ
+from gpulab.timing._compare import Comparison, is_only_the_clock
 
 _FORM = "4.0.0"  # of pytest-benchmark's files
 _FENCE = 1.5  # Tukey's fences, in interquartile ranges
@@ -132,8 +132,8 @@ class BenchmarkResult:
 
     @property
     def has_another_clock(self) -> bool:
-        """Whether the GPU's clock was another than in the base, so that a pause may help."""
-        return self.base is not None and clocks_differ(self.base, self.measurement)
+        """Whether nothing but the GPU's clock was another than in the base: a pause may help."""
+        return self.base is not None and is_only_the_clock(self.base, self.measurement)
 
     def check(self, *, at_most: float) -> Self:
         """Fail the test unless the work takes at most ``at_most`` times as long as in the base.
