@@ -282,8 +282,14 @@ def _fingerprint(make: Make) -> str:
 
 def _parts(code: CodeType) -> tuple[object, ...]:
     # Without names of files and numbers of lines: a function that moves stays the same.
-    constants = [_parts(part) if isinstance(part, CodeType) else part for part in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants
+    return code.co_code, code.co_names, code.co_varnames, [*map(_constant, code.co_consts)]
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, CodeType):
+        return _parts(value)
+    # The order of a set of texts differs from process to process.
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
 
 
 def refuse_unpicklable(executor: Executor, make: Make) -> None:

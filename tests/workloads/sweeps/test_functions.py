@@ -15,7 +15,7 @@ import gpulab
 from gpulab.core.errors import GpulabError, InvalidOptionError
 from gpulab.device import clocks
 from gpulab.device.work import Work
-from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task, _functions
 
 CALLS: list[int] = []
 
@@ -136,6 +136,24 @@ def test_a_function_that_moves_is_the_same(tmp_path: Path) -> None:
         exec(source, names)
         found.append(quiet(names["make"], n=[64], out=out))
     assert found[0].points == found[1].points
+
+
+def test_the_order_of_a_set_does_not_matter() -> None:
+    """Texts in a set come in another order in each process; 0 and 8 do it in this one."""
+
+    def make(n: int) -> bool:
+        return n in {0, 8}
+
+    codes = []
+    for members in ((0, 8), (8, 0)):
+        constants = [
+            frozenset(members) if isinstance(each, frozenset) else each
+            for each in make.__code__.co_consts
+        ]
+        make.__code__ = make.__code__.replace(co_consts=tuple(constants))
+        codes.append(_functions._fingerprint(make))
+    assert repr(frozenset((0, 8))) != repr(frozenset((8, 0)))
+    assert codes[0] == codes[1]
 
 
 def test_catalogue_and_function_share_a_file(tmp_path: Path) -> None:
