@@ -159,6 +159,14 @@ class FunctionPoint(Saved):
         """Each other work beside the first one; empty if there is one work."""
         return tuple(Comparison(self.measurements[0], other) for other in self.measurements[1:])
 
+    def __str__(self) -> str:
+        if self.error:
+            return one_line(f"{self.task}: {self.error}")
+        verdicts = (found.verdict() for found in self.comparisons)
+        return "\n".join([f"{self.task}:", *map(str, self.measurements), *verdicts])
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionTask:

@@ -300,3 +300,7 @@ def test_a_point_needs_times_or_an_error() -> None:
     (point,) = quiet(both, n=[64]).points
     assert isinstance(point, FunctionPoint)
     assert FunctionPoint.from_json(point.to_json()) == point
+    first, *_, last = str(point).splitlines()
+    assert first == "both(n=64):"
+    assert "three takes " in last
+    assert str(FunctionPoint(point.task, error="out of memory")) == "both(n=64): out of memory"
