@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from gpulab import device
-from gpulab.core.errors import InvalidOptionError, NotCallableError, shown
+from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
 from gpulab.core.foreign_text import one_line, visible_row
 from gpulab.core.requirements import NOT_NEGATIVE, Requirement, check_fields, items_of
-from gpulab.core.serialization import Saved
+from gpulab.core.serialization import Saved, parse_json
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, check_callable
 from gpulab.gpus.provenance import check_source
@@ -55,6 +55,16 @@ _VALUE = Requirement(
 )
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict)
+    except DamagedDataError:
+        return False
+
+
+_OBJECT = Requirement('an object in JSON, such as {"n": 64}', _is_object)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One choice of parameters for a function of one's own.
@@ -70,6 +80,11 @@ class Setting:
     code
         A hash of the function's own code. A point of another version is not taken for one of this.
 
+    Raises
+    ------
+    InvalidOptionError
+        If the parameters are not an object in JSON.
+
     Examples
     --------
     >>> print(Setting("add", '{"n": 4096, "dtype": "float16"}'))
@@ -80,6 +95,10 @@ class Setting:
     parameters: str
     how: str = ""
     code: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _OBJECT.check(parameters=self.parameters)
 
     @property
     def arguments(self) -> dict[str, Any]:

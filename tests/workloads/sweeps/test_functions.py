@@ -1,6 +1,7 @@
 """A sweep over one's own function: points, files that resume, works in turns, and mistakes."""
 
 import functools
+import json
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import GpulabError, InvalidOptionError
+from gpulab.core.errors import GpulabError, InvalidOptionError, SchemaVersionError
 from gpulab.device import clocks
 from gpulab.device.work import Work
 from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task, _functions
@@ -291,6 +292,17 @@ def test_a_partial_function_can_be_swept() -> None:
     found = quiet(functools.partial(add, dtype=torch.float16), n=[64])
     assert found.points[0].ok
     assert str(found.points[0].task) == "partial(n=64)"
+
+
+@pytest.mark.parametrize("parameters", ["{", "[1]", "64"])
+def test_a_damaged_point_is_named_by_its_line(parameters: str, tmp_path: Path) -> None:
+    """Parameters that are no object of JSON are found when the file is read."""
+    out = tmp_path / "points.jsonl"
+    quiet(add, n=[64], out=out)
+    good = json.dumps('{"n": 64}')
+    out.write_text(out.read_text().replace(good, json.dumps(parameters)))
+    with pytest.raises(SchemaVersionError, match=r"line 2 of .* is damaged: .*object in JSON"):
+        quiet(add, n=[64], out=out)
 
 
 def test_a_point_needs_times_or_an_error() -> None:
