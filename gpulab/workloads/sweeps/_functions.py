@@ -16,7 +16,7 @@ import torch
 
 from gpulab import device
 from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
-from gpulab.core.foreign_text import one_line, visible_row
+from gpulab.core.foreign_text import one_line, visible, visible_row
 from gpulab.core.requirements import NOT_NEGATIVE, Requirement, check_fields, items_of
 from gpulab.core.serialization import Saved, parse_json
 from gpulab.device.measurement import Measurement
@@ -397,7 +397,8 @@ def function_frame(points: Iterable[FunctionPoint]) -> "pd.DataFrame":
 
     points = list(points)
     rows = [row for point in points for row in _rows(point)]
-    names = list(dict.fromkeys(name for point in points for name in point.task.arguments))
+    given = (visible(name) for point in points for name in point.task.arguments)
+    names = list(dict.fromkeys(given))
     works = [_WORK] if any(row.get(_WORK) for row in rows) else []
     table = pd.DataFrame(rows, columns=[*names, *works, *_COLUMNS])
     return table.astype({"clock_mhz": "Int64", "peak_bytes": "Int64", "n_samples": "Int64"})
