@@ -4,8 +4,9 @@ pytest finds this module by its entry point. It imports PyTorch only for a test 
 fixture, and for ``--gpulab-compare``.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ __all__ = ["GpuBenchmark", "gpu_benchmark"]
 # Seconds before each try. A GPU that an earlier test has heated lowers its clock, and no time at
 # another clock can be compared with the base, so it gets time to cool.
 _PAUSES_S = (0.0, 1.0, 5.0, 20.0)
+_EXPORT = "gpulab_export"
+_WRITTEN = ("gpulab_save", _EXPORT)
 _MADE = pytest.StashKey[list["BenchmarkResult"]]()
 _BASE = pytest.StashKey["Benchmarks | None"]()
 
@@ -148,6 +151,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that all begin with ``--gpulab``."""
     group = parser.getgroup("gpulab", "time GPU work (the fixture gpu_benchmark)")
     group.addoption("--gpulab-save", metavar="FILE", help="save the times of passed tests")
+    group.addoption(
+        "--gpulab-export", metavar="FILE", help="write them in the JSON form of pytest-benchmark"
+    )
     group.addoption("--gpulab-compare", metavar="FILE", help="hold them to the times in this file")
     group.addoption(
         "--gpulab-gpu", metavar="NAME", help="cuda, auto, or a virtual GPU such as H200"
@@ -156,7 +162,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the file to compare with, so that a wrong name fails before the first test."""
-    compare, save = config.getoption("gpulab_compare"), config.getoption("gpulab_save")
+    compare = config.getoption("gpulab_compare")
     try:
         config.stash[_BASE] = None if compare is None else _load(compare)
         if (name := _gpu_of(config)) is not None:
@@ -165,10 +171,13 @@ def pytest_configure(config: pytest.Config) -> None:
             device.find(name)
     except GpulabError as error:
         raise pytest.UsageError(str(error)) from error
-    if save is not None and not Path(save).absolute().parent.is_dir():
-        raise pytest.UsageError(
-            f"--gpulab-save {one_line(save)}: there is no such folder; make it first"
-        )
+    for option in _WRITTEN:
+        path = config.getoption(option)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            name = option.replace("_", "-")
+            raise pytest.UsageError(
+                f"--{name} {one_line(path)}: there is no such folder; make it first"
+            )
     # With pytest-xdist, the workers report to this process, which alone writes and prints.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Run(config), "gpulab-run")
@@ -188,7 +197,7 @@ def _load(path: str) -> "Benchmarks":
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[None]:  # the reports pass through it
+) -> Generator[None, object, object]:
     """Add a test's benchmarks to its report, which also travels from a worker of pytest-xdist."""
     report: Any = yield
     made = item.stash.get(_MADE, [])
@@ -212,7 +221,7 @@ class _Run:
         self._config = config
         self._texts: list[str] = []
         self._passed: list[object] = []
-        self._end = ""
+        self._ends: list[str] = []
 
     def pytest_runtest_logreport(self, report: Any) -> None:  # noqa: ANN401  # with a field of ours
         """Note the benchmarks of one test."""
@@ -222,28 +231,37 @@ class _Run:
                 self._passed.append(saved)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the file of ``--gpulab-save``; a run that cannot write it fails."""
-        path = self._config.getoption("gpulab_save")
-        if path is None:
-            return
-        if not self._passed:
-            self._end = f"{path} is not written: no test with gpu_benchmark passed"
-            return
+        """Write the files that were asked for; a run that cannot write one fails."""
+        for option in _WRITTEN:
+            path = self._config.getoption(option)
+            if path is None:
+                continue
+            if not self._passed:
+                self._ends.append(f"{path} is not written: no test with gpu_benchmark passed")
+                continue
+            try:
+                self._write(option, path)
+            except GpulabError as error:
+                self._ends.append(str(error))
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            else:
+                self._ends.append(f"saved {counted(len(self._passed), 'benchmark')}: {path}")
+
+    def _write(self, option: str, path: str) -> None:
+        from gpulab.core.disk import write_whole
         from gpulab.device.measurement import Measurement
         from gpulab.timing import Benchmarks
 
-        saved = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
-        try:
-            saved.save(path)
-        except GpulabError as error:
-            self._end, session.exitstatus = str(error), pytest.ExitCode.TESTS_FAILED
+        found = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
+        if option == _EXPORT:
+            write_whole(path, json.dumps(found.to_pytest_benchmark(), indent=1).encode())
         else:
-            self._end = f"saved {counted(len(self._passed), 'benchmark')}: {path}"
+            found.save(path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401  # pytest's own
         """Print each benchmark with its ratio, and what was saved."""
-        if not self._texts and not self._end:
-            return
-        terminalreporter.section("gpulab")
-        for text in filter(None, [*self._texts, self._end]):
-            terminalreporter.write_line(text)
+        lines = [*self._texts, *self._ends]
+        if lines:
+            terminalreporter.section("gpulab")
+        for line in lines:
+            terminalreporter.write_line(line)

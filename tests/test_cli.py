@@ -114,7 +114,7 @@ def test_doctor_on_this_machine() -> None:
     """On any machine the report is printed and the exit code is 0."""
     result = _run("doctor", "--json")
     assert result.exit_code == 0
-    assert len(json.loads(result.output)["rows"]) == 8
+    assert len(json.loads(result.output)["rows"]) == 9
 
 
 def test_build_notebooks_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:

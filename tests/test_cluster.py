@@ -87,6 +87,21 @@ def test_two_workers_find_what_is_found_here(executor: Executor) -> None:
     )
 
 
+def test_workers_get_a_function_that_no_module_has(executor: Executor) -> None:
+    """Dask sends a function by value, so one of a notebook can be swept, with several works."""
+
+    def both(n: int) -> dict[str, Any]:
+        x = torch.ones(n, device="cuda")
+        return {"sum": lambda: x + x, "product": lambda: x * 2}
+
+    with gpulab.virtual_gpu("A100"):
+        here = sweep(both, n=[2**12, 2**20], progress=False).to_frame()
+        there = sweep(both, n=[2**12, 2**20], executor=executor, progress=False).to_frame()
+    assert there["error"].tolist() == [""] * 4
+    assert there[["n", "work"]].to_numpy().tolist() == here[["n", "work"]].to_numpy().tolist()
+    assert there["median_s"].tolist() == pytest.approx(here["median_s"].tolist(), rel=0.05)
+
+
 def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
     """Each worker is its own process, and Dask's limit of one CPU thread is not set."""
     found = on_workers(executor, lambda: (os.getpid(), os.environ.get("OMP_NUM_THREADS")))

@@ -7,6 +7,7 @@ from IPython.lib.pretty import pretty
 
 import gpulab
 from gpulab.timing import Comparison
+from gpulab.workloads.sweeps import FunctionPoint, Setting
 from tests.support.right_values import record
 
 RESULTS = ("Measurement", "Ladder", "Sweep", "Timeline", "Summary", "Card", "Crossover")
@@ -18,10 +19,11 @@ def results() -> dict[str, Any]:
     measurement = found["Measurement"]
     found["Comparison"] = Comparison(measurement, measurement)
     found["Report"] = gpulab.doctor()
+    found["FunctionPoint"] = FunctionPoint(Setting("add", "{}"), measurements=(measurement,) * 2)
     return found
 
 
-@pytest.mark.parametrize("name", [*RESULTS, "Comparison", "Report"])
+@pytest.mark.parametrize("name", [*RESULTS, "Comparison", "Report", "FunctionPoint"])
 def test_a_result_is_shown_as_text(name: str) -> None:
     """Neither print nor repr nor IPython's printer shows names of fields."""
     result = results()[name]

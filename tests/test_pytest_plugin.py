@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -136,6 +137,7 @@ def test_counts(gpu_benchmark):
             "have the schema 'gpulab.benchmarks/0' and this version of gpulab reads",
         ),
         (["--gpulab-save", "none/a.json"], "", "none/a.json: there is no such folder; make it"),
+        (["--gpulab-export", "no/a.json"], "", "--gpulab-export no/a.json: there is no such fol"),
         (["--gpulab-gpu", "H20"], "", "did you mean 'H200'?"),
         (["--gpulab-gpu", "cuda"], "", "torch"),
     ],
@@ -173,6 +175,25 @@ def test_a_file_that_cannot_be_written_fails_the_run(run: Run, tmp_path: Path) -
     assert code == 1
     assert "base.json" in out.splitlines()[-2]
     assert "INTERNALERROR" not in out
+
+
+def test_the_export_has_the_form_of_pytest_benchmark(run: Run, tmp_path: Path) -> None:
+    """Each benchmark has its name and the statistics of its samples in seconds."""
+    code, out = run(TEST, "--gpulab-save", "base.json", "--gpulab-export", "export.json")
+    assert (code, "saved 1 benchmark: export.json" in out) == (0, True), out
+    (found,) = json.loads((tmp_path / "export.json").read_text())["benchmarks"]
+    (saved,) = json.loads((tmp_path / "base.json").read_text())["measurements"]
+    samples_s = saved["samples_s"]
+    assert (found["name"], found["fullname"]) == ("test_relu", "test_it.py::test_relu")
+    stats = found["stats"]
+    assert stats["data"] == samples_s
+    assert (stats["rounds"], stats["min"]) == (len(samples_s), min(samples_s))
+    assert stats["median"] == statistics.median(samples_s)
+    assert stats["mean"] == pytest.approx(statistics.fmean(samples_s))
+    assert stats["ops"] == pytest.approx(1 / stats["mean"])
+    assert stats["stddev"] == pytest.approx(statistics.stdev(samples_s))
+    assert stats["q1"] <= stats["median"] <= stats["q3"]
+    assert stats["iqr"] == stats["q3"] - stats["q1"]
 
 
 def test_workers_report_to_one_file(run: Run, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def settings_kept(shell: Shell) -> Iterator[None]:
         undo.callback(torch.set_default_device, None if chosen is None else chosen.device)
         for backend in (cuda, mkldnn):
             matmul = getattr(backend, "matmul", None)
-            if hasattr(matmul, "fp32_precision"):  # from torch 2.9 on
+            if matmul is not None and hasattr(matmul, "fp32_precision"):  # from torch 2.9 on
                 undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
         # The old setting writes both of the new ones, so it must be restored before them:
         # callbacks run in reverse order. Reading it raises if the user has set a new one.

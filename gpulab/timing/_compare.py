@@ -134,8 +134,8 @@ class Comparison(Saved):
         before_mhz, now_mhz = (
             record.conditions.clock_after_mhz or 0 for record in (self.first, self.second)
         )
-        is_only_lower = bool(self.obstacle) and now_mhz < before_mhz
-        if is_only_lower and self.first.median_s and not any(_changes(self.first, self.second)):
+        is_lower = not self.is_paired and now_mhz < before_mhz and self.first.median_s
+        if is_lower and is_only_the_clock(self.first, self.second):
             return self._widest_interval()[1]
         return self.ratio_interval[1]
 
@@ -328,7 +328,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             _labelled(second, labels[1], options),
             is_paired=False,
         )
-    return Comparison(*measure_in_turns((first, second), labels, options))
+    one, other = measure_in_turns((first, second), labels, options)
+    return Comparison(one, other)
 
 
 def measure_in_turns(
@@ -403,6 +404,11 @@ def _differences(first: Measurement, second: Measurement) -> Iterator[str]:
             f"the clock was {old_mhz} MHz, and then {new_mhz} MHz; time both functions in "
             "turns, or lock the clock: gpulab.clocks.lock()"
         )
+
+
+def is_only_the_clock(first: Measurement, second: Measurement) -> bool:
+    """Return whether two measurements could be compared but for the clock of the GPU."""
+    return clocks_differ(first, second) and not any(_changes(first, second))
 
 
 def clocks_differ(first: Measurement, second: Measurement) -> bool:

@@ -103,7 +103,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     n_warmup
         Calls before the first sample. None: until their times are steady, at most 100 calls or
         ``max_time_s``, and one more. If there are 2 or more, the GPU sleeps during the last one,
-        which shows whether the work waits for the GPU inside its call.
+        which shows whether the work waits for the GPU inside its call, and how much memory it
+        needs; PyTorch's peak of memory begins anew there.
     inner_loops
         Calls in each timed interval; with more than one the cache is hot.
     precision

@@ -40,7 +40,7 @@ from gpulab.gpus import Roof
 from gpulab.happens_before import Hazard, Operation
 from gpulab.roofline import Ceilings, Chart
 from gpulab.roofline.scaling import Crossover, crossover
-from gpulab.timing import Comparison, Ladder, Rung
+from gpulab.timing import BenchmarkResult, Comparison, Ladder, Rung
 from gpulab.timing.cards._card import Card, CardCheck, CardEntry
 from gpulab.tracing import CounterSeries, Span, Summary, Timeline
 from gpulab.tracing.sanitizer import Hazards
@@ -48,7 +48,7 @@ from gpulab.views.explorers import Explorer, crossover_explorer
 from gpulab.views.live import Series, Trace
 from gpulab.views.live import draw as draw_live
 from gpulab.workloads.recordings import Recording
-from gpulab.workloads.sweeps import Point, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Point, Setting, Sweep, Task
 from tests.support import explored
 from tests.support.conditions import HERE
 
@@ -263,6 +263,20 @@ def spoiled_explorer(text: str) -> Explorer:
     return crossover_explorer("add", points=points, **here)
 
 
+def spoiled_point(text: str) -> FunctionPoint:
+    """Return a point of a function, a parameter and a value with this name."""
+    setting = Setting(text, json.dumps({"n": 1, text: text}))
+    taken = spoiled(MEASUREMENT, text)
+    return FunctionPoint(setting, measurements=(taken, taken), device_name=text)
+
+
+def spoiled_sweep(text: str) -> Sweep:
+    """Return a sweep over such a function, with a point that failed."""
+    point = spoiled_point(text)
+    failed = FunctionPoint(point.task, error=text, device_name=text)
+    return Sweep((point, failed), {"gpu": text}, (point.task,), text)
+
+
 def spoiled_hazards(text: str) -> Hazards:
     """Return hazards with this text in every name."""
     checker: Any = SimpleNamespace(hazards=(), operations=Counter())
@@ -284,6 +298,12 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Task": lambda text: spoiled(Task("add", 1), text),
     "Sweep": lambda text: Sweep(
         (spoiled(POINT, text), spoiled(FAILED, text)), {"gpu": text}, (Task(text, 1),), text
+    ),
+    "Setting": lambda text: spoiled_point(text).task,
+    "FunctionPoint": spoiled_point,
+    "own Sweep": spoiled_sweep,
+    "BenchmarkResult": lambda text: BenchmarkResult(
+        spoiled(MEASUREMENT, text), spoiled(MEASUREMENT, text)
     ),
     "Recording": lambda text: Recording(
         text, {"gpu": text, "cpu": text}, (spoiled(POINT, text),), {text: ({text: text},)}
@@ -403,6 +423,7 @@ PLOTTED: dict[str, Callable[[str], object]] = {
     ),
     "host_times": lambda text: {text: 1e-6, "y.cpu()": 1e-3},
     "readings_in_order": lambda text: {text: [1e-6] * 3},
+    "sweep": spoiled_sweep,
     "ladder": lambda text: dataclasses.replace(
         LADDER, rungs=(Rung(one_line(text), "nothing", MEASUREMENT, 2e-5),)
     ),

@@ -74,6 +74,24 @@ def test_without_two_warm_up_calls_the_memory_of_a_call_is_not_known() -> None:
     assert measure(lambda: x + x, n_warmup=1, n_samples=6).peak_bytes is None
 
 
+@pytest.mark.parametrize(
+    ("clock_mhz", "told"),
+    [
+        (1980, ", 0.0934 % at 1980 MHz; FLOPs"),  # the sheet's peak is stated at 1830 MHz
+        (915, ", 0.202 % at 915 MHz; FLOPs"),
+        (1830, "(data sheet); FLOPs"),
+        (None, "(data sheet); FLOPs"),
+    ],
+)
+def test_the_share_at_the_clock_stands_beside_that_of_the_sheet(
+    clock_mhz: int | None, told: str
+) -> None:
+    """The peak is proportional to the clock; at the sheet's clock it is said once."""
+    taken = replace(TAKEN, conditions=replace(TAKEN.conditions, clock_after_mhz=clock_mhz))
+    assert told in str(taken.rates[0])
+    assert " MHz" not in str(taken.rates[1])
+
+
 def test_what_has_no_rate() -> None:
     """Without counts, or for a reading of zero, there is none; an unknown GPU has no limit."""
     assert replace(TAKEN, counts=Counts()).rates == ()

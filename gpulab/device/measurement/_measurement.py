@@ -207,7 +207,8 @@ class Measurement(Saved):
         (True, 'float32 peak')
         """
         times_s = (self.median_s, *self.interval_s)
-        return tuple(rates_of(times_s, self.conditions.device_name, self.counts))
+        at = self.conditions
+        return tuple(rates_of(times_s, at.device_name, self.counts, at.clock_after_mhz))
 
     @property
     def binding(self) -> Rate | None:

@@ -47,6 +47,7 @@ class Counts:
 
 
 NO_COUNTS = Counts()
+_SAME = 0.01  # clocks this near are one clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ class Rate:
         GPU without a data sheet.
     origin
         Where the number of units comes from, such as ``"counted by PyTorch"``.
+    clock_mhz, at_clock_per_s
+        The clock after the samples, and the limit at this clock, to which a peak of FLOPs is
+        proportional; None for bytes, or if the clock is not known.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class Rate:
     limit_per_s: float | None
     limit_name: str
     origin: str
+    clock_mhz: int | None = None
+    at_clock_per_s: float | None = None
 
     @property
     def share(self) -> float | None:
@@ -94,13 +100,24 @@ class Rate:
             else f"{100 * self.share:.3g} % of the {self.limit_name} (data sheet)"
         )
         noun = "FLOPs" if self.unit == "FLOP" else "bytes"
-        return f"{middle}{interval}, {share}; {noun} {self.origin}"
+        return f"{middle}{interval}, {share}{self._at_clock()}; {noun} {self.origin}"
 
     __repr__ = __str__
 
+    def _at_clock(self) -> str:
+        """Return the share of the limit at the clock; empty if it is that of the data sheet."""
+        if self.at_clock_per_s is None or self.limit_per_s is None:
+            return ""
+        if abs(self.at_clock_per_s / self.limit_per_s - 1) < _SAME:
+            return ""
+        return f", {100 * self.per_s / self.at_clock_per_s:.3g} % at {self.clock_mhz} MHz"
+
 
 def rates_of(
-    times_s: tuple[float, float, float], device_name: str, counts: Counts
+    times_s: tuple[float, float, float],
+    device_name: str,
+    counts: Counts,
+    clock_mhz: int | None = None,
 ) -> Iterator[Rate]:
     """Yield the rates of work that takes ``times_s``: the median and both ends of its interval."""
     time_s, low_s, high_s = times_s
@@ -109,18 +126,20 @@ def rates_of(
     spec = gpus.by_driver_name(device_name)
     roof = None if spec is None else gpus.data_sheet(spec)
     if counts.flops:
-        peak, name = (None, "") if roof is None else _peak(roof, counts.arithmetic)
-        origin = "counted by PyTorch" if counts.is_counted else "as given"
         flops = counts.flops
-        yield Rate("FLOP", flops / time_s, flops / high_s, flops / low_s, peak, name, origin)
+        rates = (flops / time_s, flops / high_s, flops / low_s)
+        origin = "counted by PyTorch" if counts.is_counted else "as given"
+        if spec is None or roof is None:
+            yield Rate("FLOP", *rates, None, "", origin)
+        else:
+            # If the type of the arithmetic is not known, the highest peak bounds all.
+            is_known = counts.arithmetic in roof.peak_flops_per_s
+            kind = counts.arithmetic if is_known else roof.fastest
+            name = f"{kind} peak" if is_known else f"{kind} peak, the highest"
+            clocked = gpus.at_clocks(spec, clock_mhz, spec.memory_clock_mhz) if clock_mhz else None
+            at_clock = None if clocked is None else clocked.peak(kind)
+            yield Rate("FLOP", *rates, roof.peak(kind), name, origin, clock_mhz, at_clock)
     if counts.size_bytes:
         size, name = counts.size_bytes, "memory bandwidth"
         limit = None if roof is None else roof.bandwidth_bytes_per_s
         yield Rate("B", size / time_s, size / high_s, size / low_s, limit, name, "as given")
-
-
-def _peak(roof: gpus.Roof, arithmetic: str) -> tuple[float, str]:
-    """Return the peak of a type, or the highest peak, which bounds all, if it is not known."""
-    if arithmetic in roof.peak_flops_per_s:
-        return roof.peak(arithmetic), f"{arithmetic} peak"
-    return roof.peak(roof.fastest), f"{roof.fastest} peak, the highest"

@@ -140,18 +140,18 @@ class _Sweep(Plot):
     def title(self) -> str:
         function = one_line(self._points[0].task.function)
         if self.unit == "s":
-            return f"{function}: time per call over {self.axis}"
+            return f"{function}: time per call over {one_line(self.axis)}"
         best = max((dot.value, name, dot.x) for name, dots in self.series.items() for dot in dots)
         value, name, x = best
         who = f"{function}, {name}," if len(self.series) > 1 else function
-        return f"{who} reaches {self._text(value)} at {self.axis}={x:,.15g}"
+        return f"{who} reaches {self._text(value)} at {one_line(self.axis)}={x:,.15g}"
 
     @property
     def words(self) -> str:
         sentences = []
         for name, dots in self.series.items():
             first, last = (
-                f"{self._text(dot.value)} at {self.axis}={dot.x:,.15g}"
+                f"{self._text(dot.value)} at {one_line(self.axis)}={dot.x:,.15g}"
                 for dot in (dots[0], dots[-1])
             )
             sentences.append(f"{name}: from {first} to {last}.")

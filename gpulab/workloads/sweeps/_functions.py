@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from gpulab import device
-from gpulab.core.errors import InvalidOptionError, NotCallableError, shown
-from gpulab.core.foreign_text import one_line, visible_row
+from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
+from gpulab.core.foreign_text import one_line, visible, visible_row
 from gpulab.core.requirements import NOT_NEGATIVE, Requirement, check_fields, items_of
-from gpulab.core.serialization import Saved
+from gpulab.core.serialization import Saved, parse_json
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, check_callable
 from gpulab.gpus.provenance import check_source
@@ -55,6 +55,16 @@ _VALUE = Requirement(
 )
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict)
+    except DamagedDataError:
+        return False
+
+
+_OBJECT = Requirement('an object in JSON, such as {"n": 64}', _is_object)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One choice of parameters for a function of one's own.
@@ -70,6 +80,11 @@ class Setting:
     code
         A hash of the function's own code. A point of another version is not taken for one of this.
 
+    Raises
+    ------
+    InvalidOptionError
+        If the parameters are not an object in JSON.
+
     Examples
     --------
     >>> print(Setting("add", '{"n": 4096, "dtype": "float16"}'))
@@ -80,6 +95,10 @@ class Setting:
     parameters: str
     how: str = ""
     code: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _OBJECT.check(parameters=self.parameters)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -159,6 +178,14 @@ class FunctionPoint(Saved):
         """Each other work beside the first one; empty if there is one work."""
         return tuple(Comparison(self.measurements[0], other) for other in self.measurements[1:])
 
+    def __str__(self) -> str:
+        if self.error:
+            return one_line(f"{self.task}: {self.error}")
+        verdicts = (found.verdict() for found in self.comparisons)
+        return "\n".join([f"{self.task}:", *map(str, self.measurements), *verdicts])
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionTask:
@@ -236,12 +263,12 @@ def function_tasks(
     for choice in product(*values.values()):
         arguments = dict(zip(values, choice, strict=True))
         saved = json.dumps({each: _plain(value) for each, value in arguments.items()})
-        counts = {
-            "flops": _amount("flops", flops, arguments),
-            "size_bytes": _amount("size_bytes", size_bytes, arguments),
-        }
-        setting = Setting(name, saved, how, code)
-        yield FunctionTask(setting, make, arguments, replace(options, **counts))
+        counted = replace(
+            options,
+            flops=_amount("flops", flops, arguments),
+            size_bytes=_amount("size_bytes", size_bytes, arguments),  # type: ignore[arg-type]  # checked there
+        )
+        yield FunctionTask(Setting(name, saved, how, code), make, arguments, counted)
 
 
 def _check_signature(make: Make, name: str, values: Mapping[str, object]) -> None:
@@ -282,8 +309,14 @@ def _fingerprint(make: Make) -> str:
 
 def _parts(code: CodeType) -> tuple[object, ...]:
     # Without names of files and numbers of lines: a function that moves stays the same.
-    constants = [_parts(part) if isinstance(part, CodeType) else part for part in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants
+    return code.co_code, code.co_names, code.co_varnames, [*map(_constant, code.co_consts)]
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, CodeType):
+        return _parts(value)
+    # The order of a set of texts differs from process to process.
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
 
 
 def refuse_unpicklable(executor: Executor, make: Make) -> None:
@@ -316,7 +349,7 @@ def measure_function(task: FunctionTask) -> FunctionPoint:
     with device.active() as gpu, device_lock(task):
         facts = {"source": gpu.source, "device_name": gpu.name, "taken_at": _host.utc_now()}
         try:
-            return FunctionPoint(task.setting, measurements=_measured(task), **facts)  # type: ignore[arg-type]  # as declared there
+            return FunctionPoint(task.setting, measurements=_measured(task), **facts)
         except NotCallableError:
             raise  # every other point would fail in the same way
         except torch.OutOfMemoryError:
@@ -364,7 +397,8 @@ def function_frame(points: Iterable[FunctionPoint]) -> "pd.DataFrame":
 
     points = list(points)
     rows = [row for point in points for row in _rows(point)]
-    names = list(dict.fromkeys(name for point in points for name in point.task.arguments))
+    given = (visible(name) for point in points for name in point.task.arguments)
+    names = list(dict.fromkeys(given))
     works = [_WORK] if any(row.get(_WORK) for row in rows) else []
     table = pd.DataFrame(rows, columns=[*names, *works, *_COLUMNS])
     return table.astype({"clock_mhz": "Int64", "peak_bytes": "Int64", "n_samples": "Int64"})

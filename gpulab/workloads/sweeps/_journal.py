@@ -114,7 +114,7 @@ def _point(
 ) -> Point | FunctionPoint:
     kind = FunctionPoint if row.get("schema") == FunctionPoint.schema else Point
     try:
-        return kind.from_dict(row)  # type: ignore[no-any-return,attr-defined]  # both are Saved
+        return kind.from_dict(row)
     except GpulabError as error:
         raise SchemaVersionError(_damaged(path, number, error)) from error
 

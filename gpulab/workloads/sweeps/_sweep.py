@@ -350,9 +350,9 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
             refuse_unpicklable(executor, tasks)
     else:
         _refuse_for_tasks({**own, **parameters})
-        listed = items_of("tasks", tasks, TASK)
-        for task in listed:
-            check(task)
+        listed = of_catalogue = items_of("tasks", tasks, TASK)
+        for each in of_catalogue:
+            check(each)
     by_key: dict[str, AnyTask] = {task.key: task for task in listed}
     with ExitStack() as stack:
         # The file is locked before anything is measured, so that a second sweep fails at once.

@@ -1,6 +1,7 @@
 """A sweep over one's own function: points, files that resume, works in turns, and mistakes."""
 
 import functools
+import json
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,10 +13,10 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import GpulabError, InvalidOptionError
+from gpulab.core.errors import GpulabError, InvalidOptionError, SchemaVersionError
 from gpulab.device import clocks
 from gpulab.device.work import Work
-from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task, _functions
 
 CALLS: list[int] = []
 
@@ -80,6 +81,19 @@ def test_each_combination_is_a_point_and_a_row() -> None:
     assert str(found) == "4 of 4 points; virtual NVIDIA H200"
 
 
+def test_pytorch_counts_the_flops() -> None:
+    """`flops="auto"` gives each size its own count, and the peak of the type."""
+
+    def matmul(n: int) -> Work:
+        x = torch.ones(n, n, dtype=torch.float16, device="cuda")
+        return lambda: x @ x
+
+    table = quiet(matmul, n=[256, 512], flops="auto").to_frame()
+    flops = table["flops_per_s"] * table["median_s"]
+    assert flops.tolist() == pytest.approx([2 * 256**3, 2 * 512**3])
+    assert set(table["limit"]) == {"float16 peak"}
+
+
 def test_several_works_take_turns_and_have_a_ratio() -> None:
     """A row for each work, with as many samples, and the ratio to the first with its interval."""
     table = quiet(both, n=[2**22], flops=2**22).to_frame()
@@ -123,6 +137,24 @@ def test_a_function_that_moves_is_the_same(tmp_path: Path) -> None:
         exec(source, names)
         found.append(quiet(names["make"], n=[64], out=out))
     assert found[0].points == found[1].points
+
+
+def test_the_order_of_a_set_does_not_matter() -> None:
+    """Texts in a set come in another order in each process; 0 and 8 do it in this one."""
+
+    def make(n: int) -> bool:
+        return n in {0, 8}
+
+    codes = []
+    for members in ((0, 8), (8, 0)):
+        constants = [
+            frozenset(members) if isinstance(each, frozenset) else each
+            for each in make.__code__.co_consts
+        ]
+        make.__code__ = make.__code__.replace(co_consts=tuple(constants))
+        codes.append(_functions._fingerprint(make))
+    assert repr(frozenset((0, 8))) != repr(frozenset((8, 0)))
+    assert codes[0] == codes[1]
 
 
 def test_catalogue_and_function_share_a_file(tmp_path: Path) -> None:
@@ -262,6 +294,17 @@ def test_a_partial_function_can_be_swept() -> None:
     assert str(found.points[0].task) == "partial(n=64)"
 
 
+@pytest.mark.parametrize("parameters", ["{", "[1]", "64"])
+def test_a_damaged_point_is_named_by_its_line(parameters: str, tmp_path: Path) -> None:
+    """Parameters that are no object of JSON are found when the file is read."""
+    out = tmp_path / "points.jsonl"
+    quiet(add, n=[64], out=out)
+    good = json.dumps('{"n": 64}')
+    out.write_text(out.read_text().replace(good, json.dumps(parameters)))
+    with pytest.raises(SchemaVersionError, match=r"line 2 of .* is damaged: .*object in JSON"):
+        quiet(add, n=[64], out=out)
+
+
 def test_a_point_needs_times_or_an_error() -> None:
     """A point without both is refused, and one comes back from JSON."""
     with pytest.raises(InvalidOptionError, match="has neither measurements nor an error"):
@@ -269,3 +312,7 @@ def test_a_point_needs_times_or_an_error() -> None:
     (point,) = quiet(both, n=[64]).points
     assert isinstance(point, FunctionPoint)
     assert FunctionPoint.from_json(point.to_json()) == point
+    first, *_, last = str(point).splitlines()
+    assert first == "both(n=64):"
+    assert "three takes " in last
+    assert str(FunctionPoint(point.task, error="out of memory")) == "both(n=64): out of memory"
