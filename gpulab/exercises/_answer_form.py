@@ -6,8 +6,8 @@ from typing import Any
 
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
-from gpulab.exercises._exercise import Hint, Question, Verdict, page_of
-from gpulab.exercises.answers import Fields
+from gpulab.exercises._exercise import Hint, Question, Verdict
+from gpulab.exercises._fields import Fields
 from gpulab.figures import widgets
 
 # What was given in this kernel, by exercise: a cell that is run again keeps it.
@@ -52,7 +52,7 @@ class AnswerForm:
         self._widget = widgets.form_class("answer")(view=self._view())
         self._widget.on_msg(lambda _, content, __: self._receive(content))
         asked = {
-            "text/html": page_of(self._question, self._still_class),
+            "text/html": self._question._repr_html_(self._still_class),
             "text/plain": str(self._question),
         }
         display(asked, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap

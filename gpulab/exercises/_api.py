@@ -90,7 +90,7 @@ def ask(exercise_id: str, *, readings: object = None) -> Question:
     def show_form(asked: Question) -> None:
         AnswerForm(asked, fields, check_it, partial(hint, exercise_id)).display()
 
-    return replace(found.asked, show_form=show_form)
+    return replace(found.asked, _show_form=show_form)
 
 
 def exercise(exercise_id: str) -> Exercise:

@@ -8,12 +8,11 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.units import format_time
 from gpulab.exercises import _html
+from gpulab.exercises._fields import Fields
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gpulab.exercises.answers import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Judge(Protocol):
         ...
 
     @property
-    def fields(self) -> "Fields | None":
+    def fields(self) -> Fields | None:
         """The fields of a form for the answer; None if it is a function."""
         ...
 
@@ -138,8 +137,6 @@ class Question:
         Lettered choices; empty if there are none.
     readings
         The measurements that the question is about; None if there are none.
-    show_form
-        Shows the form of the answer, where a front end is there; None if it is a function.
 
     Examples
     --------
@@ -153,41 +150,39 @@ class Question:
     how: str
     choices: Mapping[str, str]
     readings: "pd.DataFrame | None"
-    show_form: "Callable[[Question], None] | None" = None
+    # Shows the form of the answer, where a front end is there; None if the answer is a function.
+    _show_form: "Callable[[Question], None] | None" = None
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in self.choices.items())
-        said = [f"{self.exercise_id}: {self.question}", *lines, self.how, _call_of(self)]
-        return visible("\n".join(filter(None, said)))
+        said = [f"{self.exercise_id}: {self.question}", *lines, *self._how]
+        return visible("\n".join(said))
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return page_of(self)
+    def _repr_html_(self, still: str = "") -> str:
+        """Return the question as HTML; what its form says, too, gets the class ``still``."""
+        listed = _html.options(self.choices) if self.choices else ""
+        numbers = "" if self.readings is None else _table(self.readings)
+        how = _html.paragraphs("\n\n".join(self._how))
+        return _html.box(
+            _html.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
+            f"{_html.paragraphs(self.question)}{numbers}"
+            f'<div class="{clean(still)}">{listed}{how}</div>',
+        )
 
     def _ipython_display_(self) -> None:
-        if self.show_form is None or not widgets.is_watched():
+        if self._show_form is None or not widgets.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
-        self.show_form(self)
+        self._show_form(self)
 
-
-def page_of(question: Question, still: str = "") -> str:
-    """Return a question as HTML; what its form says, too, gets the class ``still``."""
-    listed = _html.options(question.choices) if question.choices else ""
-    numbers = "" if question.readings is None else _table(question.readings)
-    how = _html.paragraphs("\n\n".join(filter(None, (question.how, _call_of(question)))))
-    return _html.box(
-        _html.Tone("#0072B2", "?", f"Exercise {question.exercise_id}"),
-        f"{_html.paragraphs(question.question)}{numbers}"
-        f'<div class="{clean(still)}">{listed}{how}</div>',
-    )
-
-
-def _call_of(question: Question) -> str:
-    """Return where the answer goes if no form can be shown; empty if it is a function."""
-    if question.show_form is None:
-        return ""
-    return f'Your answer goes in place of the dots: exercises.check("{question.exercise_id}", ...)'
+    @property
+    def _how(self) -> list[str]:
+        """How to write the answer, and where it goes if no form can be shown."""
+        if self._show_form is None:
+            return [self.how]
+        call = f'exercises.check("{self.exercise_id}", ...)'
+        return [self.how, f"Your answer goes in place of the dots: {call}"]
 
 
 def _table(readings: "pd.DataFrame") -> str:

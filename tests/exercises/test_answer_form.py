@@ -11,7 +11,7 @@ from gpulab import exercises
 from gpulab.exercises import _answer_form, _api
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._api import exercise as keyed
-from gpulab.exercises.answers import NUMBER, Fields
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.journal import Answer, LearnerJournal
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all
@@ -148,4 +148,4 @@ def test_without_a_front_end_the_words_name_the_call() -> None:
         asked._ipython_display_()
     assert 'exercises.check("01.what-was-timed", ...)' in str(asked)
     assert "exercises.check(" in asked._repr_html_()
-    assert exercises.ask("02.benchmark").show_form is None
+    assert exercises.ask("02.benchmark")._show_form is None
