@@ -38,7 +38,7 @@ same unless the CPU is timed. The claims are listed with what came out there and
 _CHECK = re.compile(r'exercises\.check\(\s*"([^"]+)"')
 _ASKED = re.compile(r'exercises\.predict\(\s*"([^"]+)"')
 _COMPARED = re.compile(r'exercises\.compare\(\s*"([^"]+)"')
-_OUTCOME = re.compile(r"No guess\. It was (.+?)\. Give your guess", re.DOTALL)
+_OUTCOME = re.compile(r"No guess\. (?:It was|The outcome:) (.+?)\. Give your guess", re.DOTALL)
 _CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
 
 

@@ -1,6 +1,7 @@
 """The Sphinx extension of the book: lessons as pages, versions and links, and explained terms."""
 
 import platform
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from docs.extensions import executed, modules
+from gpulab import exercises
 from gpulab.lessons import _build, terms
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
+ASKED = re.compile(r'^exercises\.ask\(\s*"([\w.-]+)"', re.MULTILINE)
 # Cells that judge or count answers: their outputs would give the answers away.
 JUDGED = ("exercises.check(", "exercises.progress(")
 
@@ -44,9 +47,19 @@ def lesson(source: Path, ran: "nbformat.NotebookNode") -> "nbformat.NotebookNode
     """Return a learner's notebook with the outputs of the solved one."""
     notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
     for cell, done in zip(notebook.cells, ran.cells, strict=True):
-        if cell.cell_type == "code" and not answers(cell, done):
-            cell.outputs = [readable(output) for output in done.outputs]
+        if cell.cell_type == "code":
+            # A cell that asks has its solution, too: the run showed the verdict.
+            shown = asked(cell) if answers(cell, done) else done.outputs
+            cell.outputs = [readable(output) for output in shown]
     return notebook
+
+
+def asked(cell: Any) -> list[Any]:  # noqa: ANN401 # nbformat's cells are untyped
+    """Return the question of a cell in place of its outputs, if it ends with one."""
+    found = ASKED.findall(cell.source)
+    questions = [exercises.ask(exercise_id) for exercise_id in found]
+    texts = ({"text/html": each._repr_html_(), "text/plain": str(each)} for each in questions)
+    return [nbformat.v4.new_output("display_data", data) for data in texts]
 
 
 def write_modules(app: "Sphinx") -> None:

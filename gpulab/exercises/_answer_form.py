@@ -7,7 +7,7 @@ from typing import Any
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.exercises._exercise import Hint, Question, Verdict
-from gpulab.exercises.answers import Fields
+from gpulab.exercises._fields import Fields
 from gpulab.figures import widgets
 
 # What was given in this kernel, by exercise: a cell that is run again keeps it.

@@ -8,12 +8,11 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.units import format_time
 from gpulab.exercises import _html
+from gpulab.exercises._fields import Fields
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gpulab.exercises.answers import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Judge(Protocol):
         ...
 
     @property
-    def fields(self) -> "Fields | None":
+    def fields(self) -> Fields | None:
         """The fields of a form for the answer; None if it is a function."""
         ...
 
@@ -151,14 +150,13 @@ class Question:
     how: str
     choices: Mapping[str, str]
     readings: "pd.DataFrame | None"
-    # Shows the form of the answer where a front end is there; None if the answer is a function.
-    # Not public, because completion would offer it, and behind it is the key.
+    # Shows the form of the answer, where a front end is there; None if the answer is a function.
     _show_form: "Callable[[Question], None] | None" = None
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in self.choices.items())
-        said = [f"{self.exercise_id}: {self.question}", *lines, self.how, self._call]
-        return visible("\n".join(filter(None, said)))
+        said = [f"{self.exercise_id}: {self.question}", *lines, *self._how]
+        return visible("\n".join(said))
 
     __repr__ = __str__
 
@@ -166,24 +164,25 @@ class Question:
         """Return the question as HTML; what its form says, too, gets the class ``still``."""
         listed = _html.options(self.choices) if self.choices else ""
         numbers = "" if self.readings is None else _table(self.readings)
-        how = _html.paragraphs("\n\n".join(filter(None, (self.how, self._call))))
+        how = _html.paragraphs("\n\n".join(self._how))
         return _html.box(
             _html.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
             f"{_html.paragraphs(self.question)}{numbers}"
             f'<div class="{clean(still)}">{listed}{how}</div>',
         )
 
-    @property
-    def _call(self) -> str:
-        """Where the answer goes if no form can be shown; empty if it is a function."""
-        if self._show_form is None:
-            return ""
-        return f'Your answer goes in place of the dots: exercises.check("{self.exercise_id}", ...)'
-
     def _ipython_display_(self) -> None:
         if self._show_form is None or not widgets.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
         self._show_form(self)
+
+    @property
+    def _how(self) -> list[str]:
+        """How to write the answer, and where it goes if no form can be shown."""
+        if self._show_form is None:
+            return [self.how]
+        call = f'exercises.check("{self.exercise_id}", ...)'
+        return [self.how, f"Your answer goes in place of the dots: {call}"]
 
 
 def _table(readings: "pd.DataFrame") -> str:

@@ -268,7 +268,8 @@ class Prediction:
 
     def _review(self, value: float | str, outcome: str) -> GuessReview:
         if self.guess is None:
-            return GuessReview(_NO_GUESS, f"It was {outcome}. {self._state}")
+            begin = "The outcome:" if self.choices else "It was"
+            return GuessReview(_NO_GUESS, f"{begin} {outcome}. {self._state}")
         if isinstance(self.guess, str) or isinstance(value, str):
             return self._compare_choices(str(value))
         judged = distance(self.counts, self.guess, value, self.base)
@@ -294,7 +295,11 @@ class Prediction:
     def _write(self, value: float | str) -> str:
         if isinstance(value, str):
             return value
-        return format_time(value) if self.unit in TIMES else _with_unit(f"{value:,.4g}", self.unit)
+        if self.unit in TIMES:
+            return format_time(value)
+        number = f"{value:,.4g}"
+        # "1 times" reads like a count.
+        return _with_unit("1.00" if (number, self.unit) == ("1", "times") else number, self.unit)
 
 
 def _read_confidence(confidence: object) -> tuple[str, str]:

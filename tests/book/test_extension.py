@@ -26,6 +26,15 @@ def test_outputs_that_contain_answers_are_left_out(
     assert book.answers(new_code_cell(shown), new_code_cell(solved)) is answers
 
 
+def test_a_cell_that_asks_shows_its_question() -> None:
+    """The run of the solution shows a verdict in the same cell; the book shows the question."""
+    cell = new_code_cell('exercises.ask("01.what-was-timed")\n# your answer')
+    (output,) = book.asked(cell)
+    assert "What did the naive reading time?" in output["data"]["text/html"]
+    assert "01.what-was-timed" in output["data"]["text/plain"]
+    assert book.asked(new_code_cell('exercises.check("01.what-was-timed", answer)')) == []
+
+
 def test_an_empty_table_heading_becomes_a_plain_cell() -> None:
     """An empty ``th`` becomes a ``td``, so that screen readers announce no empty heading."""
     output = new_output("display_data", {"text/html": "<th></th><th>a</th>"})

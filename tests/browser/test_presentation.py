@@ -33,6 +33,8 @@ CELLS = [
     "exercises.ask('01.what-was-timed')",
     "exercises.ask('02.snippet-quiz')",
     "exercises.ask('11.overlap')",
+    "from gpulab.exercises import lesson_04 as lab",
+    "exercises.draw('How long?', ..., name='04.keys', axes=lab.TEN_CALLS)",
 ]
 PRINTABLE = [sign for sign in string.printable if sign.isprintable()]
 # The element of each widget that receives its keys; a film has no keys of its own.
@@ -43,13 +45,14 @@ WIDGETS = {
     ".gpulab-machine": "svg.chart",
 }
 
-# Forms take keys, too, and cannot be presented: text, choices, marks, and words to choose from.
+# These have no picture to present: choices, a text, marks, words to choose from, and empty axes.
 FORMS = {
     "form.guess >> nth=0": "button >> nth=1",
     "form.guess >> nth=1": "input",
     "form.answer >> nth=0": "input >> nth=2",
     "form.answer >> nth=1": "select >> nth=0",
     "form.answer >> nth=2": "input >> nth=1",
+    ".gpulab-sketch": "[role=slider][tabindex='0']",
 }
 
 
@@ -60,7 +63,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     with lab.notebook("presented") as notebook:
         run_all(lab.page)
         notebook.locator(".explorer .plane").nth(1).wait_for()
-        notebook.locator("form.answer").nth(2).wait_for()
+        notebook.locator(".gpulab-sketch").wait_for()
         yield notebook
 
 

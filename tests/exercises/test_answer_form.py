@@ -11,7 +11,7 @@ from gpulab import exercises
 from gpulab.exercises import _answer_form, _api
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._api import exercise as keyed
-from gpulab.exercises.answers import NUMBER, Fields
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.journal import Answer, LearnerJournal
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all

@@ -243,7 +243,7 @@ def test_a_choice_is_compared_with_the_outcome() -> None:
         predict("From which n?", "512", choices=("64", "512")).compare(512).tone.word == "Right."
     )
     assert str(predict("Does it?", ..., choices=("yes",)).compare("yes")) == (
-        "No guess. It was yes. Put your guess in place of the three dots: one of 'yes'."
+        "No guess. The outcome: yes. Put your guess in place of the three dots: one of 'yes'."
     )
 
 

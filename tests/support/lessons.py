@@ -32,7 +32,9 @@ EXERCISES_ARE = {
 
 _ASKED = re.compile(r'exercises\.predict\(\s*"([^"]+)"')
 _COMPARED = re.compile(r'exercises\.compare\(\s*"([^"]+)"')
-_OUTCOME = re.compile(r"No guess\. It was (.+?)(?: \([^)]*\))?\. Give your guess", re.DOTALL)
+_OUTCOME = re.compile(
+    r"No guess\. (?:It was|The outcome:) (.+?)(?: \([^)]*\))?\. Give your guess", re.DOTALL
+)
 # Fewer digits, or a single word, may stand anywhere by chance.
 _TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
 

@@ -8,7 +8,7 @@ from math import isclose, isfinite
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.units import parse_time
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises.answers._fields import Fields
+from gpulab.exercises._fields import Fields
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 from gpulab.tracing.trials import number_in
 

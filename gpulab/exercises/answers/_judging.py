@@ -8,7 +8,7 @@ from typing import TypeVar
 from gpulab.core.errors import CutOffError, shown
 from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._fields import Fields
+from gpulab.exercises._fields import Fields
 from gpulab.tracing.trials import Rule, Trial
 
 

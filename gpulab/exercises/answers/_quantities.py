@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises.answers._fields import NUMBER, Fields
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers._forms import agrees, read_number, unknown_key
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 

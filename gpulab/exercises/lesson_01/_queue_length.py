@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
     MALFORMED,
-    NUMBER,
     Diagnosis,
-    Fields,
     ReadingsJudge,
     read_number,
 )

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import format_time
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
     MALFORMED,
-    NUMBER,
     Diagnosis,
-    Fields,
     ReadingsJudge,
     read_number,
 )

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
+from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
     MALFORMED,
-    NUMBER,
     AnswerJudge,
     Diagnosis,
-    Fields,
     agrees,
     read_number,
 )

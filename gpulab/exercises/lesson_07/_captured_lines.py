@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.exercises.answers import AnswerJudge, Diagnosis, Fields, Table
+from gpulab.exercises._fields import Fields
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.exercises.answers import AnswerJudge, Diagnosis, Fields, Quantities
+from gpulab.exercises._fields import Fields
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Quantities
 
 RECORDED = "h200-sxm-2026-11"
 LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}

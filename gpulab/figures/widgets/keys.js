@@ -2,8 +2,8 @@
 
 const EDITING = "acvxyz"; // with Ctrl or Cmd, these edit a text or undo a step in the widget
 
-// While the focus is inside of `root`, only keys with Ctrl or Cmd reach the notebook, without those
-// for editing. Returns a function that ends this.
+// While the focus is inside of `root`, only Shift+Enter and keys with Ctrl or Cmd reach the
+// notebook, without those for editing. Returns a function that ends this.
 export function keepKeys(root) {
   // JupyterLab listens on the document, before any element does; so this listens on the window.
   const decide = event => {
@@ -22,6 +22,7 @@ export function keepKeys(root) {
   };
 }
 
-function isForNotebook({ key, ctrlKey, metaKey }) {
-  return (ctrlKey || metaKey) && !EDITING.includes(key.toLowerCase());
+function isForNotebook({ key, ctrlKey, metaKey, shiftKey }) {
+  if (ctrlKey || metaKey) return !EDITING.includes(key.toLowerCase());
+  return shiftKey && key === "Enter";
 }

@@ -1,6 +1,9 @@
 // Empty axes on which you draw a curve before anything is measured, with the pointer or by keys. A
 // curve has one point at each place of the x axis. The y axis is logarithmic.
 
+import { keepKeys } from "./keys.js";
+import { Presentation, drawn, tag } from "./shared.js";
+
 const STYLE = `
 .gpulab-sketch svg { display: block; width: 100%; height: auto; max-width: max(900px, 170vh); touch-action: none; user-select: none;
   cursor: crosshair; border: 1px solid var(--gpulab-faint); box-sizing: border-box; }
@@ -96,6 +99,7 @@ class Sketch {
     this.svg.addEventListener("pointerup", event => this.release(event));
     this.svg.addEventListener("pointercancel", event => this.release(event));
     this.root.addEventListener("keydown", event => this.key(event));
+    this.releaseKeys = keepKeys(this.root);
     this.root.addEventListener("focusout", () => this.flush());
   }
 
@@ -147,20 +151,16 @@ class Sketch {
   key(event) {
     const moves = { ArrowUp: FINE, ArrowDown: -FINE, PageUp: COARSE, PageDown: -COARSE, Home: -99, End: 99 };
     const sides = { ArrowLeft: -1, ArrowRight: 1 };
-    if (!this.handles.includes(event.target)) {
-      if (event.key === "Enter" || event.key === " ") event.stopPropagation();
-      return;
-    }
+    if (!this.handles.includes(event.target)) return;
     if (event.key in sides) this.chosen = clip(this.chosen + sides[event.key], 0, this.axes.x.length - 1);
     else if (event.key in moves) this.shift(moves[event.key]);
     else if (event.key === "Delete" || event.key === "Backspace") this.curves[this.active].values[this.chosen] = null;
     else {
-      // Other keys belong to the notebook. Shift+Enter runs the next cell, which needs the drawing.
+      // Shift+Enter reaches the notebook and runs a cell, which may need the drawing.
       if (event.key === "Enter") this.flush();
       return;
     }
     event.preventDefault();
-    event.stopPropagation();
     this.draw();
     this.handles[this.chosen].focus();
     this.sayPoint();
@@ -282,6 +282,7 @@ class Sketch {
   close() {
     this.flush();
     this.presentation.close();
+    this.releaseKeys();
     this.root.remove();
   }
 }

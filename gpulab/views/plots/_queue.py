@@ -133,8 +133,10 @@ class _HostAndGpu(Plot):
     def words(self) -> str:
         begin_s = min(span.start_s for span in self.calls)
         first, last = self.work[0], max(self.work, key=lambda span: span.end_s)
+        # On hardware a library may call CUDA several times for one call of the program.
+        named = {call.name for call in self.calls} if self.names else self.calls
         return (
-            f"The host's {counted(len(self.calls), 'call')} have returned after "
+            f"The host's {counted(len(named), 'call')} have returned after "
             f"{format_time(self.returned_s - begin_s)}. "
             f"The GPU works from {format_time(first.start_s - begin_s)} until "
             f"{format_time(last.end_s - begin_s)}."

@@ -32,7 +32,8 @@ export class Form {
   }
 
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isNotebooks = event.shiftKey && event.key === "Enter";
+    if (isNotebooks || event.ctrlKey || event.metaKey || event.altKey) return;
     const isButton = event.target.matches("button");
     if (event.key === "Enter" && !isButton) this.root.requestSubmit();
     else if (event.target.matches("input[type=text], select") || !this.choose(event.key)) return;

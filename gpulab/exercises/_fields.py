@@ -28,7 +28,7 @@ class Fields:
 
     Examples
     --------
-    >>> from gpulab.exercises.answers import Fields
+    >>> from gpulab.exercises._fields import NUMBER, Fields
     >>> hot_or_cold = Fields("table", ("a", "b"), (("hot", "cold"),))
     >>> hot_or_cold.problem({"a": ["hot"], "b": [""]})
     'There is no answer yet for b.'
