@@ -9,7 +9,6 @@ that file and from the sources of the lessons; do it after `gpulab build-noteboo
 """
 
 import argparse
-import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.markdown import table
 from benchmarks.common.notebooks import run_solved
 from gpulab.exercises._claims import _claims_of, _saved, _write
+from gpulab.exercises._guess_question import question_of
 from gpulab.lessons._build import SOLUTION, read_source
 
 OUTCOMES = RESULTS / "predictions-virtual-h200.json"
@@ -36,8 +36,9 @@ typical mistake.
 The predictions are listed with what came out on the virtual H200, where a second run gives the
 same unless the CPU is timed. The claims are listed with what came out there and on a real H200."""
 _CHECK = re.compile(r'exercises\.check\(\s*"([^"]+)"')
-_COMPARED = re.compile(r"(\w+)\.compare\(")
-_OUTCOME = re.compile(r"No guess\. It was (.+?)\. Put your guess", re.DOTALL)
+_ASKED = re.compile(r'exercises\.predict\(\s*"([^"]+)"')
+_COMPARED = re.compile(r'exercises\.compare\(\s*"([^"]+)"')
+_OUTCOME = re.compile(r"No guess\. It was (.+?)\. Give your guess", re.DOTALL)
 _CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
 
 
@@ -91,30 +92,18 @@ def _run(options: argparse.Namespace) -> None:
 
 def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
     """Return each question of an unanswered notebook with its outcome, in the lesson's order."""
-    questions: dict[str, str] = {}
     outcomes = []
     for cell in cells:
-        if cell.cell_type == "code":
-            questions |= _questions(cell.source)
+        names = _COMPARED.findall(cell.source) if cell.cell_type == "code" else []
+        if names:
             texts = (str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
-            outcome = _OUTCOME.search("".join(texts))
-            # gpulab has a function `compare`, too, which is no prediction.
-            names = [name for name in _COMPARED.findall(cell.source) if name in questions]
-            if outcome and names:
-                outcomes.append([questions[names[0]], " ".join(outcome[1].split())])
+            found = _OUTCOME.findall("\n".join(texts))
+            # A cell that compares two guesses shows the outcomes in the order of its lines.
+            outcomes += [
+                [question_of(name).question, " ".join(outcome.split())]
+                for name, outcome in zip(names, found, strict=False)
+            ]
     return outcomes
-
-
-def _questions(code: str) -> dict[str, str]:
-    """Return the questions of the predictions in a cell, by the names that the cell gives them."""
-    if "exercises.predict(" not in code:
-        return {}
-    assigned = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Assign))
-    return {
-        ast.unparse(node.targets[0]): ast.literal_eval(node.value.args[0])
-        for node in assigned
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "exercises.predict"
-    }
 
 
 def page() -> str:
@@ -131,7 +120,7 @@ def _parts(source: Path, outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
     cells = read_source(source).cells
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     yield "#" + cells[0].source.split("\n")[0]
-    asked = {question for code in codes for question in _questions(code).values()}
+    asked = {question_of(name).question for code in codes for name in _ASKED.findall(code)}
     # A question that was changed has no outcome until the lesson runs again.
     if known := [row for row in outcomes if row[0] in asked]:
         yield "\n".join(table(["prediction", "virtual H200"], known))

@@ -13,6 +13,7 @@ from ._drawings import DrawnPrediction as DrawnPrediction
 from ._drawings import draw as draw
 from ._exercise import Question as Question
 from ._exercise import Verdict as Verdict
+from ._predict import compare as compare
+from ._predict import predict as predict
 from ._predictions import Prediction as Prediction
-from ._predictions import predict as predict
 from ._progress import page as page

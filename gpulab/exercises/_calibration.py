@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpulab.core.foreign_text import one_line
 from gpulab.core.markup import clean
 from gpulab.core.units import counted
-from gpulab.exercises._lesson_index import LessonCell, cell_of, ideas, lessons
+from gpulab.exercises._guess_question import ideas
+from gpulab.exercises._lesson_index import LessonCell, cell_of, lessons
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from gpulab.core.requirements import TEXT
 from gpulab.core.serialization import parse_json
 from gpulab.lessons import notebooks_folder, shipped
 
-DATA = "lesson_predictions.json"
 # The lessons whose exercises or predictions this kernel has used: `progress()` shows these.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
-_PREDICTION = re.compile(r'\bname="((?:case-)?\d\d\w?\.[\w-]+)"')
+_PREDICTION = re.compile(
+    r"""\bexercises\.predict\(\s*["']([\w.-]+)["']|\bname=["']((?:case-)?\d\d\w?\.[\w-]+)["']"""
+)
 _EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
 
 
@@ -105,14 +105,6 @@ def check_lesson(lesson: str) -> None:
 
 
 @cache
-def ideas() -> Mapping[str, str]:
-    """Return the idea behind each prediction, as one sentence, by the prediction's name."""
-    text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
-    content: Any = parse_json(text)
-    return {str(name): str(idea) for name, idea in content["ideas"].items()}
-
-
-@cache
 def lessons() -> Mapping[str, LessonContents]:
     """Return the contents of all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
     try:
@@ -136,7 +128,8 @@ def _contents_of(folder: Path, path: Path) -> LessonContents:
                 section = "" if level == "#" else heading
             continue
         cell = LessonCell(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
-        found.predictions |= dict.fromkeys(_PREDICTION.findall(source), cell)
+        names = (named or drawn for named, drawn in _PREDICTION.findall(source))
+        found.predictions |= dict.fromkeys(names, cell)
         found.exercise_ids += [
             each for each in _EXERCISE.findall(source) if each not in found.exercise_ids
         ]

@@ -1,14 +1,13 @@
-"""Predictions: guess before you measure, then compare the guess with the outcome."""
+"""A prediction: the guess before a measurement, and its comparison with the outcome."""
 
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
-from gpulab.core.requirements import POSITIVE, TEXT, NameOf, items_of
 from gpulab.core.units import format_estimate, format_time
 from gpulab.exercises import _html, _saved_guesses
-from gpulab.exercises._distance import RULES, distance
+from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._guess_form import GuessForm, read_typed
 from gpulab.exercises.answers import read_number
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
 
 
 # Two characters look like µ: the micro sign U+00B5 and the Greek letter mu U+03BC.
-_TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
+TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
 _COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
-# The default rule for these units. All other units are judged by the factor.
-_COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
-_RULE = NameOf("rule of what counts", tuple(RULES))
 
 # The singular of units that count things. "times" is a factor, so it stays "1 times".
 _ONE = {
@@ -106,6 +102,8 @@ class Prediction:
         How sure the learner is: "guess", "likely" or "sure"; empty if not given.
     note
         A remark on the guess: it came after the outcome, or its confidence is not known.
+    is_lessons
+        Whether the question is one of the lessons' own, which is asked by its name.
 
     Examples
     --------
@@ -125,6 +123,7 @@ class Prediction:
     name: str = ""
     confidence: str = ""
     note: str = ""
+    is_lessons: bool = False
 
     def __str__(self) -> str:
         return visible(f"{self.question} {self._state}")
@@ -198,7 +197,7 @@ class Prediction:
         """The guess as text for the form: a number in the unit, or empty."""
         if self.guess is None or isinstance(self.guess, str):
             return ""
-        return f"{self.guess / _TIMES.get(self.unit, 1.0):.10g}"
+        return f"{self.guess / TIMES.get(self.unit, 1.0):.10g}"
 
     @property
     def said(self) -> str:
@@ -212,10 +211,12 @@ class Prediction:
             note = f" {self.note}" if self.note else ""
             is_late = self.note.endswith(_saved_guesses.LATE)
             return f"You say {self._said}{sure}.{note}{'' if is_late else _NEXT}"
-        return (
-            self.problem
-            or f"Put your guess in place of the three dots: {_form(self.unit, self.choices)}."
-        )
+        form = _form(self.unit, self.choices)
+        if not self.is_lessons:
+            return self.problem or f"Put your guess in place of the three dots: {form}."
+        # Not an example such as 300: the guess would be near it.
+        call = f'exercises.predict("{self.name}", ...)'
+        return self.problem or f"Give your guess in place of the three dots in {call}: {form}."
 
     def compare(self, actual: "Measurement | float | str") -> GuessReview:
         """Compare the guess with the outcome.
@@ -238,7 +239,7 @@ class Prediction:
         if value is None:
             kind = type(actual).__name__
             wanted = (
-                "a Measurement or seconds" if self.unit in _TIMES else f"a number ({self.unit})"
+                "a Measurement or seconds" if self.unit in TIMES else f"a number ({self.unit})"
             )
             return GuessReview(_NO_GUESS, f"compare needs {wanted} and got a {kind}.")
         outcome = _outcome(actual) or self._write(value)
@@ -284,91 +285,12 @@ class Prediction:
         if self.guess is None or isinstance(self.guess, str):
             return str(self.guess)
         # Not format_time, which would round what the learner typed or write it in another unit.
-        return _with_unit(f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g}", self.unit)
+        return _with_unit(f"{self.guess / TIMES.get(self.unit, 1.0):,.10g}", self.unit)
 
     def _write(self, value: float | str) -> str:
         if isinstance(value, str):
             return value
-        return (
-            format_time(value) if self.unit in _TIMES else _with_unit(f"{value:,.4g}", self.unit)
-        )
-
-
-def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
-    question: str,
-    guess: object,
-    unit: str = "µs",
-    *,
-    choices: tuple[str, ...] | None = None,
-    counts: str | None = None,
-    base: float = 1.0,
-    name: str = "",
-    confidence: str | None = None,
-) -> Prediction:
-    """Record a guess, so that you can compare it with the outcome.
-
-    In Jupyter a prediction with a name is also saved in the file ``gpulab-progress.jsonl`` of the
-    lessons' folder, which :func:`progress` reads. The last guess before the outcome counts.
-
-    Parameters
-    ----------
-    question
-        Text of the question.
-    guess
-        A number in ``unit``, a duration as text such as ``"2 ms"``, or one of ``choices``.
-        ``...`` and None mean that there is no guess yet.
-    unit
-        s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
-    choices
-        Possible answers, if the guess is not a number.
-    counts
-        The rule that judges the guess. ``"factor"``: outcome over guess (within 1.5 times is
-        close). ``"direction"``: first whether it is more or less than ``base``, then by how much.
-        ``"points"``: difference in percentage points. ``"count"``: difference from the exact
-        number. ``"percent"``: difference in percent (within 10 % is close). By default the unit
-        decides: points for %, count for launches and calls, factor for all others.
-    base
-        For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
-    name
-        Lesson and name, for example ``"01.naive"``. Without a name the guess is not saved.
-    confidence
-        How sure you are (optional): ``"guess"`` (right once in three, between two choices once in
-        two), ``"likely"`` (twice in three) or ``"sure"`` (19 times in 20).
-
-    Returns
-    -------
-    Prediction
-        The prediction. If the guess cannot be read, no error is raised: ``guess`` is None and
-        ``problem`` says why.
-
-    Examples
-    --------
-    >>> from gpulab import exercises
-    >>> guess = exercises.predict("How long does the matmul take?", 300, unit="µs")
-    >>> print(guess)
-    How long does the matmul take? You say 300 µs. Now see what comes out.
-    """
-    TEXT.check(question=question, unit=unit, name=name)
-    POSITIVE.check(base=base)
-    rule = _COUNTS_BY_UNIT.get(unit, "factor") if counts is None else counts
-    _RULE.check(counts=rule)
-    scale = _TIMES.get(unit, 1.0)
-    options = () if choices is None else items_of("choices", choices, TEXT)
-    if is_open(guess):
-        read: tuple[float | str | None, str] = (None, "" if options else _bad_unit(unit))
-    else:
-        read = _read_choice(guess, options) if options else _read_guess(guess, unit)
-    step, note = _read_confidence(confidence)
-    # The base is given in `unit`, and compared with guesses in seconds.
-    asked = Prediction(
-        question, read[0], unit, options, read[1], rule, base * scale, name, step, note
-    )
-    if is_open(guess) and name and widgets.is_watched():
-        # The cell runs again, and the guess of its form stays.
-        asked.guess, asked.confidence = _saved_guesses.latest(name, unit, options)
-    else:
-        asked.save()
-    return asked
+        return format_time(value) if self.unit in TIMES else _with_unit(f"{value:,.4g}", self.unit)
 
 
 def _read_confidence(confidence: object) -> tuple[str, str]:
@@ -393,15 +315,15 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
     A text with a unit of time, such as "2 ms", overrides ``unit``.
     """
     number = read_number(guess)
-    problem = _bad_unit(unit)
+    problem = bad_unit(unit)
     # Text is read as a duration, which cannot be the answer to a question for a count.
-    if not problem and (number is None or (isinstance(guess, str) and unit not in _TIMES)):
+    if not problem and (number is None or (isinstance(guess, str) and unit not in TIMES)):
         problem = f"{guess!r} isn't a number; give {_form(unit, ())}."
     if problem or number is None:
         return None, problem
     if not isfinite(number) or number < 0:
         return None, f"{number:g} isn't possible; give {_form(unit, ())} of at least 0."
-    return number if isinstance(guess, str) else number * _TIMES.get(unit, 1.0), ""
+    return number if isinstance(guess, str) else number * TIMES.get(unit, 1.0), ""
 
 
 def _with_unit(number: str, unit: str) -> str:
@@ -409,8 +331,9 @@ def _with_unit(number: str, unit: str) -> str:
     return f"{number} {_ONE.get(unit, unit) if number == '1' else unit}"
 
 
-def _bad_unit(unit: str) -> str:
-    if unit in _TIMES or unit in _COUNTS:
+def bad_unit(unit: str) -> str:
+    """Return what to write in place of a unit that is not known; empty for a known one."""
+    if unit in TIMES or unit in _COUNTS:
         return ""
     known = ", ".join(["s", "ms", "µs", "ns", *_COUNTS])
     return f"unit={unit!r} is not known; use one of {known}."
@@ -419,14 +342,14 @@ def _bad_unit(unit: str) -> str:
 def _form(unit: str, choices: tuple[str, ...]) -> str:
     if choices:
         return f"one of {', '.join(map(repr, choices))}"
-    return f"a number in {unit}" if unit in _TIMES else f"a number ({unit})"
+    return f"a number in {unit}" if unit in TIMES else f"a number ({unit})"
 
 
 def _value(actual: object, unit: str) -> float | None:
     """Return an outcome as a number: for a time, a Measurement gives its median."""
     from gpulab.device.measurement import Measurement
 
-    if isinstance(actual, Measurement) and unit in _TIMES:
+    if isinstance(actual, Measurement) and unit in TIMES:
         return actual.median_s
     return read_number(actual)
 

@@ -50,13 +50,7 @@ gpulab.use("auto")
 # counts is the last guess before you see the outcome.
 
 # %%
-source = exercises.predict(
-    "Will the times in this notebook be measured on hardware, or computed by the virtual GPU?",
-    ...,
-    choices=("measured", "virtual"),
-    name="00.source",
-)
-source
+exercises.predict("00.source")
 
 # %% [markdown]
 # `gpulab.doctor()` checks everything that timing depends on. In a terminal, `gpulab doctor` prints
@@ -66,7 +60,7 @@ source
 gpulab.doctor()
 
 # %%
-source.compare(gpulab.device.current().source)
+exercises.compare("00.source", gpulab.device.current().source)
 
 # %% [markdown]
 # Read the last column. If something is missing, it says what gpulab uses instead, so every lesson
@@ -143,17 +137,14 @@ exercises.hint("00.sources")
 # again, until the result is precise enough.
 
 # %%
-matmul_guess = exercises.predict(
-    "How long does one matmul take?", ..., unit="µs", name="00.matmul"
-)
-matmul_guess
+exercises.predict("00.matmul")
 
 # %%
 # %%cudatime --save result a = torch.randn(2048, 2048, device="cuda")
 a @ a
 
 # %%
-matmul_guess.compare(result)
+exercises.compare("00.matmul", result)
 
 # %% [markdown]
 # Read the line from left to right:
@@ -203,17 +194,14 @@ exercises.check("00.read-the-line", answer)
 # answer by thinking. The side of the matrices doubles, from 2048 to 4096.
 
 # %%
-growth = exercises.predict(
-    "How many times as long does it take?", ..., unit="times", counts="percent", name="00.growth"
-)
-growth
+exercises.predict("00.growth")
 
 # %%
 # %%cudatime --save larger b = torch.randn(4096, 4096, device="cuda")
 b @ b
 
 # %%
-growth.compare(larger.median_s / result.median_s)
+exercises.compare("00.growth", larger.median_s / result.median_s)
 
 # %% [markdown]
 # The result has four times as many elements, and each element is a sum of twice as many terms. So
@@ -231,13 +219,7 @@ exercises.claim("00.matmul-grows", here=larger.median_s / result.median_s)
 # matmul from above.
 
 # %%
-agree = exercises.predict(
-    "Three methods time the same matmul. Do they agree within a factor of 2?",
-    ...,
-    choices=("yes", "no"),
-    name="00.agree",
-)
-agree
+exercises.predict("00.agree")
 
 # %%
 methods = [
@@ -248,7 +230,7 @@ plots.compare_methods(methods)
 
 # %%
 times_s = [reading.median_s for reading in methods]
-agree.compare("yes" if max(times_s) < 2 * min(times_s) else "no")
+exercises.compare("00.agree", "yes" if max(times_s) < 2 * min(times_s) else "no")
 
 # %% [markdown]
 # All three intervals are narrow. The interval says how well a number repeats. It cannot say

@@ -65,10 +65,7 @@ x @ x
 # Now put a stopwatch around it.
 
 # %%
-naive_guess = exercises.predict(
-    "What does the stopwatch below read?", ..., unit="µs", name="01.naive"
-)
-naive_guess
+exercises.predict("01.naive")
 
 # %%
 for _ in range(3):  # the last round counts: the first calls after a pause are slow
@@ -79,7 +76,7 @@ for _ in range(3):  # the last round counts: the first calls after a pause are s
 format_time(naive_s)
 
 # %%
-naive_guess.compare(naive_s)
+exercises.compare("01.naive", naive_s)
 
 # %% [markdown]
 # Compare it with the time above. Your computer has two workers: the **host**, which runs Python,
@@ -94,15 +91,12 @@ exercises.claim("01.reads-too-little", here=naive_s / work.median_s)
 # *stream*. You can ask a stream whether it is done, without waiting for it.
 
 # %%
-done_guess = exercises.predict(
-    "x @ x has just returned. Is the matmul done?", ..., choices=("yes", "no"), name="01.done"
-)
-done_guess
+exercises.predict("01.done")
 
 # %%
 y = x @ x
 is_done = torch.cuda.current_stream().query()
-done_guess.compare("yes" if is_done else "no")
+exercises.compare("01.done", "yes" if is_done else "no")
 
 # %% [markdown]
 # You can still use `y` in the next line, as if it were there. This is safe: the next operation
@@ -114,13 +108,7 @@ done_guess.compare("yes" if is_done else "no")
 # Here are three matmuls, small enough that you can see the launches beside them.
 
 # %%
-behind_guess = exercises.predict(
-    "The host has launched all three. How many of them has the GPU finished by then?",
-    ...,
-    unit="calls",
-    name="01.behind",
-)
-behind_guess
+exercises.predict("01.behind")
 
 # %%
 small = torch.randn(1280, 1280, device="cuda")
@@ -129,7 +117,7 @@ plots.timeline(queue)
 
 # %%
 spans = queue.to_frame().set_index("kind")
-behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"]).sum())
+exercises.compare("01.behind", (spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"]).sum())
 
 # %% [markdown]
 # The upper lane is the host, the lower one the stream. An arrow goes from each launch to the
@@ -149,13 +137,7 @@ animations.show("queue")
 # matrices grows 128 times, and the arithmetic about two million times.
 
 # %%
-flat_guess = exercises.predict(
-    "How many times as long is the naive reading for n = 8192 as for n = 64?",
-    ...,
-    unit="times",
-    name="01.flat",
-)
-flat_guess
+exercises.predict("01.flat")
 
 # %% [markdown]
 # `gpulab.measure` does what you did above several times, and takes the median. The method `naive`
@@ -174,7 +156,7 @@ plots.scaling(readings, size_label="n (matrices are n by n)")
 
 # %%
 times_s = readings.pivot_table(index="size", columns="series", values="duration_s")
-flat_guess.compare(times_s["naive"][8192] / times_s["naive"][64])
+exercises.compare("01.flat", times_s["naive"][8192] / times_s["naive"][64])
 
 # %% [markdown]
 # Now look at the other line. When n doubles, a matmul has eight times as much work:
@@ -216,14 +198,7 @@ exercises.check("01.what-was-timed", answer)
 # else.
 
 # %%
-jump_guess = exercises.predict(
-    "You launch 1,300 tiny additions while the GPU is busy, and time each call on the host. "
-    "What do the times do?",
-    ...,
-    choices=("stay the same", "grow slowly", "jump once"),
-    name="01.jump",
-)
-jump_guess
+exercises.predict("01.jump")
 
 # %%
 tiny = torch.zeros(1024, device="cuda")
@@ -240,7 +215,7 @@ plots.call_times(calls_s)
 # %%
 ordered_s = sorted(calls_s)
 jumped = ordered_s[-1] > 100 * ordered_s[650]
-jump_guess.compare("jump once" if jumped else "stay the same")
+exercises.compare("01.jump", "jump once" if jumped else "stay the same")
 
 # %% [markdown]
 # A launch that finds the queue full is *blocked*. It returns when the GPU has finished the long
@@ -269,17 +244,14 @@ exercises.check("01.queue-length", answer, readings=calls_s)
 
 # %%
 w = torch.randn(2048, 2048, device="cuda")
-item_guess = exercises.predict(
-    "What does the stopwatch read for (w @ w).sum().item()?", ..., unit="µs", name="01.item"
-)
-item_guess
+exercises.predict("01.item")
 
 # %%
 (w @ w).sum().item()  # once before, as always
 start = time.perf_counter()
 total = (w @ w).sum().item()
 item_s = time.perf_counter() - start
-item_guess.compare(item_s)
+exercises.compare("01.item", item_s)
 
 # %% [markdown]
 # `.item()` gives you a Python number, and there is no number before the GPU has computed it. So
@@ -401,14 +373,7 @@ exercises.progress()
 # work that takes longer than its launch: an addition to 33 million numbers.
 
 # %%
-loop_guess = exercises.predict(
-    "A naive stopwatch around a loop, divided by the number of calls. What does the reading do "
-    "when the loop becomes longer?",
-    ...,
-    choices=("stays the same", "falls", "grows"),
-    name="01.loop",
-)
-loop_guess
+exercises.predict("01.loop")
 
 # %%
 large = torch.zeros(2**27, device="cuda")
@@ -426,7 +391,7 @@ plots.line(loops, log="xy", title="Time per call")
 
 # %%
 first_s, *_, last_s = loops["no_wait_s"]
-loop_guess.compare("grows" if last_s > 2 * first_s else "stays the same")
+exercises.compare("01.loop", "grows" if last_s > 2 * first_s else "stays the same")
 
 # %% [markdown]
 # As long as the queue has room, you time launches. When it is full, each launch waits until the
@@ -439,13 +404,7 @@ loop_guess.compare("grows" if last_s > 2 * first_s else "stays the same")
 # are four operations on small tensors, so that the GPU has almost nothing to do.
 
 # %%
-cost_guess = exercises.predict(
-    "Which of the four takes the host longest to launch?",
-    ...,
-    choices=("addition", "matmul", "linear layer", "convolution"),
-    name="01.cost",
-)
-cost_guess
+exercises.predict("01.cost")
 
 # %%
 image, weights = torch.randn(1, 8, 32, 32, device="cuda"), torch.randn(8, 8, 3, 3, device="cuda")
@@ -461,7 +420,7 @@ launches = [
 plots.compare_methods(launches)
 
 # %%
-cost_guess.compare(max(launches, key=lambda reading: reading.median_s).label)
+exercises.compare("01.cost", max(launches, key=lambda reading: reading.median_s).label)
 
 # %% [markdown]
 # Each line of Python needs a different amount of preparation: PyTorch checks types, finds memory
@@ -475,13 +434,7 @@ cost_guess.compare(max(launches, key=lambda reading: reading.median_s).label)
 # and longer, and time one launch after each wait. The launch is the same every time.
 
 # %%
-cold_guess = exercises.predict(
-    "What does a launch do if the host has waited longer before it?",
-    ...,
-    choices=("stays the same", "becomes slower"),
-    name="01.cold-host",
-)
-cold_guess
+exercises.predict("01.cold-host")
 
 # %%
 rows = []
@@ -497,7 +450,7 @@ after_waits
 
 # %%
 first_s, *_, last_s = after_waits["launch_s"]
-cold_guess.compare("becomes slower" if last_s > 2 * first_s else "stays the same")
+exercises.compare("01.cold-host", "becomes slower" if last_s > 2 * first_s else "stays the same")
 
 # %% [markdown]
 # The virtual host is always warm. *Recorded* on an H100: a launch took 30 µs after a wait of 0.1

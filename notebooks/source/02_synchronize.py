@@ -65,10 +65,7 @@ a.shape, small.shape
 # last one.)
 
 # %%
-after = exercises.predict(
-    "By what factor is the second reading longer?", ..., unit="times", name="02.after"
-)
-after
+exercises.predict("02.after")
 
 # %%
 for _ in range(5):
@@ -78,7 +75,7 @@ for _ in range(5):
     launched_s = time.perf_counter() - start
     torch.cuda.synchronize()
     finished_s = time.perf_counter() - start
-after.compare(finished_s / launched_s)
+exercises.compare("02.after", finished_s / launched_s)
 
 # %% [markdown]
 # Without a wait you time the launch. `torch.cuda.synchronize()` blocks the host until the GPU has
@@ -90,10 +87,7 @@ after.compare(finished_s / launched_s)
 # your own matmul, as you have just learned.
 
 # %%
-before = exercises.predict(
-    "By what factor is your reading too long?", ..., unit="times", name="02.before"
-)
-before
+exercises.predict("02.before")
 
 # %%
 torch.cuda.synchronize()
@@ -103,7 +97,7 @@ start = time.perf_counter()
 a @ a  # yours
 torch.cuda.synchronize()
 charged_s = time.perf_counter() - start
-before.compare(charged_s / finished_s)
+exercises.compare("02.before", charged_s / finished_s)
 
 # %% [markdown]
 # The wait does not know which work is yours. It waits for all of it, so the stopwatch charges you
@@ -163,30 +157,24 @@ exercises.check("02.time-it-right", timed)
 # (*Recorded* on an H200: its kernel takes 1.2 µs.)
 
 # %%
-inside = exercises.predict(
-    "What does it read for the small addition, with both waits?", ..., unit="µs", name="02.inside"
-)
-inside
+exercises.predict("02.inside")
 
 # %%
 # %%cudatime --method synchronized --save addition
 small.add_(1)
 
 # %%
-inside.compare(addition)
+exercises.compare("02.inside", addition)
 
 # %% [markdown]
 # How much of this is the wait itself? Time nothing at all.
 
 # %%
-empty = exercises.predict(
-    "What does the stopwatch read with no work inside?", ..., unit="µs", name="02.empty"
-)
-empty
+exercises.predict("02.empty")
 
 # %%
 nothing = gpulab.measure(lambda: None, method="synchronized", label="no work")
-empty.compare(nothing)
+exercises.compare("02.empty", nothing)
 
 # %%
 exercises.claim("02.waiting-for-nothing", here=nothing)
@@ -259,10 +247,7 @@ plots.timeline(gpulab.timeline(lambda: launch("A", left, 1_000_000)))
 # stream `right`. Which kernels have ended when the call returns?
 
 # %%
-whole = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.whole"
-)
-whole
+exercises.predict("02.whole")
 
 
 # %%
@@ -272,16 +257,13 @@ def wait_for_the_device():
     torch.cuda.synchronize()
 
 
-whole.compare(ended_after(wait_for_the_device, "AB"))
+exercises.compare("02.whole", ended_after(wait_for_the_device, "AB"))
 
 # %% [markdown]
 # **`left.synchronize()`.** The same two kernels.
 
 # %%
-one = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.one"
-)
-one
+exercises.predict("02.one")
 
 
 # %%
@@ -291,16 +273,13 @@ def wait_for_a_stream():
     left.synchronize()
 
 
-one.compare(ended_after(wait_for_a_stream, "AB"))
+exercises.compare("02.one", ended_after(wait_for_a_stream, "AB"))
 
 # %% [markdown]
 # **`event.synchronize()`.** Now both kernels are in stream `left`: A, the event, B.
 
 # %%
-marker = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.marker"
-)
-marker
+exercises.predict("02.marker")
 
 
 # %%
@@ -310,7 +289,7 @@ def wait_for_an_event():
     ends["A"].synchronize()
 
 
-marker.compare(ended_after(wait_for_an_event, "AB"))
+exercises.compare("02.marker", ended_after(wait_for_an_event, "AB"))
 
 # %% [markdown]
 # Each of the three waits for less than the one before: for every stream of the device, for one
@@ -320,10 +299,7 @@ marker.compare(ended_after(wait_for_an_event, "AB"))
 # event after A, and B is in stream `right`.
 
 # %%
-gpu_side = exercises.predict(
-    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.gpu-side"
-)
-gpu_side
+exercises.predict("02.gpu-side")
 
 
 # %%
@@ -333,7 +309,7 @@ def let_a_stream_wait():
     launch("B", right, 1_000_000)
 
 
-gpu_side.compare(ended_after(let_a_stream_wait, "AB"))
+exercises.compare("02.gpu-side", ended_after(let_a_stream_wait, "AB"))
 
 # %% [markdown]
 # The wait is an entry in the queue of stream `right`. The host puts it there and goes on. Only the
@@ -343,10 +319,7 @@ gpu_side.compare(ended_after(let_a_stream_wait, "AB"))
 # a short B in `right`. The host waits for B. Which of the two kernels in `left` has ended then?
 
 # %%
-late = exercises.predict(
-    "Which of A and C has ended?", ..., choices=("neither", "A", "A and C"), name="02.late"
-)
-late
+exercises.predict("02.late")
 
 
 # %%
@@ -358,7 +331,7 @@ def wait_for_what_is_there():
     ends["B"].synchronize()
 
 
-late.compare(ended_after(wait_for_what_is_there, "AC"))
+exercises.compare("02.late", ended_after(wait_for_what_is_there, "AC"))
 
 # %% [markdown]
 # `wait_stream` waits for the work that is in the other stream *at this moment*. C comes later, so
@@ -410,14 +383,7 @@ def wait_after_every_layer(x, n_layers=20):
 wait_after_every_layer(batch).shape
 
 # %%
-slower = exercises.predict(
-    "By what factor do the waits slow the model down?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="02.slower",
-)
-slower
+exercises.predict("02.slower")
 
 # %%
 once = gpulab.measure(lambda: model(batch), method="synchronized", label="one wait")
@@ -425,7 +391,7 @@ every = gpulab.measure(
     lambda: wait_after_every_layer(batch), method="synchronized", label="a wait per layer"
 )
 display(plots.compare_methods([once, every]))
-slower.compare(every.median_s / once.median_s)
+exercises.compare("02.slower", every.median_s / once.median_s)
 
 # %%
 exercises.claim("02.waits-slow-a-model", here=every.median_s / once.median_s)
@@ -523,13 +489,7 @@ exercises.check("02.benchmark", benchmark)
 # n x n matmul?
 
 # %%
-size_guess = exercises.predict(
-    "Overhead below 5 % from which n on?",
-    ...,
-    choices=("64", "512", "4096", "none of these"),
-    name="02.size",
-)
-size_guess
+exercises.predict("02.size")
 
 # %%
 rows = []
@@ -550,7 +510,7 @@ share = readings["duration_s"].min() / readings.set_index("size")["duration_s"]
 limit = 0.05
 good = [str(n) for n in (64, 512, 4096) if share[n] < limit]
 display(share.map("{:.1%}".format).rename("share of the overhead").to_frame())
-size_guess.compare(good[0] if good else "none of these")
+exercises.compare("02.size", good[0] if good else "none of these")
 
 # %% [markdown]
 # ## When is a wait cheap?
@@ -559,10 +519,7 @@ size_guess.compare(good[0] if good else "none of these")
 # happens to the factor of section 4?
 
 # %%
-larger = exercises.predict(
-    "How does the factor change?", ..., choices=("larger", "the same", "smaller"), name="02.larger"
-)
-larger
+exercises.predict("02.larger")
 
 
 # %%
@@ -583,7 +540,9 @@ factors.rename_axis("cycles of each kernel").round(2).to_frame()
 
 # %%
 outcome = {-1: "smaller", 0: "the same", 1: "larger"}
-larger.compare(outcome[int(np.sign((factors.iloc[-1] - factors.iloc[0]).round(2)))])
+exercises.compare(
+    "02.larger", outcome[int(np.sign((factors.iloc[-1] - factors.iloc[0]).round(2)))]
+)
 
 # %% [markdown]
 # Each wait costs about the same few microseconds. After a long kernel you do not notice them.

@@ -59,10 +59,7 @@ a.shape, small.shape
 a @ a
 
 # %%
-less = exercises.predict(
-    "What will a pair of events read?", ..., choices=("more", "less", "the same"), name="03.less"
-)
-less
+exercises.predict("03.less")
 
 # %%
 start = torch.cuda.Event(enable_timing=True)
@@ -84,7 +81,7 @@ start.elapsed_time(end)
 # %%
 pair = gpulab.measure(lambda: a @ a, method="events")
 outcomes = {1: "less", 0: "the same", -1: "more"}
-less.compare(outcomes[int(np.sign(stopwatch.median_s - pair.median_s))])
+exercises.compare("03.less", outcomes[int(np.sign(stopwatch.median_s - pair.median_s))])
 
 # %% [markdown]
 # The pair does not contain the wake-up of the host, nor the launch of a matmul that has to wait
@@ -95,13 +92,7 @@ less.compare(outcomes[int(np.sign(stopwatch.median_s - pair.median_s))])
 # You ask for the time while the GPU is still working. What happens?
 
 # %%
-early = exercises.predict(
-    "What does elapsed_time return?",
-    ...,
-    choices=("a number", "zero", "an error"),
-    name="03.early",
-)
-early
+exercises.predict("03.early")
 
 # %%
 start.record()
@@ -113,7 +104,7 @@ try:
 except RuntimeError as error:
     outcome = "an error"
     print(type(error).__name__, error)
-early.compare(outcome)
+exercises.compare("03.early", outcome)
 
 # %% [markdown]
 # `elapsed_time` does not wait. It subtracts two times that the GPU has written down. Call
@@ -124,13 +115,7 @@ early.compare(outcome)
 # What happens if you make the events by `torch.cuda.Event()`, without `enable_timing`?
 
 # %%
-plain = exercises.predict(
-    "What does elapsed_time return?",
-    ...,
-    choices=("a number", "zero", "an error"),
-    name="03.plain",
-)
-plain
+exercises.predict("03.plain")
 
 # %%
 first, second = torch.cuda.Event(), torch.cuda.Event()
@@ -142,7 +127,7 @@ try:
 except ValueError as error:
     outcome = "an error"
     print(type(error).__name__, error)
-plain.compare(outcome)
+exercises.compare("03.plain", outcome)
 
 # %% [markdown]
 # An event made without `enable_timing=True` only orders streams. That is the default, and it is
@@ -194,10 +179,7 @@ format_time(statistics.median(each_s))
 # head start: a kernel that counts clock cycles keeps the GPU busy while Python fills the queue.
 
 # %%
-at_end = exercises.predict(
-    "What do the pairs of the second loop read?", ..., unit="µs", name="03.at-end"
-)
-at_end
+exercises.predict("03.at-end")
 
 
 # %%
@@ -213,7 +195,7 @@ def pairs_s(work, n_pairs=30, n_cycles=20_000_000):
 
 
 at_end_s = pairs_s(lambda: small.add_(1))
-at_end.compare(statistics.median(at_end_s))
+exercises.compare("03.at-end", statistics.median(at_end_s))
 
 # %%
 ratio = statistics.median(each_s) / statistics.median(at_end_s)
@@ -239,19 +221,13 @@ plots.timeline(gpulab.timeline(one_pair, n_warmup=5))
 # Now without the head start: a list of pairs, and one wait at the end.
 
 # %%
-alone = exercises.predict(
-    "What do the pairs read?",
-    ...,
-    choices=("as in the first loop", "as in the second loop"),
-    name="03.alone",
-)
-alone
+exercises.predict("03.alone")
 
 # %%
 no_head_start_s = pairs_s(lambda: small.add_(1), n_cycles=1)
 middle_s = (statistics.median(each_s) + statistics.median(at_end_s)) / 2
 is_high = statistics.median(no_head_start_s) > middle_s
-alone.compare("as in the first loop" if is_high else "as in the second loop")
+exercises.compare("03.alone", "as in the first loop" if is_high else "as in the second loop")
 
 # %% [markdown]
 # A list helps only if the queue really fills. A kernel that is shorter than its launch ends before
@@ -309,10 +285,7 @@ plots.timeline(record)
 # Now move the two `record()` calls into the `with` block. By what factor does the reading change?
 
 # %%
-inside = exercises.predict(
-    "By what factor is the new reading longer?", ..., unit="times", name="03.inside"
-)
-inside
+exercises.predict("03.inside")
 
 # %%
 outside_ms = start.elapsed_time(end)
@@ -321,7 +294,7 @@ with torch.cuda.stream(side):
     torch.cuda._sleep(1_000_000)
     end.record()
 end.synchronize()
-inside.compare(start.elapsed_time(end) / outside_ms)
+exercises.compare("03.inside", start.elapsed_time(end) / outside_ms)
 
 # %% [markdown]
 # Inside the block the side stream is the current one, and `record()` takes the current one.
@@ -332,25 +305,18 @@ inside.compare(start.elapsed_time(end) / outside_ms)
 # What does a pair read with nothing between its events?
 
 # %%
-empty_guess = exercises.predict("What does an empty pair read?", ..., unit="µs", name="03.empty")
-empty_guess
+exercises.predict("03.empty")
 
 # %%
 empty_s = statistics.median(pairs_s(lambda: None))
-empty_guess.compare(empty_s)
+exercises.compare("03.empty", empty_s)
 
 # %% [markdown]
 # So a pair around a kernel reads more than the kernel. We call the difference the **floor** of the
 # pair.
 
 # %%
-more = exercises.predict(
-    "Is a kernel's floor more than an empty pair?",
-    ...,
-    choices=("less", "equal", "more"),
-    name="03.more",
-)
-more
+exercises.predict("03.more")
 
 # %% [markdown]
 # You need another source for the kernel's own time. The driver can write a *record* of each kernel
@@ -366,7 +332,11 @@ def floor_s(work):
 
 addition_s = floor_s(lambda: small.add_(1))
 is_equal = np.isclose(addition_s, empty_s, rtol=0.2)
-display(more.compare("equal" if is_equal else "more" if addition_s > empty_s else "less"))
+display(
+    exercises.compare(
+        "03.more", "equal" if is_equal else "more" if addition_s > empty_s else "less"
+    )
+)
 exercises.claim("03.floor-above-empty", here=addition_s / empty_s)
 
 # %% [markdown]
@@ -437,13 +407,7 @@ small.add_(1)
 # There is a long kernel before the event. In which call is the host blocked?
 
 # %%
-who = exercises.predict(
-    "Where is the host blocked?",
-    ...,
-    choices=("record", "query", "wait", "synchronize"),
-    name="03.who",
-)
-who
+exercises.predict("03.who")
 
 # %%
 event, host_s = torch.cuda.Event(), {}
@@ -455,7 +419,7 @@ for _ in range(2):  # the last round counts
         call()
         host_s[name] = time.perf_counter() - begin
 display(pd.Series(host_s).map(format_time).rename("host").to_frame())
-who.compare(max(host_s, key=host_s.get))
+exercises.compare("03.who", max(host_s, key=host_s.get))
 
 # %% [markdown]
 # `record` and `wait` put an entry into a queue. `query` asks and returns.
@@ -522,10 +486,7 @@ exercises.check("03.benchmark", benchmark)
 # A kernel grows by a few clock cycles at a time. Does the reading grow as smoothly?
 
 # %%
-smooth = exercises.predict(
-    "How does the reading grow?", ..., choices=("smoothly", "in steps"), name="03.smooth"
-)
-smooth
+exercises.predict("03.smooth")
 
 # %%
 steps = pd.DataFrame({"cycles": range(2_000, 2_400, 10)})
@@ -538,7 +499,7 @@ plots.scatter(steps, x="cycles", y="reading (µs)")
 # %%
 levels_ns = np.unique(np.round(steps["reading (µs)"] * 1e3))
 print("the smallest step:", format_time(np.diff(levels_ns).min() * 1e-9))
-smooth.compare("in steps" if len(levels_ns) < len(steps) else "smoothly")
+exercises.compare("03.smooth", "in steps" if len(levels_ns) < len(steps) else "smoothly")
 
 # %% [markdown]
 # The clock of the events ticks. NVIDIA's documentation promises a resolution of about 0.5 µs. Do
@@ -594,10 +555,7 @@ pd.Series(found_s, name="floor").map(format_time).to_frame()
 # event is made with `blocking=True`, and long work is before it. Where is the host blocked?
 
 # %%
-blocks = exercises.predict(
-    "Where is the host blocked?", ..., choices=("wait", "synchronize", "both"), name="03.blocks"
-)
-blocks
+exercises.predict("03.blocks")
 
 # %%
 event = torch.cuda.Event(blocking=True)
@@ -610,7 +568,7 @@ for call in (lambda: event.wait(side), event.synchronize):
 wait_s, synchronize_s = np.diff(times_s)
 shorter_s, longer_s = sorted((wait_s, synchronize_s))
 longest = "wait" if wait_s > synchronize_s else "synchronize"
-blocks.compare("both" if shorter_s > longer_s / 2 else longest)
+exercises.compare("03.blocks", "both" if shorter_s > longer_s / 2 else longest)
 
 # %% [markdown]
 # `wait` never blocks the host. The option changes *how* `synchronize` waits: without it the host

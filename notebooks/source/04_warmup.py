@@ -101,10 +101,7 @@ gpulab.device.current()
 # to wait for.
 
 # %%
-context = exercises.predict(
-    "How long does the first synchronize() take?", ..., unit="ms", name="04.context"
-)
-context
+exercises.predict("04.context")
 
 # %%
 context_s = []
@@ -112,7 +109,7 @@ for _ in range(2):
     start = time.perf_counter()
     torch.cuda.synchronize()
     context_s.append(time.perf_counter() - start)
-context.compare(context_s[0])
+exercises.compare("04.context", context_s[0])
 
 # %%
 exercises.claim("04.context", here=context_s[0])
@@ -127,10 +124,7 @@ exercises.claim("04.context", here=context_s[0])
 # the first. Which of the three is the fastest to make?
 
 # %%
-memory = exercises.predict(
-    "Which is the fastest?", ..., choices=("first", "second", "third"), name="04.memory"
-)
-memory
+exercises.predict("04.memory")
 
 # %%
 kept, memory_s = [], {}
@@ -139,7 +133,7 @@ for name in ("first", "second", "third"):
         del kept[0]
     memory_s[name] = once_s(lambda: kept.append(torch.empty(1 << 24, device="cuda")))
 display(pd.Series(memory_s).map(format_time).rename("time").to_frame())
-memory.compare(min(memory_s, key=memory_s.get))
+exercises.compare("04.memory", min(memory_s, key=memory_s.get))
 
 # %% [markdown]
 # PyTorch asks the driver for the first and for the second. It does not give deleted memory back:
@@ -152,20 +146,14 @@ memory.compare(min(memory_s, key=memory_s.get))
 # twice. Both work in place.
 
 # %%
-sine = exercises.predict(
-    "After the exponential, is the first sine slow or fast?",
-    ...,
-    choices=("slow", "fast"),
-    name="04.sine",
-)
-sine
+exercises.predict("04.sine")
 
 # %%
 x = kept[0][: 1 << 20]
 works = {"exp": x.exp_, "sin": x.sin_, "exp of half as many": x[: 1 << 19].exp_}
 kernels_s = {name: [once_s(work) for _ in range(2)] for name, work in works.items()}
 display(pd.DataFrame(kernels_s, index=["first", "second"]).T.map(format_time))
-sine.compare("slow" if kernels_s["sin"][0] > 3 * kernels_s["sin"][1] else "fast")
+exercises.compare("04.sine", "slow" if kernels_s["sin"][0] > 3 * kernels_s["sin"][1] else "fast")
 
 # %%
 exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1])
@@ -181,13 +169,7 @@ exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1
 # hundreds of kernels. First in single precision, then in half.
 
 # %%
-half = exercises.predict(
-    "After two matmuls in float32, is the first in float16 slow?",
-    ...,
-    choices=("slow", "fast"),
-    name="04.half",
-)
-half
+exercises.predict("04.half")
 
 # %%
 a = torch.empty(1024, 1024, device="cuda")
@@ -198,7 +180,7 @@ library_s = {
 }
 display(pd.DataFrame(library_s, index=["first", "second"]).T.map(format_time))
 first_s, second_s = library_s["matmul, float16"]
-half.compare("slow" if first_s > 3 * second_s else "fast")
+exercises.compare("04.half", "slow" if first_s > 3 * second_s else "fast")
 
 # %%
 exercises.claim("04.another-type", here=first_s / second_s)
@@ -237,14 +219,7 @@ exercises.check("04.name-the-cost", answer)
 # None of the eight has run before. After how many iterations is everything loaded?
 
 # %%
-loaded = exercises.predict(
-    "After how many iterations is everything loaded?",
-    ...,
-    unit="calls",
-    counts="factor",
-    name="04.loaded",
-)
-loaded
+exercises.predict("04.loaded")
 
 # %%
 z = torch.empty(1 << 24, device="cuda")
@@ -253,7 +228,7 @@ order = np.random.default_rng(9).integers(8, size=60)
 random_s = [once_s(operations[number]) for number in order]
 display(lab.draw_iterations({"one of eight operations": random_s}))
 slow_calls = np.flatnonzero(random_s > 1.5 * np.median(random_s))
-loaded.compare(slow_calls.max(initial=0) + 1)
+exercises.compare("04.loaded", slow_calls.max(initial=0) + 1)
 
 # %% [markdown]
 # Three calls are not enough here, and ten are not either. In a real program such first uses hide
@@ -266,17 +241,14 @@ loaded.compare(slow_calls.max(initial=0) + 1)
 # is new. When is it steady?
 
 # %%
-steady = exercises.predict(
-    "After how many iterations is it steady?", ..., unit="calls", counts="factor", name="04.steady"
-)
-steady
+exercises.predict("04.steady")
 
 # %%
 large = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
 heat_s, until_s, at_most = [], 0.4, 300
 while sum(heat_s) < until_s and len(heat_s) < at_most:
     heat_s.append(once_s(lambda: large @ large))
-steady.compare(stats.steady_from(heat_s))
+exercises.compare("04.steady", stats.steady_from(heat_s))
 
 # %%
 display(lab.draw_iterations({"8192 x 8192 matmul, float16": heat_s[1:]}))
@@ -367,14 +339,7 @@ samples_s = np.array([one_sample(*sample) for sample in zip(sizes, pauses_s, str
 format_time(samples_s.min()), format_time(samples_s.max())
 
 # %%
-mean_guess = exercises.predict(
-    "By what factor is the mean of the 60 samples larger than their median?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="04.mean",
-)
-mean_guess
+exercises.predict("04.mean")
 
 # %%
 numbers = {"mean": np.mean, "median": np.median, "minimum": np.min}
@@ -382,7 +347,7 @@ numbers |= {"standard deviation": np.std, "robust spread": stats.robust_spread}
 both = {"all 60": samples_s, "without the two": np.delete(samples_s, (17, 40))}
 table = {name: [number(part) for number in numbers.values()] for name, part in both.items()}
 display(pd.DataFrame(table, index=numbers).map(format_time))
-mean_guess.compare(samples_s.mean() / np.median(samples_s))
+exercises.compare("04.mean", samples_s.mean() / np.median(samples_s))
 
 # %% [markdown]
 # Two outliers moved the mean and the standard deviation a lot. The median and the robust spread
@@ -533,20 +498,14 @@ inputs = [torch.empty(16, 64, size, size, device="cuda") for size in sizes]
 [format_time(once_s(lambda way=way: way(inputs[0]))) for way in (direct, unfolded)]
 
 # %%
-slow = exercises.predict(
-    "Images of 56, 56, 64, 64, 56, 64 pixels: which calls are slow?",
-    ...,
-    choices=("the first", "the first of each size", "each after another size"),
-    name="04.slow",
-)
-slow
+exercises.predict("04.slow")
 
 # %%
 searched_s = [once_s(lambda images=images: searched(images)) for images in inputs]
 display(pd.DataFrame({"pixels": sizes, "time": map(format_time, searched_s)}))
 n_slow = int((np.array(searched_s) > 3 * np.min(searched_s)).sum())
 outcomes = {1: "the first", 2: "the first of each size"}
-slow.compare(outcomes.get(n_slow, "each after another size"))
+exercises.compare("04.slow", outcomes.get(n_slow, "each after another size"))
 
 # %% [markdown]
 # `torch.backends.cudnn.benchmark = True` makes cuDNN search like that. It pays off if your shapes
@@ -595,8 +554,7 @@ exercises.claim("04.compile-first", here=slower)
 # groups does the interval contain the median of the whole run?
 
 # %%
-holds = exercises.predict("In how many percent of the groups?", ..., unit="%", name="04.holds")
-holds
+exercises.predict("04.holds")
 
 # %%
 sizes = np.random.default_rng(0).normal(60_000, 6_000, 1000)
@@ -609,20 +567,19 @@ def percent_held(run_s):
     return 100 * np.mean([low_s <= middle_s <= high_s for low_s, high_s in intervals])
 
 
-holds.compare(percent_held(long_s))
+exercises.compare("04.holds", percent_held(long_s))
 
 # %% [markdown]
 # Now the length of a batch wanders: each is close to the one before. The lengths are the same
 # ones, only sorted into waves. So the samples are no longer independent.
 
 # %%
-wander = exercises.predict("In how many percent of the groups?", ..., unit="%", name="04.wander")
-wander
+exercises.predict("04.wander")
 
 # %%
 ranks = np.argsort(np.argsort(np.sin(np.arange(1000) / 40)))
 wandering_s = np.array([one_sample(n) for n in np.sort(sizes)[ranks]])
-wander.compare(percent_held(wandering_s))
+exercises.compare("04.wander", percent_held(wandering_s))
 
 # %%
 exercises.claim("04.intervals-need-independence", here=percent_held(wandering_s))
@@ -649,13 +606,7 @@ pd.DataFrame(rows).T.map(format_time).rename_axis("samples")
 # data fill the cache. Where is the median?
 
 # %%
-where = exercises.predict(
-    "Where is the median?",
-    ...,
-    choices=("at the fast calls", "between", "at the slow calls"),
-    name="04.where",
-)
-where
+exercises.predict("04.where")
 
 # %%
 n = torch.cuda.get_device_properties().L2_cache_size // 16  # both tensors fill half of the cache
@@ -679,7 +630,9 @@ mixed
 fast_s, slow_s = np.quantile(mixed.samples_s, [0.05, 0.95])
 places_s = {"at the fast calls": fast_s, "at the slow calls": slow_s}
 places_s["between"] = (fast_s + slow_s) / 2
-where.compare(min(places_s, key=lambda place: abs(places_s[place] - mixed.median_s)))
+exercises.compare(
+    "04.where", min(places_s, key=lambda place: abs(places_s[place] - mixed.median_s))
+)
 
 # %% [markdown]
 # A histogram with two humps is called **bimodal**: the work ran in two ways. The median is in the
@@ -689,19 +642,13 @@ where.compare(min(places_s, key=lambda place: abs(places_s[place] - mixed.median
 # Now seven of ten calls are cold, not three.
 
 # %%
-change = exercises.predict(
-    "How does the median change?",
-    ...,
-    choices=("by less than a tenth", "by more than a tenth"),
-    name="04.change",
-)
-change
+exercises.predict("04.change")
 
 # %%
 more = measured(0.7)
 print(format_time(mixed.median_s), format_time(more.median_s))
 is_close = np.isclose(more.median_s, mixed.median_s, rtol=0.1)
-change.compare("by less than a tenth" if is_close else "by more than a tenth")
+exercises.compare("04.change", "by less than a tenth" if is_close else "by more than a tenth")
 
 # %% [markdown]
 # A median resists outliers, but not a second way to run. Do not average it away. Find out what

@@ -71,14 +71,7 @@ timed(matmul, n=3)
 # Compare the median of the last group with the median of the first.
 
 # %%
-later = exercises.predict(
-    "How many times as long does the last group take?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="05.later",
-)
-later
+exercises.predict("05.later")
 
 # %%
 time.sleep(1)
@@ -90,7 +83,7 @@ lab.plot_over_time(calls, "duration_s", "time per call", title="One matmul for a
 
 # %%
 first_s, last_s = calls["duration_s"].iloc[[0, -1]]
-later.compare(last_s / first_s)
+exercises.compare("05.later", last_s / first_s)
 
 # %% [markdown]
 # Nothing in the program has changed: the same kernel, the same data, and the warm-up is over.
@@ -111,21 +104,14 @@ exercises.claim("05.slower-later", here=last_s / first_s)
 # has set a lower clock.
 
 # %%
-cause = exercises.predict(
-    "What lowers the clock?",
-    ...,
-    choices=("heat", "power", "a setting", "nothing does"),
-    name="05.cause",
-)
-cause
+exercises.predict("05.cause")
 
 # %% [markdown]
 # Whatever the cause is, look at the moment when the clock has just fallen. How much power does the
 # driver report then, as a share of the limit?
 
 # %%
-late = exercises.predict("Power, as a share of the limit?", ..., unit="%", name="05.late")
-late
+exercises.predict("05.late")
 
 # %%
 time.sleep(1)
@@ -136,7 +122,7 @@ trace
 # The shaded part marks the readings in which the driver names a reason for the lower clock.
 
 # %%
-cause.compare(lab.cause_of(trace.regime))
+exercises.compare("05.cause", lab.cause_of(trace.regime))
 
 # %% [markdown]
 # *Recorded* on an H200: the clock falls from 1980 MHz to about 1440 within 0.1 s, with the reason
@@ -149,7 +135,7 @@ cause.compare(lab.cause_of(trace.regime))
 # %%
 readings = trace.to_frame()
 fallen = readings[readings["sm_mhz"] < 0.97 * readings["max_sm_mhz"]].head(1)
-late.compare((100 * fallen["power_w"] / fallen["power_limit_w"]).max())
+exercises.compare("05.late", (100 * fallen["power_w"] / fallen["power_limit_w"]).max())
 
 # %%
 readings[["time_s", "sm_mhz", "power_w", "temperature_c", "reasons"]].iloc[::2].round(2)
@@ -180,13 +166,7 @@ readings[["time_s", "sm_mhz", "power_w", "temperature_c", "reasons"]].iloc[::2].
 # rest to be back at burst speed?
 
 # %%
-back = exercises.predict(
-    "How long must it rest?",
-    ...,
-    choices=("below 0.3 s", "some seconds", "a minute"),
-    name="05.back",
-)
-back
+exercises.predict("05.back")
 
 # %%
 rows = []
@@ -201,7 +181,7 @@ rested
 is_back = rested["time_ms"] / 1e3 < (first_s + last_s) / 2
 needed_s = rested.loc[is_back, "rest_s"].min()
 SOON_S = 0.3
-back.compare("below 0.3 s" if needed_s < SOON_S else "some seconds")
+exercises.compare("05.back", "below 0.3 s" if needed_s < SOON_S else "some seconds")
 
 # %%
 exercises.claim("05.rest-restores", here=needed_s)
@@ -256,16 +236,13 @@ def shorter():
 shorter().shape
 
 # %%
-in_sequence = exercises.predict(
-    "What is B / A, in sequence?", ..., unit="times", counts="direction", name="05.in-sequence"
-)
-in_sequence
+exercises.predict("05.in-sequence")
 
 # %%
 time.sleep(1)
 a_s = median(timed(matmul, 40))
 b_s = median(timed(shorter, 40))
-in_sequence.compare(b_s / a_s)
+exercises.compare("05.in-sequence", b_s / a_s)
 
 # %% [markdown]
 # B computes less. If it seems to take longer, then not because of the events, the waits or the
@@ -276,15 +253,12 @@ in_sequence.compare(b_s / a_s)
 # each sample of B by the sample of A next to it. The clock falls during this comparison, too.
 
 # %%
-in_turns = exercises.predict(
-    "What is B / A, in turns?", ..., unit="times", counts="direction", name="05.in-turns"
-)
-in_turns
+exercises.predict("05.in-turns")
 
 # %%
 time.sleep(1)
 turns = gpulab.compare(matmul, shorter, labels=("A", "B"), method="events", n_samples=60)
-in_turns.compare(turns.ratio)
+exercises.compare("05.in-turns", turns.ratio)
 
 # %%
 plots.samples([turns.first, turns.second], title="A and B in turns")
@@ -327,18 +301,12 @@ exercises.check("05.in-turns", answer)
 # if the process is killed. The next cell asks the *virtual* GPU for it, never a real one.
 
 # %%
-allowed = exercises.predict(
-    "clocks.lock(1410), as an ordinary user?",
-    ...,
-    choices=("locked", "refused"),
-    name="05.allowed",
-)
-allowed
+exercises.predict("05.allowed")
 
 # %%
 asked = lab.lock_virtual_gpu(1410)
 print(asked.message)
-allowed.compare(asked.outcome)
+exercises.compare("05.allowed", asked.outcome)
 
 # %% [markdown]
 # The message names the command for an administrator, and the one that undoes it.
@@ -348,20 +316,14 @@ allowed.compare(asked.outcome)
 # keep?
 
 # %%
-which = exercises.predict(
-    "Which clocks does it keep?",
-    ...,
-    choices=("all three", "1695 and 1200", "only 1200", "none"),
-    name="05.which",
-)
-which
+exercises.predict("05.which")
 
 # %%
 held = lab.asked_for([1980, 1695, 1200])  # computed by the model of a virtual H200
 lab.plot_over_time(held, "sm_mhz", "clock (MHz)", title="Three locked clocks under load")
 
 # %%
-which.compare(lab.kept_clocks(held))
+exercises.compare("05.which", lab.kept_clocks(held))
 
 # %% [markdown]
 # This is the model of the virtual H200, whatever GPU you use. Nobody has locked a clock on real
@@ -511,17 +473,14 @@ gpulab.timeline(disturbed)
 # clock differs from the median clock by more than its `tolerance`.
 
 # %%
-share = exercises.predict(
-    "What share of 60 samples after a rest is flagged?", ..., unit="%", name="05.share"
-)
-share
+exercises.predict("05.share")
 
 # %%
 time.sleep(1)
 rows = [(median(timed(matmul, 5)), clocks.read(parts=clocks.QUICK)) for _ in range(60)]
 samples_s, seen = zip(*rows, strict=True)
 flags = np.array(clocks.flag(seen))
-share.compare(100 * flags.mean())
+exercises.compare("05.share", 100 * flags.mean())
 
 # %%
 frame = clocks.to_frame(seen).assign(
@@ -579,17 +538,11 @@ exercises.check("05.which-to-discard", keep)
 # H200 was recorded with both.
 
 # %%
-zeros = exercises.predict(
-    "Compared with random numbers, zeros settle on the recorded H200 at",
-    ...,
-    choices=("a lower clock", "the same clock", "a higher clock"),
-    name="05.zeros",
-)
-zeros
+exercises.predict("05.zeros")
 
 # %%
 recorded = lab.recorded_settled_clocks()
-zeros.compare(lab.compared_clocks(recorded))
+exercises.compare("05.zeros", lab.compared_clocks(recorded))
 
 # %%
 recorded
@@ -644,14 +597,13 @@ exercises.claim("05.zeros-settle-higher", here=rows["zeros"] / rows["random numb
 # What is GPU-Util?
 
 # %%
-util = exercises.predict("GPU-Util for one thread?", ..., unit="%", name="05.util")
-util
+exercises.predict("05.util")
 
 # %%
 time.sleep(1)
 watched = clocks.watch(lambda: torch.cuda._sleep(10_000_000), duration_s=1.5)
 alone = clocks.to_frame(watched)
-util.compare(alone["utilization"].iloc[-1])
+exercises.compare("05.util", alone["utilization"].iloc[-1])
 
 # %%
 last = pd.DataFrame({"one thread": alone.iloc[-1], "matmuls": readings.iloc[-1]})

@@ -68,13 +68,7 @@ for share in shares:
 # the time, so the time *per megabyte* should be the same for all of them. Is it?
 
 # %%
-steps = exercises.predict(
-    "From a quarter of the L2 to four times the L2, the time per megabyte",
-    ...,
-    choices=("stays the same", "falls", "rises"),
-    name="06.steps",
-)
-steps
+exercises.predict("06.steps")
 
 # %%
 shown = lab.live_staircase(additions, "hot", title="A repeated addition", l2_mib=l2_bytes / MIB)
@@ -83,7 +77,9 @@ shown
 # %%
 hot_steps = shown.to_frame()
 per_mb = hot_steps["value"].set_axis([*shares])
-steps.compare(lab.in_words(per_mb[4] / per_mb[1 / 4], ("falls", "stays the same", "rises")))
+exercises.compare(
+    "06.steps", lab.in_words(per_mb[4] / per_mb[1 / 4], ("falls", "stays the same", "rises"))
+)
 
 # %% [markdown]
 # Read the curve from the left. Very small kernels are expensive per byte, because each kernel has
@@ -112,14 +108,7 @@ f"{layer.weight.nbytes / 1e6:.1f} MB of weights, {x.nbytes / 1e3:.1f} kB of inpu
 # L2 with other data before each sample, outside the timed interval.
 
 # %%
-colder = exercises.predict(
-    "How many times as long does it take when cold?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="06.colder",
-)
-colder
+exercises.predict("06.colder")
 
 # %%
 # %%cudatime --hot
@@ -132,7 +121,7 @@ layer(x)
 # %%
 hot = gpulab.measure(lambda: layer(x), cache="hot", label="hot")
 cold = gpulab.measure(lambda: layer(x), cache="cold", label="cold")
-colder.compare(cold.median_s / hot.median_s)
+exercises.compare("06.colder", cold.median_s / hot.median_s)
 
 # %%
 exercises.claim("06.cold-slower", here=cold.median_s / hot.median_s)
@@ -146,13 +135,7 @@ exercises.claim("06.cold-slower", here=cold.median_s / hot.median_s)
 # one?
 
 # %%
-meet = exercises.predict(
-    "The two curves meet",
-    ...,
-    choices=("below half of the L2", "between half and all of the L2", "above its size"),
-    name="06.meet",
-)
-meet
+exercises.predict("06.meet")
 
 # %%
 cold_steps = pd.DataFrame(lab.per_megabyte(additions, "cold"))
@@ -166,7 +149,15 @@ lab.plot_staircase(
 
 # %%
 met = lab.meeting_point(both_steps) * MIB / l2_bytes
-meet.compare(lab.in_words(met, meet.choices, low=1 / 2, high=1))
+exercises.compare(
+    "06.meet",
+    lab.in_words(
+        met,
+        ("below half of the L2", "between half and all of the L2", "above its size"),
+        low=1 / 2,
+        high=1,
+    ),
+)
 
 # %% [markdown]
 # On an H200 they meet well *below* the size of the cache; the extra "Two halves" shows why. Right
@@ -179,10 +170,7 @@ meet.compare(lab.in_words(met, meet.choices, low=1 / 2, high=1))
 # flush nothing. Is the layer hot or cold?
 
 # %%
-fresh_guess = exercises.predict(
-    "With a fresh row in each call the layer is", ..., choices=("hot", "cold"), name="06.fresh"
-)
-fresh_guess
+exercises.predict("06.fresh")
 
 # %%
 rows16 = [(torch.randn_like(x),) for _ in range(16)]
@@ -191,7 +179,7 @@ plots.compare_methods([hot, fresh, cold], title="Fresh inputs")
 
 # %%
 nearer_hot = fresh.median_s < (hot.median_s + cold.median_s) / 2
-fresh_guess.compare("hot" if nearer_hot else "cold")
+exercises.compare("06.fresh", "hot" if nearer_hot else "cold")
 
 # %%
 exercises.claim("06.fresh-rows", here=fresh.median_s / hot.median_s)
@@ -215,13 +203,7 @@ small_layer = partial(linear, row, small_weights[0])
 f"{small_weights[0].nbytes / MIB:.0f} MiB of weights"
 
 # %%
-enough = exercises.predict(
-    "By its time, from which buffer on does the layer look cold? In multiples of the L2.",
-    ...,
-    choices=("1/16", "1/8", "1/4", "1/2", "1", "2"),
-    name="06.enough",
-)
-enough
+exercises.predict("06.enough")
 
 # %%
 parts = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "2": 2}
@@ -235,7 +217,7 @@ pd.Series(flushed_s) * 1e6  # µs, by the size of the buffer
 # %%
 halfway_s = (flushed_s["1/16"] + flushed_s["2"]) / 2
 slow = [name for name, time_s in flushed_s.items() if time_s > halfway_s]
-enough.compare(slow[0] if slow else "2")
+exercises.compare("06.enough", slow[0] if slow else "2")
 
 # %% [markdown]
 # By its time the layer looks cold as soon as the buffer and the weights no longer fit together.
@@ -261,13 +243,7 @@ enough.compare(slow[0] if slow else "2")
 # does the layer take the same time after either flush?
 
 # %%
-writing = exercises.predict(
-    "After a flush that writes, compared with one that reads, the layer takes",
-    ...,
-    choices=("less", "as long", "longer"),
-    name="06.writing",
-)
-writing
+exercises.predict("06.writing")
 
 # %%
 clean = gpulab.measure(lambda: layer(x), flush="read", label="cold, read")
@@ -275,7 +251,9 @@ dirty = gpulab.measure(lambda: layer(x), flush="write", label="cold, written")
 plots.compare_methods([hot, clean, dirty], title="Two ways to empty a cache")
 
 # %%
-writing.compare(lab.in_words(dirty.median_s / clean.median_s, writing.choices))
+exercises.compare(
+    "06.writing", lab.in_words(dirty.median_s / clean.median_s, ("less", "as long", "longer"))
+)
 
 # %%
 exercises.claim("06.write-flush-slower", here=dirty.median_s / clean.median_s)
@@ -341,10 +319,7 @@ exercises.check("06.choose-a-flush", answer)
 # which state does it find that input?
 
 # %%
-after = exercises.predict(
-    "After the matmul, the activation is", ..., choices=("hot", "cold"), name="06.after"
-)
-after
+exercises.predict("06.after")
 
 # %%
 left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
@@ -355,7 +330,7 @@ plots.compare_methods([states[0], chained, states[1]], title="An activation")
 
 # %%
 midway_s = (states[0].median_s + states[1].median_s) / 2
-after.compare("hot" if chained.median_s < midway_s else "cold")
+exercises.compare("06.after", "hot" if chained.median_s < midway_s else "cold")
 
 # %% [markdown]
 # Measure hot where data pass from one kernel straight to the next, or where a loop stays on a
@@ -484,13 +459,7 @@ exercises.progress()
 # about a millisecond between the flush and the layer. (`torch.cuda._sleep` counts clock cycles.)
 
 # %%
-pause = exercises.predict(
-    "After the pause the layer takes",
-    ...,
-    choices=("as long as after reading", "as long as after writing"),
-    name="06.pause",
-)
-pause
+exercises.predict("06.pause")
 
 
 # %%
@@ -504,7 +473,9 @@ plots.compare_methods([clean, dirty, paused], title="A pause after the flush")
 
 # %%
 nearer_read = paused.median_s < (clean.median_s + dirty.median_s) / 2
-pause.compare(pause.choices[0 if nearer_read else 1])
+exercises.compare(
+    "06.pause", "as long as after reading" if nearer_read else "as long as after writing"
+)
 
 # %% [markdown]
 # A dirty line waits until something needs its place, however long that takes. *Recorded* on an
@@ -513,10 +484,7 @@ pause.compare(pause.choices[0 if nearer_read else 1])
 # Now three kernels on about 30 MiB. Which one loses most to a flush that writes?
 
 # %%
-loser = exercises.predict(
-    "Which loses most?", ..., choices=("a fill", "a sum", "a matmul"), name="06.loser"
-)
-loser
+exercises.predict("06.loser")
 
 # %%
 big, total = torch.randn(30 * MIB // 4, device="cuda"), torch.zeros((), device="cuda")
@@ -530,7 +498,7 @@ lost = {}
 for name, work in works.items():
     read, write = (gpulab.measure(work, flush=kind).median_s for kind in ("read", "write"))
     lost[name] = 100 * (write / read - 1)
-loser.compare(max(lost, key=lost.get))
+exercises.compare("06.loser", max(lost, key=lost.get))
 
 # %%
 pd.Series(lost).round(1)  # percent
@@ -587,13 +555,7 @@ plots.bars(medians_s, title="Five loops, and the layer after a flush")
 # and output, and compare with both flushes.
 
 # %%
-who_pays = exercises.predict(
-    "In rotation the softmax takes",
-    ...,
-    choices=("as long as after reading", "as long as after writing"),
-    name="06.who-pays",
-)
-who_pays
+exercises.predict("06.who-pays")
 
 # %%
 sets = [[torch.randn(3840, 1024, device="cuda") for _ in range(2)] for _ in range(6)]
@@ -610,7 +572,12 @@ plots.compare_methods(states, title="A softmax")
 
 # %%
 read_s, write_s, rotated_s = (state.median_s for state in states)
-who_pays.compare(who_pays.choices[0 if rotated_s < (read_s + write_s) / 2 else 1])
+exercises.compare(
+    "06.who-pays",
+    "as long as after reading"
+    if rotated_s < (read_s + write_s) / 2
+    else "as long as after writing",
+)
 
 # %%
 exercises.claim("06.rotation-pays", here=rotated_s / read_s)
@@ -634,14 +601,13 @@ exercises.claim("06.rotation-pays", here=rotated_s / read_s)
 # weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still came from memory?
 
 # %%
-share_guess = exercises.predict("How much came from memory?", ..., unit="%", name="06.share")
-share_guess
+exercises.predict("06.share")
 
 # %%
 counted = exercises.readings("06.staircase")
 counted["from_memory"] = 100 * counted["hot_mb"] / counted["cold_mb"]
 at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeeze()
-share_guess.compare(at_45["from_memory"])
+exercises.compare("06.share", at_45["from_memory"])
 
 # %%
 names = {"working_set_mib": "size_mib", "from_memory": "value", "work": "series"}

@@ -60,8 +60,7 @@ small.sum().item()
 # the last one, for what share of the time is the GPU busy?
 
 # %%
-busy_guess = exercises.predict("How busy is the GPU?", ..., unit="%", name="07.busy")
-busy_guess
+exercises.predict("07.busy")
 
 # %%
 additions = gpulab.timeline(lambda: [small.add_(1) for _ in range(8)])
@@ -70,7 +69,7 @@ additions
 # %%
 kernels = additions.to_frame().query("kind == 'kernel'")
 window_s = kernels["end_s"].max() - kernels["start_s"].min()
-busy_guess.compare(100 * kernels["duration_s"].sum() / window_s)
+exercises.compare("07.busy", 100 * kernels["duration_s"].sum() / window_s)
 
 # %% [markdown]
 # The GPU finishes each addition before Python has launched the next one. Then it is idle. Such a
@@ -82,10 +81,7 @@ busy_guess.compare(100 * kernels["duration_s"].sum() / window_s)
 # Now put a pair of events around each addition. What share of a pair's reading is the kernel?
 
 # %%
-share = exercises.predict(
-    "What share of the reading is the kernel?", ..., unit="%", name="07.share"
-)
-share
+exercises.predict("07.share")
 
 # %%
 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -101,7 +97,7 @@ gpulab.timeline(lambda: [pair_of_events() for _ in range(3)], n_warmup=3)
 
 # %%
 pair = gpulab.measure(lambda: small.add_(1), method="events", label="a pair of events")
-share.compare(100 * kernels["duration_s"].median() / pair.median_s)
+exercises.compare("07.share", 100 * kernels["duration_s"].median() / pair.median_s)
 
 # %% [markdown]
 # There is a gap between the first event and the kernel, because Python launches the kernel after
@@ -131,10 +127,7 @@ exercises.check("07.gaps", answer)
 # a million cycles take?
 
 # %%
-million = exercises.predict(
-    "How long is a sleep of 1,000,000 cycles?", ..., unit="ms", name="07.million"
-)
-million
+exercises.predict("07.million")
 
 
 # %%
@@ -148,7 +141,7 @@ def sleep_s(n_cycles):
 
 one_s, three_s = sleep_s(1_000_000), sleep_s(3_000_000)
 cycles_per_s = 2_000_000 / (three_s - one_s)  # the difference leaves out what the events add
-million.compare(one_s)
+exercises.compare("07.million", one_s)
 
 # %% [markdown]
 # *Recorded* on an H200: 0.51 ms. The cycles per second are the clock of the GPU. That clock
@@ -185,14 +178,11 @@ _, _, host_s = samples_after(sleep(0), add)
 f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for 200 µs"
 
 # %%
-ahead_guess = exercises.predict(
-    "In how many of 40 is the host ahead?", ..., unit="calls", name="07.ahead"
-)
-ahead_guess
+exercises.predict("07.ahead")
 
 # %%
 _, ahead, _ = samples_after(sleep(200e-6), add)
-ahead_guess.compare(ahead)
+exercises.compare("07.ahead", ahead)
 
 # %%
 lab.plot_samples({f"{ms} ms": samples_after(sleep(ms / 1e3), add)[0] for ms in (0, 0.2, 2)})
@@ -205,10 +195,7 @@ lab.plot_samples({f"{ms} ms": samples_after(sleep(ms / 1e3), add)[0] for ms in (
 # How long is long enough?
 
 # %%
-enough = exercises.predict(
-    "Which sleep puts the host ahead in all 40?", ..., unit="µs", name="07.enough"
-)
-enough
+exercises.predict("07.enough")
 
 # %%
 sweep = pd.DataFrame({"sleep_us": [host_s * 1e6 * tenth / 10 for tenth in range(0, 31, 2)]})
@@ -216,7 +203,9 @@ sweep["ahead"] = [samples_after(sleep(us / 1e6), add)[1] for us in sweep["sleep_
 plots.line(sweep, x="sleep_us", y="ahead", title="Samples with the host ahead")
 
 # %%
-enough.compare(sweep["sleep_us"][sweep["ahead"] == sweep["ahead"].max()].min() / 1e6)
+exercises.compare(
+    "07.enough", sweep["sleep_us"][sweep["ahead"] == sweep["ahead"].max()].min() / 1e6
+)
 
 # %% [markdown]
 # The sleep must last **as long as the host needs for the whole batch**. (A little less can do,
@@ -305,14 +294,11 @@ graph.replay()
 torch.equal(result, torch.relu(x))
 
 # %%
-replay_guess = exercises.predict(
-    "What does a pair of events round replay() read?", ..., unit="µs", name="07.replay"
-)
-replay_guess
+exercises.predict("07.replay")
 
 # %%
 replayed = gpulab.measure(graph.replay, method="events", label="one replay")
-replay_guess.compare(replayed)
+exercises.compare("07.replay", replayed)
 
 # %%
 busy = gpulab.measure(lambda: ten_relus(x), method="profiler", cache="hot", label="kernels alone")
@@ -333,8 +319,7 @@ exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 # the capture and 10 at the replay.
 
 # %%
-by = exercises.predict("The replay multiplies by", ..., choices=("2", "10"), name="07.by")
-by
+exercises.predict("07.by")
 
 # %%
 factor, ones, scaling = 2, torch.ones(4, device="cuda"), torch.cuda.CUDAGraph()
@@ -342,21 +327,20 @@ with torch.cuda.graph(scaling):
     scaled = ones * factor
 factor = 10
 scaling.replay()
-by.compare(f"{scaled[0].item():.0f}")
+exercises.compare("07.by", f"{scaled[0].item():.0f}")
 
 # %% [markdown]
 # Python ran once, at the capture. Every number, `if`, loop count and `print` keeps the value that
 # it had then. Now the next batch arrives, a tensor of fives, and gets the same name.
 
 # %%
-reads = exercises.predict("The replay reads", ..., choices=("1", "5"), name="07.reads")
-reads
+exercises.predict("07.reads")
 
 # %%
 captured_input = ones
 ones = torch.full((4,), 5.0, device="cuda")
 scaling.replay()
-reads.compare(f"{scaled[0].item() / 2:.0f}")
+exercises.compare("07.reads", f"{scaled[0].item() / 2:.0f}")
 
 # %%
 captured_input.copy_(ones)  # new values, old address
@@ -511,13 +495,7 @@ exercises.progress()
 # addition cost GPU time, and no longer Python time?
 
 # %%
-takes_over = exercises.predict(
-    "From which size on does the GPU set the pace?",
-    ...,
-    choices=("2^10", "2^16", "2^20", "2^22", "2^24"),
-    name="07.takes-over",
-)
-takes_over
+exercises.predict("07.takes-over")
 
 
 # %%
@@ -537,7 +515,7 @@ plots.line(paces, x="exponent", y="time_us", title="Time per addition, 2^exponen
 
 # %%
 slower = paces["exponent"][paces["time_us"] > 1.15 * paces["time_us"][0]]
-takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
+exercises.compare("07.takes-over", f"2^{slower.min()}" if len(slower) else "not yet")
 
 # %% [markdown]
 # On the flat part you read the launch, whatever the size. A kernel that is longer than its launch
@@ -547,14 +525,11 @@ takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
 # 40 samples of section 2?
 
 # %%
-first_guess = exercises.predict(
-    "After one matmul, in how many of 40 is the host ahead?", ..., unit="calls", name="07.first"
-)
-first_guess
+exercises.predict("07.first")
 
 # %%
 _, after_matmul, _ = samples_after(lambda: a @ a, add)
-first_guess.compare(after_matmul)
+exercises.compare("07.first", after_matmul)
 
 # %%
 exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_s"].median())
@@ -568,10 +543,7 @@ exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_
 # after a sleep four times as long as the host needs for them. Is the host ahead in all 40?
 
 # %%
-all_ahead = exercises.predict(
-    "Is the host ahead in all?", ..., choices=("yes", "no"), name="07.all-ahead"
-)
-all_ahead
+exercises.predict("07.all-ahead")
 
 
 # %%
@@ -582,7 +554,7 @@ def fifty():
 
 _, _, host_s = samples_after(sleep(0), fifty)
 readings_s, ahead, _ = samples_after(sleep(4 * host_s), fifty)
-all_ahead.compare("yes" if ahead == len(readings_s) else "no")
+exercises.compare("07.all-ahead", "yes" if ahead == len(readings_s) else "no")
 
 # %%
 exercises.claim("07.full-queue", here=ahead)
@@ -598,10 +570,7 @@ exercises.claim("07.full-queue", here=ahead)
 # in a graph, put many copies of it inside and divide. What does each of a hundred copies read?
 
 # %%
-each_of_100 = exercises.predict(
-    "What is left for each of 100 copies?", ..., unit="µs", name="07.each-of-100"
-)
-each_of_100
+exercises.predict("07.each-of-100")
 
 
 # %%
@@ -618,7 +587,7 @@ def seconds_per_copy(n_copies):
 
 copies = pd.DataFrame({"size": [1, 3, 10, 30, 100, 300]})
 copies["time_us"] = [1e6 * seconds_per_copy(n) for n in copies["size"]]
-each_of_100.compare(copies.set_index("size")["time_us"][100] / 1e6)
+exercises.compare("07.each-of-100", copies.set_index("size")["time_us"][100] / 1e6)
 
 # %%
 copies.round(2)
@@ -633,14 +602,13 @@ copies.round(2)
 # sample?
 
 # %%
-cold_guess = exercises.predict("The graph reads", ..., choices=("more", "less"), name="07.cold")
-cold_guess
+exercises.predict("07.cold")
 
 # %%
 add_8_mb = partial(torch.add, *torch.ones(2, 2**21, device="cuda"))
 in_graph = gpulab.measure(add_8_mb, method="graph", label="graph")
 calibrated = gpulab.measure(add_8_mb, label="calibrated, cold")
-cold_guess.compare("less" if in_graph.median_s < calibrated.median_s else "more")
+exercises.compare("07.cold", "less" if in_graph.median_s < calibrated.median_s else "more")
 
 # %%
 cold_graph = gpulab.measure(add_8_mb, method="graph", cache="cold", label="graph with a flush")
@@ -656,17 +624,14 @@ plots.compare_methods([in_graph, cold_graph, calibrated], title="An addition, ho
 # Does the capture compute? The next capture increases a counter ten times.
 
 # %%
-counted = exercises.predict(
-    "What is the counter after the capture?", ..., choices=("0", "1", "10"), name="07.counted"
-)
-counted
+exercises.predict("07.counted")
 
 # %%
 counter, counting = torch.zeros(1, device="cuda"), torch.cuda.CUDAGraph()
 with torch.cuda.graph(counting):
     for _ in range(10):
         counter.add_(1)
-counted.compare(f"{counter.item():.0f}")
+exercises.compare("07.counted", f"{counter.item():.0f}")
 
 # %% [markdown]
 # A capture only records. Each replay then does all of it: two replays bring this counter to 20.
@@ -683,12 +648,11 @@ attempts = {
     "cpu": lambda: torch.relu(x).cpu(),
     "zeros_like": lambda: torch.zeros_like(x) + x,
 }
-captured_guess = exercises.predict("How many of the six?", ..., unit="calls", name="07.captured")
-captured_guess
+exercises.predict("07.captured")
 
 # %%
 outcomes = {name: lab.try_to_capture(work) for name, work in attempts.items()}
-captured_guess.compare(sum(outcome == "captured" for outcome in outcomes.values()))
+exercises.compare("07.captured", sum(outcome == "captured" for outcome in outcomes.values()))
 
 # %%
 outcomes
@@ -720,14 +684,13 @@ exercises.check("07.capturable", answer)
 # kept result contain?
 
 # %%
-kept_guess = exercises.predict("The kept result is now", ..., choices=("10", "14"), name="07.kept")
-kept_guess
+exercises.predict("07.kept")
 
 # %%
 kept = scaled  # 5 * 2
 captured_input.fill_(7)
 scaling.replay()
-kept_guess.compare(f"{kept[0].item():.0f}")
+exercises.compare("07.kept", f"{kept[0].item():.0f}")
 
 # %% [markdown]
 # The result has a fixed address, too, and each replay overwrites it. `clone()` what you keep.
@@ -736,16 +699,13 @@ kept_guess.compare(f"{kept[0].item():.0f}")
 # program drops it and creates other tensors, of nines. What does the replay read?
 
 # %%
-gone_guess = exercises.predict(
-    "The replay reads", ..., choices=("7", "9", "an error"), name="07.gone"
-)
-gone_guess
+exercises.predict("07.gone")
 
 # %%
 del captured_input
 others = [torch.full((4,), 9.0, device="cuda") for _ in range(50)]
 scaling.replay()
-gone_guess.compare(f"{scaled[0].item() / 2:.0f}")
+exercises.compare("07.gone", f"{scaled[0].item() / 2:.0f}")
 
 # %% [markdown]
 # The allocator gives free memory to the next tensor (more in lesson 08), and the graph still reads
@@ -757,13 +717,7 @@ gone_guess.compare(f"{scaled[0].item() / 2:.0f}")
 # first work is thirty small relus. Which rung is farthest off?
 
 # %%
-worst_guess = exercises.predict(
-    "Which rung is farthest off?",
-    ...,
-    choices=("naive", "synchronized", "events", "+ sleep", "calibrated", "graph"),
-    name="07.worst",
-)
-worst_guess
+exercises.predict("07.worst")
 
 # %%
 thirty_relus = partial(lab.repeat, 30, torch.relu, x)
@@ -772,7 +726,10 @@ climbed
 
 # %%
 errors = climbed.to_frame().set_index("rung")["error"]
-worst_guess.compare(errors[list(worst_guess.choices)].abs().idxmax())
+exercises.compare(
+    "07.worst",
+    errors[["naive", "synchronized", "events", "+ sleep", "calibrated", "graph"]].abs().idxmax(),
+)
 
 # %% [markdown]
 # Here *events* read Python, and *+ sleep* repairs that. Look at *+ cache flush*: it reads less
@@ -783,30 +740,21 @@ worst_guess.compare(errors[list(worst_guess.choices)].abs().idxmax())
 # and a large matmul. Make two predictions first.
 
 # %%
-sum_guess = exercises.predict(
-    "For the sum, which rung changes the reading most?",
-    ...,
-    choices=("+ warm-up", "+ cache flush", "+ sleep"),
-    name="07.sum",
-)
-sum_guess
+exercises.predict("07.sum")
 
 # %%
-off = exercises.predict(
-    "How far is `synchronized` off for the matmul?", ..., unit="%", name="07.off"
-)
-off
+exercises.predict("07.off")
 
 # %%
 big, total = torch.randn(24 * 2**18, device="cuda"), torch.zeros((), device="cuda")
 works = {"sum": partial(torch.sum, big, 0, out=total), "matmul": partial(torch.mm, a, a)}
 ladders = {name: gpulab.ladder(work, label=name, max_time_s=0.1) for name, work in works.items()}
 sum_us = 1e6 * ladders["sum"].to_frame().set_index("rung")["median_s"]
-sum_guess.compare(lab.largest_step(sum_us, sum_guess.choices))
+exercises.compare("07.sum", lab.largest_step(sum_us, ("+ warm-up", "+ cache flush", "+ sleep")))
 
 # %%
 matmul_errors = ladders["matmul"].to_frame().set_index("rung")["error"]
-off.compare(100 * abs(matmul_errors["synchronized"]))
+exercises.compare("07.off", 100 * abs(matmul_errors["synchronized"]))
 
 # %%
 ladders["relus"] = climbed

@@ -39,10 +39,7 @@ gpulab.explorers.machine_explorer("copy and kernel", challenge="hidden copy")
 # rest of the GPU free. Two of them, each in a stream of its own: one after the other, or at once?
 
 # %%
-two = exercises.predict(
-    "Two sleeps in two streams?", ..., choices=("one after the other", "at once"), name="08.two"
-)
-two
+exercises.predict("08.two")
 
 # %%
 left, right = torch.cuda.Stream(), torch.cuda.Stream()
@@ -59,7 +56,7 @@ apart = gpulab.timeline(lambda: sleep_in(left, right))
 apart
 
 # %%
-two.compare(lab.how_they_ran(apart))
+exercises.compare("08.two", lab.how_they_ran(apart))
 
 # %% [markdown]
 # Inside a stream the order is the order of the launches; across streams there is none. (The lanes
@@ -73,10 +70,7 @@ two.compare(lab.how_they_ran(apart))
 # Three sleeps: in `left`, in the default stream, in `right`.
 
 # %%
-fence = exercises.predict(
-    "How do the three run?", ..., choices=("one after the other", "at once"), name="08.fence"
-)
-fence
+exercises.predict("08.fence")
 
 # %%
 default = torch.cuda.default_stream()
@@ -84,7 +78,7 @@ three = gpulab.timeline(lambda: sleep_in(left, default, right))
 three
 
 # %%
-fence.compare(lab.how_they_ran(three))
+exercises.compare("08.fence", lab.how_they_ran(three))
 
 # %%
 exercises.claim("08.no-fence", here=lab.share_of_serial(three))
@@ -101,8 +95,7 @@ exercises.claim("08.no-fence", here=lab.share_of_serial(three))
 # takes a third of a millisecond alone and all three are in streams of their own?
 
 # %%
-engines = exercises.predict("How long do all three take?", ..., unit="ms", name="08.engines")
-engines
+exercises.predict("08.engines")
 
 # %%
 N = 1 << 22  # 16 MiB of float32
@@ -125,7 +118,7 @@ shown = gpulab.timeline(all_three)
 shown
 
 # %%
-engines.compare(shown.summary().devices[0].busy_s)
+exercises.compare("08.engines", shown.summary().devices[0].busy_s)
 
 # %% [markdown]
 # Both directions and the kernel run at once. Two copies in the *same* direction gain nothing from
@@ -139,13 +132,7 @@ engines.compare(shown.summary().devices[0].busy_s)
 # host?
 
 # %%
-blocks = exercises.predict(
-    "Which one blocks the host?",
-    ...,
-    choices=("query", "wait_event", "wait_stream", "synchronize"),
-    name="08.blocks",
-)
-blocks
+exercises.predict("08.blocks")
 
 # %%
 marker = torch.cuda.Event()
@@ -166,7 +153,7 @@ host_s = lab.host_times(calls, before=some_work)
 host_s
 
 # %%
-blocks.compare(host_s["host_s"].idxmax())
+exercises.compare("08.blocks", host_s["host_s"].idxmax())
 
 # %% [markdown]
 # `query` asks and returns. `wait_event` and `wait_stream` put an entry into the queue of `right`:
@@ -214,13 +201,7 @@ exercises.check("08.five-waits", answer)
 # A copy of 16 MiB from pageable memory with `non_blocking=True`: when does the call return?
 
 # %%
-returns = exercises.predict(
-    "When does the call return?",
-    ...,
-    choices=("at once", "when the copy is done"),
-    name="08.returns",
-)
-returns
+exercises.predict("08.returns")
 
 # %%
 pageable = torch.empty(N)
@@ -236,7 +217,7 @@ times.assign(**{"GB/s": 4 * N / times["done_s"] / 1e9}).round(6)
 # %%
 pageable_in = times.loc["pageable in"]
 waited = pageable_in["host_s"] > 0.5 * pageable_in["done_s"]
-returns.compare("when the copy is done" if waited else "at once")
+exercises.compare("08.returns", "when the copy is done" if waited else "at once")
 
 # %%
 exercises.claim("08.pageable-blocks", here=pageable_in["host_s"] / pageable_in["done_s"])
@@ -314,10 +295,7 @@ pipelines.run(one_at_a_time)
 # `compute` the current stream waits for the copy. How many of the 40 steps compute on wrong data?
 
 # %%
-wrong = exercises.predict(
-    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.wrong"
-)
-wrong
+exercises.predict("08.wrong")
 
 
 # %%
@@ -336,7 +314,7 @@ listed = pipelines.run(as_listed)
 listed
 
 # %%
-wrong.compare(listed.n_wrong)
+exercises.compare("08.wrong", listed.n_wrong)
 
 # %%
 exercises.claim("08.listing-is-wrong", here=listed.n_wrong)
@@ -380,10 +358,7 @@ animations.show("double_buffer")
 # until the last `compute` on its buffer is done. How many steps are wrong now?
 
 # %%
-half = exercises.predict(
-    "How many of 40 steps?", ..., unit="steps", counts="count", name="08.half"
-)
-half
+exercises.predict("08.half")
 
 
 # %%
@@ -403,7 +378,7 @@ def device_wait_alone(slots, copying, fill, compute, n_steps):
 pipelines.run(device_wait_alone)
 
 # %%
-half.compare(pipelines.run(device_wait_alone).n_wrong)
+exercises.compare("08.half", pipelines.run(device_wait_alone).n_wrong)
 
 # %% [markdown]
 # The host runs far ahead: it refills both pinned buffers long before the first copy starts. One
@@ -474,10 +449,7 @@ exercises.progress()
 # Two matmuls of 4096 x 4096, in two streams; nothing waits. Do they overlap?
 
 # %%
-big = exercises.predict(
-    "Two matmuls?", ..., choices=("one after the other", "at once"), name="08.big"
-)
-big
+exercises.predict("08.big")
 
 # %%
 a = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
@@ -494,16 +466,13 @@ matmuls = gpulab.timeline(two_matmuls)
 matmuls
 
 # %%
-big.compare(lab.how_they_ran(matmuls))
+exercises.compare("08.big", lab.how_they_ran(matmuls))
 
 # %% [markdown]
 # And two kernels on 1,024 elements each?
 
 # %%
-tiny = exercises.predict(
-    "Two small kernels?", ..., choices=("one after the other", "at once"), name="08.tiny"
-)
-tiny
+exercises.predict("08.tiny")
 
 # %%
 smalls = torch.zeros(2, 1024, device="cuda")
@@ -519,7 +488,7 @@ kernels = gpulab.timeline(two_small_kernels)
 kernels
 
 # %%
-tiny.compare(lab.how_they_ran(kernels))
+exercises.compare("08.tiny", lab.how_they_ran(kernels))
 
 # %% [markdown]
 # ### Exercise: two reasons for a sequential trace
@@ -581,10 +550,7 @@ lab.run_the_puzzle()
 # of half a millisecond on each of two GPUs, both in the default stream. At once?
 
 # %%
-pair = exercises.predict(
-    "Two GPUs, default streams?", ..., choices=("one after the other", "at once"), name="08.pair"
-)
-pair
+exercises.predict("08.pair")
 
 
 # %%
@@ -600,7 +566,9 @@ both
 
 # %%
 alone_s = sum(share.busy_s for share in both.summary().devices)
-pair.compare("at once" if both.duration_s < 0.9 * alone_s else "one after the other")
+exercises.compare(
+    "08.pair", "at once" if both.duration_s < 0.9 * alone_s else "one after the other"
+)
 
 # %% [markdown]
 # Each GPU has a default stream of its own. A stream of one can wait for an event of the other;

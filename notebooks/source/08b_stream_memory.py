@@ -65,10 +65,7 @@ is_corrupted(lambda _x, _total: side.synchronize())
 # nothing. In how many of 20 trials is the total wrong?
 
 # %%
-dropped = exercises.predict(
-    "In how many of 20 trials?", ..., unit="trials", counts="count", name="08b.dropped"
-)
-dropped
+exercises.predict("08b.dropped")
 
 
 # %%
@@ -77,7 +74,7 @@ def n_corrupted(before_del):
 
 
 n_wrong = n_corrupted(lambda _x, _total: None)
-dropped.compare(n_wrong)
+exercises.compare("08b.dropped", n_wrong)
 
 # %%
 exercises.claim("08.dropped-too-early", here=n_wrong)
@@ -131,13 +128,7 @@ pd.Series({name: n_corrupted(ending) for name, ending in endings.items()}, name=
 # its memory?
 
 # %%
-heir = exercises.predict(
-    "Who gets the memory?",
-    ...,
-    choices=("the default stream", "side", "the first to ask"),
-    name="08b.heir",
-)
-heir
+exercises.predict("08b.heir")
 
 
 # %%
@@ -149,7 +140,9 @@ def address(stream):
 
 made_in_side = address(side)
 asked = {"the default stream": address(default), "side": address(side)}
-heir.compare(next((name for name, at in asked.items() if at == made_in_side), "nobody"))
+exercises.compare(
+    "08b.heir", next((name for name, at in asked.items() if at == made_in_side), "nobody")
+)
 
 # %% [markdown]
 # So a tensor that was created in a side stream and is used in the default stream needs the same
@@ -208,14 +201,7 @@ def ahead(loader):
 next(ahead(loader)).shape
 
 # %%
-saved = exercises.predict(
-    "The loop with the prefetcher takes how many times as long?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="08b.saved",
-)
-saved
+exercises.predict("08b.saved")
 
 
 # %%
@@ -226,7 +212,7 @@ def prefetched():
 
 times = lab.host_times({"one by one": one_by_one, "prefetched": prefetched})
 ratio = times.loc["prefetched", "done_s"] / times.loc["one by one", "done_s"]
-saved.compare(ratio)
+exercises.compare("08b.saved", ratio)
 
 # %%
 gpulab.timeline(prefetched)
@@ -251,13 +237,7 @@ found
 # Where does the backward pass run?
 
 # %%
-where = exercises.predict(
-    "Where does backward run?",
-    ...,
-    choices=("the default stream", "the side stream"),
-    name="08b.where",
-)
-where
+exercises.predict("08b.where")
 
 # %%
 weight = torch.ones(4, device="cuda", requires_grad=True)
@@ -267,7 +247,7 @@ with torch.cuda.stream(side):
     tripled.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
     loss = tripled.sum()
 loss.backward()
-where.compare("the side stream" if seen == [side] else "the default stream")
+exercises.compare("08b.where", "the side stream" if seen == [side] else "the default stream")
 
 # %% [markdown]
 # Each operator runs backward on the stream on which it ran forward, whatever is current. That
@@ -318,14 +298,11 @@ train(default, default)
 # weight?
 
 # %%
-outside = exercises.predict(
-    "The new weight?", ..., choices=("-2 (right)", "1 (too early)"), name="08b.outside"
-)
-outside
+exercises.predict("08b.outside")
 
 # %%
 new_weight = train(side, default)
-outside.compare("1 (too early)" if new_weight > 0 else "-2 (right)")
+exercises.compare("08b.outside", "1 (too early)" if new_weight > 0 else "-2 (right)")
 
 # %%
 exercises.claim("08.caller-waits", here=f"{train(default, default)} and {new_weight}")
@@ -364,13 +341,7 @@ exercises.check("08.backward", answer)
 # end the work of this notebook.)
 
 # %%
-raises = exercises.predict(
-    "Which line raises?",
-    ...,
-    choices=("the look-up", "the addition", "the wait"),
-    name="08b.raises",
-)
-raises
+exercises.predict("08b.raises")
 
 
 # %%
@@ -386,7 +357,7 @@ late = lab.line_that_raises(program)
 late
 
 # %%
-raises.compare(late["line"])
+exercises.compare("08b.raises", late["line"])
 
 # %% [markdown]
 # The host learns of it at the first call that waits, or at some later launch; the traceback points
@@ -509,10 +480,7 @@ exercises.progress()
 # `record_stream`?
 
 # %%
-more = exercises.predict(
-    "With record_stream it reserves how many times as much?", ..., unit="times", name="08b.more"
-)
-more
+exercises.predict("08b.more")
 
 
 # %%
@@ -544,7 +512,7 @@ reserved_mib(lambda _x: side.synchronize())
 # %%
 waiting = reserved_mib(lambda _x: torch.cuda.current_stream().wait_stream(side))
 recorded = reserved_mib(lambda x: x.record_stream(side))
-more.compare(recorded / waiting)
+exercises.compare("08b.more", recorded / waiting)
 
 # %%
 print(f"with a wait {waiting:.0f} MiB, with record_stream {recorded:.0f} MiB")
@@ -562,10 +530,7 @@ print(f"with a wait {waiting:.0f} MiB, with record_stream {recorded:.0f} MiB")
 # GPU?
 
 # %%
-grows = exercises.predict(
-    "Must the allocator take more?", ..., choices=("yes", "no"), name="08b.grows"
-)
-grows
+exercises.predict("08b.grows")
 
 # %%
 torch.cuda.synchronize()
@@ -578,7 +543,7 @@ big = torch.empty(6 << 20, device="cuda")
 print(f"free {free >> 20} MiB, taken {(torch.cuda.memory_reserved() - before) >> 20} MiB more")
 
 # %%
-grows.compare("yes" if torch.cuda.memory_reserved() > before else "no")
+exercises.compare("08b.grows", "yes" if torch.cuda.memory_reserved() > before else "no")
 
 # %% [markdown]
 # The free memory is in pieces of 3 MiB between tensors that are in use. In

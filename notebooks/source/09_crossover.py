@@ -90,13 +90,7 @@ exercises.check("09.read-off", answer)
 # matmul, by the methods of lessons 01 to 07.
 
 # %%
-three = exercises.predict(
-    "Which of the three reads about the same for n = 64 and n = 2,048?",
-    ...,
-    choices=("naive", "synchronized", "calibrated"),
-    name="09.three",
-)
-three
+exercises.predict("09.three")
 
 
 # %%
@@ -105,12 +99,17 @@ def reading(method, n):
     return gpulab.measure(lambda: a @ b, method=method, cache="hot", n_samples=21).median_s
 
 
-table = pd.DataFrame({n: {way: reading(way, n) for way in three.choices} for n in (64, 2048)})
+table = pd.DataFrame(
+    {
+        n: {way: reading(way, n) for way in ("naive", "synchronized", "calibrated")}
+        for n in (64, 2048)
+    }
+)
 table.map(format_time)
 
 # %%
 growth = table[2048] / table[64]
-three.compare(growth.sub(1).abs().idxmin())
+exercises.compare("09.three", growth.sub(1).abs().idxmin())
 
 # %%
 exercises.claim("09.launch-is-flat", here=growth["naive"])
@@ -239,19 +238,12 @@ exercises.check("09.meeting-point", answer)
 # Now the same for matmul. How close do four numbers come to the measured crossing?
 
 # %%
-agree = exercises.predict(
-    "The lines meet at how many times the measured crossing?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="09.agree",
-)
-agree
+exercises.predict("09.agree")
 
 # %%
 flops = (gpu.fixed_s - cpu.fixed_s) / (cpu.slope_s - gpu.slope_s)
 n_predicted = (flops / 2) ** (1 / 3)
-agree.compare(n_predicted / recorded.crossing.size)
+exercises.compare("09.agree", n_predicted / recorded.crossing.size)
 
 # %% [markdown]
 # (The explorer wrote the same as "from the fitted lines alone", with an interval from those of the
@@ -268,10 +260,7 @@ agree.compare(n_predicted / recorded.crossing.size)
 
 # %%
 EIGHT = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
-first = exercises.predict(
-    "Which one crosses at the fewest bytes?", ..., choices=EIGHT, name="09.first"
-)
-first
+exercises.predict("09.first")
 
 # %%
 eight = [gpulab.crossover(name, source=H200) for name in EIGHT]
@@ -279,7 +268,7 @@ lab.draw_crossings(eight)
 
 # %%
 found = [record for record in eight if record.crossing.kind == "once"]
-first.compare(lab.causes(found).index[0])
+exercises.compare("09.first", lab.causes(found).index[0])
 
 # %% [markdown]
 # A triangle means that there is no crossing within the recorded sizes. If it points left, the GPU
@@ -340,10 +329,7 @@ stays.assign(**stays[["cpu_s", "gpu_s", "transfers_s"]].map(format_time))
 # copy out, wait. How many times as long as one operation do twenty take?
 
 # %%
-twenty = exercises.predict(
-    "20 operations take how many times as long as 1?", ..., unit="times", name="09.twenty"
-)
-twenty
+exercises.predict("09.twenty")
 
 # %%
 n = 1 << 20
@@ -362,7 +348,7 @@ many = gpulab.measure(lambda: chain(20), method="synchronized", n_samples=21)
 print(one, many, sep="\n")
 
 # %%
-twenty.compare(many.median_s / one.median_s)
+exercises.compare("09.twenty", many.median_s / one.median_s)
 
 # %%
 exercises.claim("09.staying-pays", here=many.median_s / one.median_s)
@@ -404,14 +390,11 @@ exercises.progress()
 # as one number?
 
 # %%
-moves = exercises.predict(
-    "With transfers matmul crosses at how many times the n?", ..., unit="times", name="09.moves"
-)
-moves
+exercises.predict("09.moves")
 
 # %%
 moved = [gpulab.crossover(name, transfers="both", source=H200) for name in EIGHT]
-moves.compare(moved[0].crossing.size / moved[0].bare_crossing.size)
+exercises.compare("09.moves", moved[0].crossing.size / moved[0].bare_crossing.size)
 
 # %%
 lab.draw_crossings(moved)
@@ -434,20 +417,16 @@ crossover_explorer("fft", transfers="both", size=700)
 # ever get ahead?
 
 # %%
-pays = exercises.predict(
-    "A single addition, with transfers?",
-    ...,
-    choices=("crosses later", "never crosses"),
-    name="09.pays",
-)
-pays
+exercises.predict("09.pays")
 
 # %%
 addition = gpulab.crossover("add", transfers="both", source=H200)
 plots.draw_crossover(addition, lines=False)
 
 # %%
-pays.compare("never crosses" if addition.crossing.kind == "never" else "crosses later")
+exercises.compare(
+    "09.pays", "never crosses" if addition.crossing.kind == "never" else "crosses later"
+)
 
 # %% [markdown]
 # At the right end the link limits the GPU's curve, whatever happens between the copies, and the
@@ -489,13 +468,7 @@ exercises.check("09.never-pays", answer)
 # Half of a crossover is the CPU. What if it has one thread in place of 16?
 
 # %%
-threads = exercises.predict(
-    "With one thread, matmul crosses at",
-    ...,
-    choices=("a smaller n", "the same n", "a larger n"),
-    name="09.threads",
-)
-threads
+exercises.predict("09.threads")
 
 # %%
 alone = gpulab.crossover("matmul", n_threads=1, source=H200)
@@ -504,7 +477,9 @@ crossover_explorer("matmul", n_threads=1, size=118)
 # %%
 ratio = alone.crossing.size / recorded.crossing.size
 change = round(ratio, 1)
-threads.compare(threads.choices[(change >= 1) + (change > 1)])
+exercises.compare(
+    "09.threads", ("a smaller n", "the same n", "a larger n")[(change >= 1) + (change > 1)]
+)
 
 # %%
 print(f"one thread: {alone.crossing}; 16 threads: {recorded.crossing}; ratio {ratio:.2f}")
@@ -524,17 +499,14 @@ cores["1 thread"] = pd.Series(alone.cpu.median_s, index=alone.cpu.sizes)
 # an eighth of the H200's peak in float32. Beside the same CPU, where does matmul cross?
 
 # %%
-older = exercises.predict(
-    "With a T4, matmul crosses at how many times the n?", ..., unit="times", name="09.older"
-)
-older
+exercises.predict("09.older")
 
 # %%
 crossover_explorer("matmul", gpu="computed:T4", size=200)
 
 # %%
 t4 = gpulab.crossover("matmul", gpu="T4", source=H200, progress=False)
-older.compare(t4.crossing.size / recorded.crossing.size)
+exercises.compare("09.older", t4.crossing.size / recorded.crossing.size)
 
 # %% [markdown]
 # The T4's times are *computed*, with the launches of the host beside the H200. At that size both

@@ -38,13 +38,7 @@ gpulab.use("auto", max_value_bytes=8 << 20)  # of large tensors only the times m
 # By what factor does the median operation exceed the plain roofline?
 
 # %%
-middle = exercises.predict(
-    "The median measured time is how many times its plain prediction?",
-    ...,
-    unit="times",
-    name="10.middle",
-)
-middle
+exercises.predict("10.middle")
 
 # %%
 explorer = roofline_explorer(model="plain")
@@ -52,7 +46,7 @@ explorer
 
 # %%
 explorer.choose(operations=WORKLOADS)  # it opens with five of the 29
-middle.compare(explorer.to_frame()["plain_ratio"].median())
+exercises.compare("10.middle", explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
 # A point on the line takes exactly as long as predicted. A point above it takes longer; none
@@ -95,10 +89,7 @@ exercises.check("10.farthest", answer)
 # double all sides, how many times as high is it?
 
 # %%
-twice = exercises.predict(
-    "Twice the side: the intensity grows by", ..., unit="times", counts="percent", name="10.twice"
-)
-twice
+exercises.predict("10.twice")
 
 
 # %%
@@ -109,7 +100,7 @@ def intensity(a, b):
 
 half = {"device": "cuda", "dtype": torch.half}
 small, large = torch.empty(2048, 2048, **half), torch.empty(4096, 4096, **half)
-twice.compare(intensity(large, large) / intensity(small, small))
+exercises.compare("10.twice", intensity(large, large) / intensity(small, small))
 
 # %% [markdown]
 # For squares of side d: F = 2 d³ and B = 6 d², so **I = d/3**. FLOPs grow faster than bytes, which
@@ -197,10 +188,7 @@ print(measured, plain, sep="\n")
 # What percentage of the data sheet's bandwidth does a large copy reach?
 
 # %%
-share = exercises.predict(
-    "A copy reaches how much of the data sheet's bandwidth?", ..., unit="%", name="10.share"
-)
-share
+exercises.predict("10.share")
 
 # %%
 roofs = roofline.measure_ceilings(max_time_s=0.05)
@@ -209,7 +197,7 @@ roofs
 # %%
 limit = roofs.data_sheet or roofs.measured  # not every GPU is in the table of data sheets
 reached = 100 * roofs.measured.bandwidth_bytes_per_s / limit.bandwidth_bytes_per_s
-share.compare(reached)
+exercises.compare("10.share", reached)
 
 # %%
 exercises.claim("10.copy-below-sheet", here=reached)
@@ -254,13 +242,12 @@ exercises.check("10.which-roof", answer)
 # ns. How long does it take?
 
 # %%
-tiny = exercises.predict("An addition of 1,024 elements takes", ..., unit="µs", name="10.tiny")
-tiny
+exercises.predict("10.tiny")
 
 # %%
 x, y = torch.randn(2, 1024, device="cuda")
 few = gpulab.measure(lambda: x + y, n_samples=21)
-tiny.compare(few)
+exercises.compare("10.tiny", few)
 
 # %%
 exercises.claim("10.floor", here=few.median_s / limit.memory_s(3 * x.nbytes))
@@ -405,13 +392,12 @@ exercises.progress()
 
 # %%
 sides = WORKLOADS["matmul"].sizes
-turn = exercises.predict(
-    "Bound by compute from which side on?", ..., choices=tuple(map(str, sides)), name="10.turn"
-)
-turn
+exercises.predict("10.turn")
 
 # %%
-turn.compare(str(next(side for side in sides if side / 3 > limit.ridge("float16"))))
+exercises.compare(
+    "10.turn", str(next(side for side in sides if side / 3 > limit.ridge("float16")))
+)
 
 # %%
 roofline_explorer(view="roofline", dtype="float16", operations=("matmul",))
@@ -444,14 +430,7 @@ plots.roofline(roofline.chart(mine, roofs, dtype="float16"), names=False)
 # more. How many times as long does that take?
 
 # %%
-wave = exercises.predict(
-    "One row more takes how many times as long?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="10.wave",
-)
-wave
+exercises.predict("10.wave")
 
 # %%
 n_rows = 256 * torch.cuda.get_device_properties().multi_processor_count // 12
@@ -459,7 +438,7 @@ weights = torch.randn(4096, 12 * 128, **half)
 full, more = torch.randn(n_rows, 4096, **half), torch.randn(n_rows + 1, 4096, **half)
 one_wave = gpulab.measure(lambda: full @ weights, n_samples=21)
 two_waves = gpulab.measure(lambda: more @ weights, n_samples=21)
-wave.compare(two_waves.median_s / one_wave.median_s)
+exercises.compare("10.wave", two_waves.median_s / one_wave.median_s)
 
 # %%
 exercises.claim("10.wave", here=100 * (two_waves.median_s / one_wave.median_s - 1))
@@ -494,14 +473,7 @@ print(f"{over.min():.2f} to {over.max():.2f} times the plain prediction")
 # once, and computes hardly anything. Is it as fast as a copy?
 
 # %%
-soft = exercises.predict(
-    "Softmax takes how many times as long as a copy?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="10.soft",
-)
-soft
+exercises.predict("10.soft")
 
 # %%
 scores = torch.randn(16384, 4096, **half)
@@ -510,7 +482,7 @@ normalized = gpulab.measure(lambda: torch.softmax(scores, -1), n_samples=21)
 print(copied, normalized, sep="\n")
 
 # %%
-soft.compare(normalized.median_s / copied.median_s)
+exercises.compare("10.soft", normalized.median_s / copied.median_s)
 
 # %%
 exercises.claim("10.softmax-is-no-copy", here=normalized.median_s / copied.median_s)

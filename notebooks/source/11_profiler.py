@@ -64,13 +64,7 @@ torch.cuda.synchronize()
 # bias). Which of these keeps the GPU busy for the longest time in one step?
 
 # %%
-busiest = exercises.predict(
-    "Which operator has the most time on the GPU?",
-    ...,
-    choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
-    name="11.busiest",
-)
-busiest
+exercises.predict("11.busiest")
 
 # %%
 with profile() as recorded:
@@ -91,7 +85,7 @@ print(rows.table(sort_by="self_device_time_total", row_limit=10, max_name_column
 names = {"aten::_to_copy": "the copy", "aten::copy_": "the copy"}
 operators = [row for row in rows if row.key.startswith("aten::")]
 longest = max(operators, key=lambda row: row.self_device_time_total)
-busiest.compare(names.get(longest.key, longest.key))
+exercises.compare("11.busiest", names.get(longest.key, longest.key))
 
 # %% [markdown]
 # The backward pass of each linear layer has up to two matmuls, one for the gradient of the weights
@@ -104,14 +98,7 @@ busiest.compare(names.get(longest.key, longest.key))
 # up *CPU total* over all rows of the host. Does the sum exceed the time of the step?
 
 # %%
-total = exercises.predict(
-    "How many times the step's time do the CPU totals add up to?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="11.total",
-)
-total
+exercises.predict("11.total")
 
 # %%
 on_host = [event for event in recorded.events() if event.device_type.name == "CPU"]
@@ -122,7 +109,7 @@ total_us = sum(event.cpu_time_total for event in on_host)
 pd.Series({"the step": step_us, "sum of self": self_us, "sum of total": total_us}, name="µs")
 
 # %%
-total.compare(total_us / step_us)
+exercises.compare("11.total", total_us / step_us)
 
 # %%
 exercises.claim("11.totals-overlap", here=total_us / step_us)
@@ -161,10 +148,7 @@ exercises.check("11.columns", answer)
 # How many times as long does a step take while it is profiled?
 
 # %%
-slower = exercises.predict(
-    "Profiled, a step takes", ..., unit="times", counts="direction", name="11.slower"
-)
-slower
+exercises.predict("11.slower")
 
 
 # %%
@@ -180,7 +164,7 @@ def seconds_per_step(n_steps=20):
 plain_s = seconds_per_step()
 with profile():
     profiled_s = seconds_per_step()
-slower.compare(profiled_s / plain_s)
+exercises.compare("11.slower", profiled_s / plain_s)
 
 # %%
 exercises.claim("11.profiler-costs", here=100 * (profiled_s / plain_s - 1))
@@ -250,10 +234,7 @@ exercises.check("11.bound", answer)
 # loses the times of a profile when the next one begins. For how long does the GPU do nothing?
 
 # %%
-idle = exercises.predict(
-    "For what share of the step is the GPU idle?", ..., unit="%", name="11.idle"
-)
-idle
+exercises.predict("11.idle")
 
 # %%
 trace = read_trace("step.json")
@@ -262,7 +243,7 @@ trace
 # %%
 busy_s = sum(span.duration_s for span in trace.spans if span.kind in ("kernel", "copy"))
 idle_percent = 100 * (1 - busy_s / trace.duration_s)
-idle.compare(idle_percent)
+exercises.compare("11.idle", idle_percent)
 
 # %%
 exercises.claim("11.step-partly-idle", here=100 - idle_percent)
@@ -353,8 +334,7 @@ steps = [[each for each in events if each.name.startswith("ProfilerStep")] for e
 # matmul? For what share of its time?
 
 # %%
-share = exercises.predict("Share of the copy beside a kernel?", ..., unit="%", name="11.share")
-share
+exercises.predict("11.share")
 
 # %%
 side, pinned = torch.cuda.Stream(), torch.empty(1 << 22, pin_memory=True)
@@ -381,7 +361,7 @@ beside_s = sum(
     for span in spans
     if span.kind == "kernel"
 )
-share.compare(100 * beside_s / copy.duration_s)
+exercises.compare("11.share", 100 * beside_s / copy.duration_s)
 
 # %%
 exercises.claim("11.pinned-copy-overlaps", here=100 * beside_s / copy.duration_s)

@@ -102,13 +102,12 @@ chip = torch.cuda.get_device_properties()
 chip.multi_processor_count * chip.max_threads_per_multi_processor
 
 # %%
-util = exercises.predict("GPU-Util?", ..., unit="%", name="11b.util")
-util
+exercises.predict("11b.util")
 
 # %%
 time.sleep(1)
 one_thread = list(clocks.watch(lambda: torch.cuda._sleep(10_000_000), duration_s=1.5))[-1]
-util.compare(one_thread.utilization)
+exercises.compare("11b.util", one_thread.utilization)
 
 # %%
 exercises.claim("11.util-of-one-thread", here=one_thread.utilization)

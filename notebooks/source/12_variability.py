@@ -48,13 +48,7 @@ torch.cuda.get_device_name()
 # longer time by the shorter one. Which change will matter most?
 
 # %%
-largest = exercises.predict(
-    "Which one changes the time by the largest factor?",
-    ...,
-    choices=("clock", "data", "order", "allocator", "contention", "placement", "algorithm"),
-    name="12.largest",
-)
-largest
+exercises.predict("12.largest")
 
 # %%
 a, b = torch.randn(2, 6144, 6144, device="cuda", dtype=torch.half)
@@ -157,7 +151,7 @@ exercises.claim("12.odd-size", here=changed["algorithm"])
 # %%
 factors = pd.Series(changed, name="longer time / shorter time").sort_values()
 display(plots.bars(factors))
-largest.compare(factors.idxmax())
+exercises.compare("12.largest", factors.idxmax())
 
 # %% [markdown]
 # Your program has all of them at once. So fix what you can (inputs, memory, other work, cache
@@ -191,13 +185,7 @@ exercises.check("12.source", answer)
 # Below, a result of the same size is copied in five ways. Which one is the slowest?
 
 # %%
-slowest = exercises.predict(
-    "Which copy is the slowest?",
-    ...,
-    choices=("contiguous", "every 2nd", "every 8th", "transposed", "gathered"),
-    name="12.slowest",
-)
-slowest
+exercises.predict("12.slowest")
 
 # %%
 n = 2048
@@ -218,7 +206,7 @@ useful = 2 * copied.nbytes / pd.Series(ways) / 1e9  # read once and written once
 plots.bars(useful.rename("useful GB/s"))
 
 # %%
-display(slowest.compare(useful.idxmin()))
+display(exercises.compare("12.slowest", useful.idxmin()))
 exercises.claim("12.transposed-slower", here=useful["contiguous"] / useful["transposed"])
 
 # %% [markdown]
@@ -262,10 +250,7 @@ exercises.check("12.sectors", sectors)
 # graph of the 200 launches: by how much is the `foreach` faster, until done?
 
 # %%
-batched = exercises.predict(
-    "The loop takes how many times the foreach?", ..., unit="times", name="12.batched"
-)
-batched
+exercises.predict("12.batched")
 
 
 # %%
@@ -285,7 +270,7 @@ loop_s, foreach_s, graph_s = (seconds(work, method="synchronized") for work in w
 pd.Series({"loop": loop_s, "graph": graph_s, "foreach": foreach_s}).mul(1e6).rename("µs")
 
 # %%
-display(batched.compare(loop_s / foreach_s))
+display(exercises.compare("12.batched", loop_s / foreach_s))
 exercises.claim("12.batching", here=loop_s / foreach_s)
 
 # %% [markdown]
@@ -298,10 +283,7 @@ exercises.claim("12.batching", here=loop_s / foreach_s)
 # faster, on the GPU alone?
 
 # %%
-fused = exercises.predict(
-    "By hand takes how many times the fused one?", ..., unit="times", name="12.fused"
-)
-fused
+exercises.predict("12.fused")
 
 
 # %%
@@ -312,7 +294,7 @@ def gelu_by_hand(v):
 v = torch.randn(1 << 24, device="cuda")
 by_hand_s = seconds(lambda: gelu_by_hand(v))
 one_kernel_s = seconds(lambda: torch.nn.functional.gelu(v, approximate="tanh"))
-display(fused.compare(by_hand_s / one_kernel_s))
+display(exercises.compare("12.fused", by_hand_s / one_kernel_s))
 exercises.claim("12.fusion", here=by_hand_s / one_kernel_s)
 
 # %% [markdown]
@@ -322,14 +304,7 @@ exercises.claim("12.fusion", here=by_hand_s / one_kernel_s)
 # channels of one pixel lie together. In half precision, what does a convolution gain?
 
 # %%
-layout = exercises.predict(
-    "Contiguous takes how many times channels_last?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="12.layout",
-)
-layout
+exercises.predict("12.layout")
 
 # %%
 images = torch.randn(32, 64, 56, 56, device="cuda", dtype=torch.half)
@@ -340,7 +315,7 @@ channels_last_s = seconds(lambda: conv(pixels))
 images.shape == pixels.shape, images.stride(), pixels.stride()
 
 # %%
-display(layout.compare(contiguous_s / channels_last_s))
+display(exercises.compare("12.layout", contiguous_s / channels_last_s))
 exercises.claim("12.channels-last", here=contiguous_s / channels_last_s)
 
 # %% [markdown]

@@ -46,15 +46,12 @@ def stopwatch(work):
     return time.perf_counter() - start
 
 
-share = exercises.predict(
-    "What share of the kernel's time does it read?", ..., unit="%", name="13.patient-1"
-)
-share
+exercises.predict("13.patient-1")
 
 # %%
 print(f"{stopwatch(work) * 1e3:.4f} ms")
 torch.cuda.synchronize()
-share.compare(100 * stopwatch(work) / true.median_s)
+exercises.compare("13.patient-1", 100 * stopwatch(work) / true.median_s)
 
 # %% tags=["exercise"]
 mended = ...
@@ -86,15 +83,12 @@ def in_a_program(work):
     return time.perf_counter() - start
 
 
-factor = exercises.predict(
-    "How many times the kernel's time does it read?", ..., unit="times", name="13.patient-2"
-)
-factor
+exercises.predict("13.patient-2")
 
 # %%
 torch.cuda.synchronize()
 lab.kernel(10)()
-factor.compare(in_a_program(work) / true.median_s)
+exercises.compare("13.patient-2", in_a_program(work) / true.median_s)
 
 # %% tags=["exercise"]
 mended = ...
@@ -125,13 +119,7 @@ def by_events(work):
     return start.elapsed_time(end) / 1e3
 
 
-number = exercises.predict(
-    "Which number does it return?",
-    ...,
-    choices=("the kernel's time", "almost zero", "none"),
-    name="13.patient-3",
-)
-number
+exercises.predict("13.patient-3")
 
 # %%
 try:
@@ -139,7 +127,7 @@ try:
 except RuntimeError as error:
     print(f"RuntimeError: {error}")
     came = "none"
-number.compare(came)
+exercises.compare("13.patient-3", came)
 
 # %% tags=["exercise"]
 mended = ...
@@ -173,19 +161,13 @@ def one_call(work):
     return time.perf_counter() - start
 
 
-longer = exercises.predict(
-    "How many times as long as the second reading is the first?",
-    ...,
-    unit="times",
-    name="13.patient-4",
-)
-longer
+exercises.predict("13.patient-4")
 
 # %%
 a = torch.randn(2048, 2048, device="cuda")
 readings = one_call(lambda: a @ a), one_call(lambda: a @ a)
 print(*(f"{reading * 1e3:.3f} ms" for reading in readings))
-longer.compare(readings[0] / readings[1])
+exercises.compare("13.patient-4", readings[0] / readings[1])
 
 # %% tags=["exercise"]
 mended = ...
@@ -216,16 +198,13 @@ def one_pass(layers):
     return time.perf_counter() - start
 
 
-idle = exercises.predict(
-    "For what share of this time is the GPU idle?", ..., unit="%", name="13.patient-5"
-)
-idle
+exercises.predict("13.patient-5")
 
 # %%
 seen = gpulab.timeline(lambda: one_pass(lab.layers(6)))
 display(plots.timeline(seen))
 summary = seen.summary()
-idle.compare(100 * (1 - summary.devices[0].busy_s / summary.window_s))
+exercises.compare("13.patient-5", 100 * (1 - summary.devices[0].busy_s / summary.window_s))
 
 # %% tags=["exercise"]
 mended = ...
@@ -264,15 +243,12 @@ def copy_and_work(n_bytes, work):
     return time.perf_counter() - start
 
 
-beside = exercises.predict(
-    "What share of the kernel runs beside the copy?", ..., unit="%", name="13.patient-6"
-)
-beside
+exercises.predict("13.patient-6")
 
 # %%
 seen = gpulab.timeline(lambda: copy_and_work(2**24, lab.kernel(0.5)))
 display(plots.timeline(seen))
-beside.compare(100 * seen.summary().devices[0].overlap_achieved)
+exercises.compare("13.patient-6", 100 * seen.summary().devices[0].overlap_achieved)
 
 # %% tags=["exercise"]
 mended = ...
@@ -323,12 +299,11 @@ def double_and_add(x, double):
     return y.sum().item()
 
 
-race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-7")
-race
+exercises.predict("13.patient-7")
 
 # %%
 print(double_and_add(lab.numbers(), lab.slow_double))
-race.compare(lab.race(lambda: double_and_add(lab.numbers(), lab.slow_double)))
+exercises.compare("13.patient-7", lab.race(lambda: double_and_add(lab.numbers(), lab.slow_double)))
 
 # %% tags=["exercise"]
 mended = ...
@@ -366,12 +341,13 @@ def double_plus_one(x, double):
     return result + 0 * other
 
 
-race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-8")
-race
+exercises.predict("13.patient-8")
 
 # %%
 print(double_plus_one(lab.numbers(), lab.slow_double)[:3])
-race.compare(lab.race(lambda: double_plus_one(lab.numbers(), lab.slow_double)))
+exercises.compare(
+    "13.patient-8", lab.race(lambda: double_plus_one(lab.numbers(), lab.slow_double))
+)
 
 # %% tags=["exercise"]
 mended = ...
@@ -407,14 +383,13 @@ def add_on_host(x):
     return host.sum().item()
 
 
-race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-9")
-race
+exercises.predict("13.patient-9")
 
 # %%
 x = lab.numbers()
 lab.kernel(2)()
 print(add_on_host(x))
-race.compare(lab.race(lambda: add_on_host(lab.numbers())))
+exercises.compare("13.patient-9", lab.race(lambda: add_on_host(lab.numbers())))
 
 # %% tags=["exercise"]
 mended = ...
@@ -448,12 +423,13 @@ def add_after_event(x, double):
     return y.sum().item()
 
 
-race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-10")
-race
+exercises.predict("13.patient-10")
 
 # %%
 print(add_after_event(lab.numbers(), lab.slow_double))
-race.compare(lab.race(lambda: add_after_event(lab.numbers(), lab.slow_double)))
+exercises.compare(
+    "13.patient-10", lab.race(lambda: add_after_event(lab.numbers(), lab.slow_double))
+)
 
 # %% tags=["exercise"]
 mended = ...
@@ -489,13 +465,12 @@ def upload(batches):
     return torch.stack(uploaded)
 
 
-race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-11")
-race
+exercises.predict("13.patient-11")
 
 # %%
 lab.kernel(2)()
 print(upload(lab.batches())[:, 0].tolist())
-race.compare(lab.race(lambda: upload(lab.batches())))
+exercises.compare("13.patient-11", lab.race(lambda: upload(lab.batches())))
 
 # %% tags=["exercise"]
 mended = ...
@@ -535,19 +510,13 @@ def fill_up(first, fill):
     return n_fillers
 
 
-rounds = exercises.predict(
-    "How often does it call fill()?",
-    ...,
-    choices=("never", "about ten times", "without end"),
-    name="13.patient-12",
-)
-rounds
+exercises.predict("13.patient-12")
 
 # %%
 came = lab.cut_off(fill_up, lab.kernel(2), lab.kernel(0.2))
 print(came)
 counted = "about ten times" if came else "never"
-rounds.compare("without end" if isinstance(came, str) else counted)
+exercises.compare("13.patient-12", "without end" if isinstance(came, str) else counted)
 
 # %% tags=["exercise"]
 mended = ...

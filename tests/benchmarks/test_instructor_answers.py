@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import instructor_answers as answers
+from gpulab.exercises._guess_question import question_of
 from tests.support.lesson_text import LessonText
 from tests.support.lessons import CASES, ROOT, SOURCES
 
@@ -42,19 +43,20 @@ def test_each_exercise_has_its_answer() -> None:
 
 
 def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
-    """An outcome belongs to the question that was asked under the same name."""
+    """An outcome belongs to the question that is named beside it."""
 
     def cell(source: str, shown: str = "") -> SimpleNamespace:
         outputs = [{"data": {"text/plain": shown}}]
         return SimpleNamespace(cell_type="code", source=source, outputs=outputs)
 
-    shown = "No guess. It was 3.5\ntimes. Put your guess in place of the three dots"
+    shown = "No guess. It was 3.5\ntimes. Give your guess in place of the three dots"
     cells = [
         SimpleNamespace(cell_type="markdown"),
-        cell('more = exercises.predict(\n    "By what "\n    "factor?", ...\n)\nmore'),
-        cell("gpulab.compare(a, b)\nmore.compare(3.5)", shown),
+        cell('exercises.predict("01.flat")'),
+        cell('gpulab.compare(a, b)\nexercises.compare(\n    "01.flat", 3.5)', shown),
     ]
-    assert answers.outcomes_of(cells) == [["By what factor?", "3.5 times"]]
+    question = question_of("01.flat").question
+    assert answers.outcomes_of(cells) == [[question, "3.5 times"]]
 
 
 def test_the_guide_names_exercises_and_claims_that_exist() -> None:

@@ -15,7 +15,7 @@ from gpulab.core.errors import UnknownNameError
 FIGURE = [new_output("display_data", {"text/html": '<img src="x.png">', "text/plain": "a"})]
 TEXT = [new_output("display_data", {"text/html": "<p>Close.</p>"})]
 LONG = "\n".join(f"line_{n} = {n}" for n in range(7))
-ASKED = 'guess = exercises.predict(\n    "How long?", ..., name="01.naive"\n)\nguess'
+ASKED = 'exercises.predict("01.naive")'
 PROGRAM = f"def timed(work):\n    work()\n\n\n{ASKED}"
 # Each cell with the types of the slides it becomes; a text cell may also become notes.
 CELLS = (
@@ -24,7 +24,7 @@ CELLS = (
     (new_markdown_cell("No heading."), ["notes"]),
     (new_markdown_cell("## 1 Begin\n\n### Here"), ["slide"]),
     (new_code_cell(ASKED, outputs=TEXT), ["-"]),
-    (new_code_cell("guess.compare(3)", outputs=TEXT), ["fragment"]),
+    (new_code_cell('exercises.compare("01.naive", 3)', outputs=TEXT), ["fragment"]),
     (new_code_cell("a @ b"), ["subslide"]),
     (new_code_cell(PROGRAM, outputs=TEXT, metadata={"tags": ["exercise"]}), ["subslide"]),
     (new_code_cell(LONG, outputs=TEXT), ["fragment"]),

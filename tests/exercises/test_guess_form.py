@@ -1,10 +1,13 @@
 """The form of a prediction: what it takes, what it keeps, and when it is shown."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpulab import exercises
+from gpulab.core.errors import UnknownNameError
 from gpulab.exercises._guess_form import GuessForm, read_typed
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder, kept
@@ -54,30 +57,66 @@ def test_what_cannot_be_read_keeps_the_guess() -> None:
 def test_a_form_saves_at_once_and_a_cell_run_again_keeps_the_guess(
     folder: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a front end, three dots take the saved guess; elsewhere they are no guess."""
+    """Three dots take the saved guess, with a front end and without one."""
     options: dict[str, Any] = {"unit": "µs", "name": "01.form"}
-    monkeypatch.setattr(widgets, "is_watched", lambda: True)
     exercises.predict(QUESTION, ..., **options).give("5 ms", "likely")
     saved = kept(folder)["01.form"].latest  # type: ignore[arg-type]  # a path
     assert saved is not None
     assert (saved.number, saved.confidence) == (5e-3, "likely")
-    again = exercises.predict(QUESTION, ..., **options)
-    assert (again.guess, again.confidence) == (5e-3, "likely")
+    for watched in (True, False):
+        monkeypatch.setattr(widgets, "is_watched", lambda watched=watched: watched)
+        again = exercises.predict(QUESTION, ..., **options)
+        assert (again.guess, again.confidence) == (5e-3, "likely")
     # Another question has this name now.
     assert exercises.predict(QUESTION, ..., unit="times", name="01.form").guess is None
-    monkeypatch.setattr(widgets, "is_watched", lambda: False)
-    assert exercises.predict(QUESTION, ..., **options).guess is None
 
 
 def test_a_saved_choice_that_is_no_longer_offered_is_no_guess(
-    folder: object, monkeypatch: pytest.MonkeyPatch
+    folder: object,
 ) -> None:
     """The choice counts only while it is one of the choices."""
     del folder
-    monkeypatch.setattr(widgets, "is_watched", lambda: True)
     exercises.predict(QUESTION, "b", choices=("a", "b"), name="01.form")
     assert exercises.predict(QUESTION, ..., choices=("b", "c"), name="01.form").guess == "b"
     assert exercises.predict(QUESTION, ..., choices=("c", "d"), name="01.form").guess is None
+
+
+def test_a_question_is_asked_by_its_name_and_compared_in_another_cell(folder: Path) -> None:
+    """Question and unit come from the lesson; the last guess counts, also in a new kernel."""
+    assert str(exercises.predict("01.naive")) == (
+        "What does the stopwatch below read? Give your guess in place of the three dots in "
+        'exercises.predict("01.naive", ...): a number in µs.'
+    )
+    assert str(exercises.compare("01.naive", 2e-3)).startswith("No guess. It was 2.00 ms. Give")
+    assert list(folder.iterdir()) == []
+    exercises.predict("01.flat", "4x")
+    exercises.predict("01.flat", "8x", confidence="likely")
+    assert str(exercises.predict("01.flat")).endswith(
+        "You say 8 times (likely). Now see what comes out."
+    )
+    assert str(exercises.compare("01.flat", 8.1)).startswith("Close. You said 8 times")
+    exercises.predict("01.done", "no", confidence="sure")
+    assert kept(folder)["01.done"].guess is not None
+    assert str(exercises.compare("01.done", "no")) == "Right. You said no, and so it is."
+
+
+def test_a_confidence_alone_keeps_the_guess(folder: Path) -> None:
+    """The guess that was given before gets the confidence."""
+    exercises.predict("01.naive", 300)
+    asked = exercises.predict("01.naive", confidence="sure")
+    saved = kept(folder)["01.naive"].guess
+    assert saved is not None
+    assert (asked.guess, saved.confidence) == (pytest.approx(300e-6), "sure")
+
+
+@pytest.mark.parametrize(("name", "near"), [("01.naiv", "01.naive"), ("91.naive", "01.naive")])
+@pytest.mark.parametrize("call", [exercises.predict, lambda name: exercises.compare(name, 1)])
+def test_an_unknown_name_gets_the_nearest(
+    call: Callable[[str], object], name: str, near: str
+) -> None:
+    """A name with a slip is no question of one's own."""
+    with pytest.raises(UnknownNameError, match=f"did you mean '{near}'"):
+        call(name)
 
 
 @pytest.mark.slow

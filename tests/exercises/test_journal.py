@@ -12,8 +12,7 @@ import pytest
 from gpulab import exercises
 from gpulab.core import disk
 from gpulab.core.errors import GpulabError, InvalidOptionError, NotSavedError
-from gpulab.exercises import _api, _saved_guesses
-from gpulab.exercises._predictions import predict
+from gpulab.exercises import _api, _saved_guesses, predict
 from gpulab.exercises.journal import (
     FILE_NAME,
     Answer,

@@ -110,7 +110,7 @@ def test_nothing_is_given_away_before_a_question() -> None:
             node.name for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)
         )
         before = cells[: cells.index(cell) + 1]
-        assert f'name="13.patient-{number}"' in cell.source
+        assert f'exercises.predict("13.patient-{number}")' in cell.source
         assert not [each for each in before if re.search(rf"(?<!def ){program}\(", each.source)]
         assert program.replace("_", "-") not in PATIENTS
 

@@ -5,7 +5,7 @@ import pytest
 
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.device.measurement import Measurement
-from gpulab.exercises._predictions import predict
+from gpulab.exercises import predict
 from tests.support.conditions import HERE
 
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)
@@ -210,7 +210,7 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
     ("guess", "unit", "problem"),
     [
         ("fast", "µs", "'fast' isn't a number; give a number in µs."),
-        ("12", "µs", "'12' isn't a number; give a number in µs."),
+        ("12 m", "µs", "'12 m' isn't a number; give a number in µs."),
         ("2 ms", "times", "'2 ms' isn't a number; give a number (times)."),
         ([1, 2], "µs", "[1, 2] isn't a number; give a number in µs."),
         (True, "µs", "True isn't a number; give a number in µs."),

@@ -12,6 +12,7 @@ from gpulab import exercises
 from gpulab.cli import main
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _lesson_index
+from gpulab.exercises._guess_question import ideas
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (
     FILE_NAME,
@@ -59,16 +60,16 @@ def test_every_prediction_of_the_lessons_has_its_own_name() -> None:
     names = []
     for source in sorted((ROOT / "notebooks" / "source").rglob("*.py")):
         code = source.read_text("utf-8")
-        asked = re.findall(r"^\w+ = exercises\.(?:predict|draw)\(", code, re.MULTILINE)
-        found = re.findall(r'\bname="((?:case-)?\d[\w.-]+)"', code)
-        assert len(found) == len(asked), source
+        found = re.findall(r'\bexercises\.predict\(\s*"([\w.-]+)"', code)
+        assert found == re.findall(r'\bexercises\.compare\(\s*"([\w.-]+)"', code), source
+        found += re.findall(r'\bname="((?:case-)?\d[\w.-]+)"', code)
         case = "case-" if source.parent.name == "cases" else ""
         unit = case + source.stem.partition("_")[0]
         assert {name.partition(".")[0] for name in found} <= {unit}
         names += found
     assert len(names) == len(set(names)) > 100
-    assert set(_lesson_index.ideas()) == set(names)  # each has a sentence about what to review
-    for idea in _lesson_index.ideas().values():
+    assert set(ideas()) == set(names)  # each has a sentence about what to review
+    for idea in ideas().values():
         assert re.fullmatch(r".{20,110}\.", idea)
         assert not words_to_mend(idea)
 
@@ -101,7 +102,7 @@ def test_a_prediction_is_found_in_the_built_lesson() -> None:
     file, _, cell_id = cell.link.partition("#cell-id=")
     notebook = json.loads((ROOT / "notebooks" / file).read_text())
     (asks,) = (each for each in notebook["cells"] if each["id"] == cell_id)
-    assert 'name="01.naive"' in "".join(asks["source"])
+    assert 'exercises.predict("01.naive")' in "".join(asks["source"])
     assert str(cell).startswith("01 Naive timing, 1 ")
     assert _lesson_index.cell_of("01.nothing") is None
 

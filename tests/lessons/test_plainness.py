@@ -195,7 +195,7 @@ exercises.ask("99.a")
 exercises.check("99.b", exercises.check("99.c", exercises.continue_from("99.benchmark")))
 
 # %%
-guess.compare("more")
+exercises.compare("01.flat", "more")
 """
 
 
@@ -206,13 +206,13 @@ guess.compare("more")
         (few_questions, ["56 predictions in the core", "3 exercises in the core"]),
         (own_code_in_the_cells, ["2 of 61 cells"]),
         (a_number_at_once, ["6 cells before a number"]),
-        (torch_in_the_cells, ["1 of 4 lines"]),
+        (torch_in_the_cells, ["0 of 3 lines"]),
         (numbers_with_a_source, ["It takes 3.1 µs, and that tells you all."]),
         (
             plain_words,
             ["'tells' (better: says, shows) in: It takes 3.1 µs, and that tells you all."],
         ),
-        (outcomes_that_came_out, ["guess.compare('more')"]),
+        (outcomes_that_came_out, ["exercises.compare('01.flat', 'more')"]),
         (computed_alternatives, ['draw(rows, alt="It rises.")']),
     ],
 )

@@ -191,6 +191,6 @@ def literal_outcomes(source: str) -> list[str]:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "compare"
-        and len(node.args) == 1
-        and isinstance(node.args[0], ast.Constant)
+        and len(node.args) == (2 if ast.unparse(node.func) == "exercises.compare" else 1)
+        and isinstance(node.args[-1], ast.Constant)
     ]

@@ -168,6 +168,7 @@ def _frame(**columns: list[object]) -> Any:  # noqa: ANN401  # pandas is importe
 # Arguments of single functions, whose name means something else in other functions.
 _BY_CALLEE: dict[str, Callable[[], object]] = {
     "roofline.predict(name)": lambda: "add",
+    "exercises.compare(name)": lambda: "01.naive",
     "recordings.load(name)": lambda: recordings.list()[0],
     "recordings.read(path)": lambda: _folder() / "none.jsonl",
     "recordings.compare(a)": lambda: record("Recording"),

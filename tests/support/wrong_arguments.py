@@ -97,6 +97,7 @@ DELIBERATE = {
         "a number names a GPU there, as it does in PyTorch",
     ),
     "exercises.predict(confidence)": "learners are told in the note; nothing is raised or lost",
+    "exercises.compare(actual)": "learners are told in the review; nothing is raised",
     "exercises.Prediction.compare(actual)": "learners are told in the review; nothing is raised",
 }
 # Arguments that a call needs in addition to those without a default.

@@ -1,5 +1,5 @@
 from ._cut_off import cut_off as cut_off
-from ._race import RACES as RACES
+from ._guesses import RACES as RACES
 from ._race import race as race
 from ._works import batches as batches
 from ._works import filler as filler

@@ -41,16 +41,13 @@ tflops(4096)
 # clock read?
 
 # %%
-growth = exercises.predict(
-    "From n = 4,096 to 8,192, his clock reads", ..., unit="times", name="case-01.growth"
-)
-growth
+exercises.predict("case-01.growth")
 
 # %%
 sizes = (4096, 8192)
 posted = {n: tflops(n) for n in sizes}
 clock_s = {n: 2 * n**3 / (1e12 * posted[n]) for n in sizes}
-growth.compare(clock_s[8192] / clock_s[4096])
+exercises.compare("case-01.growth", clock_s[8192] / clock_s[4096])
 
 # %%
 exercises.ask("case-01.flaw")

@@ -46,20 +46,13 @@ def speedup(old, new, n_rounds=20):
 # works read them once. Which speed-up does her program find?
 
 # %%
-itself = exercises.predict(
-    "The speed-up of a work over itself is",
-    ...,
-    unit="times",
-    counts="direction",
-    name="case-02.itself",
-)
-itself
+exercises.predict("case-02.itself")
 
 # %%
 weights = cases.weights(24)
 speedup(weights.sum, weights.sum)  # first uses
 posted = speedup(weights.sum, weights.sum)
-itself.compare(posted)
+exercises.compare("case-02.itself", posted)
 
 # %%
 exercises.claim("case-02.not-faster", here=posted)

@@ -48,18 +48,11 @@ posted_s
 # He averaged 50 calls. What would he find with 500 calls?
 
 # %%
-longer = exercises.predict(
-    "500 calls give how many times the mean of 50?",
-    ...,
-    unit="times",
-    counts="direction",
-    name="case-03.longer",
-)
-longer
+exercises.predict("case-03.longer")
 
 # %%
 long_run_s = seconds_per_call(matmul, n_calls=500)
-longer.compare(long_run_s / posted_s)
+exercises.compare("case-03.longer", long_run_s / posted_s)
 
 # %% [markdown]
 # Now let the GPU rest, and time each call on its own. The SM clock, in MHz, before and after:

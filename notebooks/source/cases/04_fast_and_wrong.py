@@ -46,10 +46,7 @@ def run(batches, step):
 # the mean of what it read. How many of ten steps read the wrong batch?
 
 # %%
-wrong = exercises.predict(
-    "Wrong steps of 10?", ..., unit="steps", counts="count", name="case-04.wrong"
-)
-wrong
+exercises.predict("case-04.wrong")
 
 # %%
 batches = cases.pinned_batches(10)
@@ -59,7 +56,7 @@ results
 
 # %%
 n_wrong = int((results.cpu() != torch.arange(1, 11)).sum())
-wrong.compare(n_wrong)
+exercises.compare("case-04.wrong", n_wrong)
 
 # %%
 exercises.claim("case-04.wrong-results", here=n_wrong)

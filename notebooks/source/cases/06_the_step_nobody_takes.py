@@ -48,13 +48,12 @@ fmean(samples_s)
 # How many of the 120 steps take about as long as the mean, within 10 %?
 
 # %%
-near = exercises.predict("Steps near the mean, of 120?", ..., unit="calls", name="case-06.near")
-near
+exercises.predict("case-06.near")
 
 # %%
 mean_s = fmean(samples_s)
 n_near = sum(abs(sample_s - mean_s) < 0.1 * mean_s for sample_s in samples_s)
-near.compare(n_near)
+exercises.compare("case-06.near", n_near)
 
 # %%
 exercises.claim("case-06.no-such-step", here=n_near)

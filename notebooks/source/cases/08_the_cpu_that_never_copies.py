@@ -42,8 +42,7 @@ posted_s
 # Which share of that time do the copies take?
 
 # %%
-share = exercises.predict("Share of the copies", ..., unit="%", name="case-08.share")
-share
+exercises.predict("case-08.share")
 
 
 # %%
@@ -54,7 +53,7 @@ def copies_s(data, n_steps=40):
     return (time.perf_counter() - start) / n_steps
 
 
-share.compare(100 * copies_s(data) / posted_s)
+exercises.compare("case-08.share", 100 * copies_s(data) / posted_s)
 
 # %%
 plots.timeline(gpulab.timeline(lambda: gpu_seconds(cases.smooth, data, 2)))

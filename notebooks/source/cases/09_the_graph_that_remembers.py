@@ -45,17 +45,14 @@ def serve(model, requests):
 # `serve` are wrong?
 
 # %%
-wrong = exercises.predict(
-    "Wrong answers of 6?", ..., unit="answers", counts="count", name="case-09.wrong"
-)
-wrong
+exercises.predict("case-09.wrong")
 
 # %%
 model, requests = cases.small_model(), cases.requests()
 seconds, outputs = serve(model, requests)
 expected = [model(request) for request in requests]  # without a graph
 n_wrong = sum(not torch.equal(got, want) for got, want in zip(outputs, expected, strict=True))
-wrong.compare(n_wrong)
+exercises.compare("case-09.wrong", n_wrong)
 
 # %%
 exercises.claim("case-09.wrong-answers", here=n_wrong)

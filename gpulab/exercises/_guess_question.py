@@ -1,0 +1,90 @@
+"""The questions that the lessons ask before a measurement, each with the idea behind it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from gpulab.core.errors import UnknownNameError
+from gpulab.exercises._lesson_index import package_of
+from gpulab.exercises.journal import lesson_of
+
+_PACKAGES = (*(f"gpulab.exercises.lesson_{n:02}" for n in range(14)), "gpulab.exercises.cases")
+_NAME = re.compile(r"(?:case-)?\d\d\w?\.[\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class GuessQuestion:
+    """A question for a guess.
+
+    Attributes
+    ----------
+    name
+        Lesson and name, such as ``"01.naive"``; empty for a question of your own.
+    question
+        Text of the question.
+    unit
+        Unit of the guess, if it is a number.
+    choices
+        Possible answers, if the guess is not a number.
+    counts
+        The rule that judges the guess; with None the unit decides.
+    base
+        For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
+    idea
+        The sentence for learners whose guess was wrong, which the review of progress shows.
+    """
+
+    name: str
+    question: str
+    unit: str = "µs"
+    choices: tuple[str, ...] = ()
+    counts: str | None = None
+    base: float = 1.0
+    idea: str = ""
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text is the name of a question, such as ``"01.naive"``, known or not."""
+    return _NAME.fullmatch(text) is not None
+
+
+def question_of(name: str) -> GuessQuestion:
+    """Return the question with this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If no lesson asks it; the message suggests the nearest.
+    """
+    own = package_of(lesson_of(name))
+    # Only the package of the name is imported, because all of them would take longer.
+    packages = [own] if own in _PACKAGES else _PACKAGES
+    known = {name: asked for each in packages for name, asked in _questions_in(each).items()}
+    if name not in known:
+        raise UnknownNameError("prediction", name, known)
+    return known[name]
+
+
+def ideas() -> Mapping[str, str]:
+    """Return the idea behind each prediction and drawing, as one sentence, by its name."""
+    asked = {
+        name: question.idea
+        for package in _PACKAGES
+        for name, question in _questions_in(package).items()
+    }
+    drawn = {name: idea for package in _PACKAGES for name, idea in _module(package).DRAWN.items()}
+    return asked | drawn
+
+
+@cache
+def _questions_in(package: str) -> Mapping[str, GuessQuestion]:
+    questions: tuple[GuessQuestion, ...] = _module(package).GUESSES
+    return MappingProxyType({question.name: question for question in questions})
+
+
+def _module(package: str) -> Any:  # noqa: ANN401  # modules have no types
+    return import_module(f"{package}._guesses")

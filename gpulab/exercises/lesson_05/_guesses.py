@@ -1,0 +1,85 @@
+"""The guesses of lesson 05."""
+
+from gpulab.exercises._guess_question import GuessQuestion
+
+GUESSES = (
+    GuessQuestion(
+        "05.later",
+        "How many times as long does the last group take?",
+        unit="times",
+        counts="direction",
+        idea="The same kernel takes longer later, because the GPU lowers its clock under load.",
+    ),
+    GuessQuestion(
+        "05.cause",
+        "What lowers the clock?",
+        choices=("heat", "power", "a setting", "nothing does"),
+        idea="A large matmul lowers the clock because of the power limit, not because of heat.",
+    ),
+    GuessQuestion(
+        "05.late",
+        "Power, as a share of the limit?",
+        unit="%",
+        idea=(
+            "The driver reports the mean power of the last second, so the number rises after "
+            "the clock has fallen."
+        ),
+    ),
+    GuessQuestion(
+        "05.back",
+        "How long must it rest?",
+        choices=("below 0.3 s", "some seconds", "a minute"),
+        idea="The limit is power, so the clock is back within a fraction of a second.",
+    ),
+    GuessQuestion(
+        "05.in-sequence",
+        "What is B / A, in sequence?",
+        unit="times",
+        counts="direction",
+        idea="What runs second runs at a lower clock: a comparison in sequence is not fair.",
+    ),
+    GuessQuestion(
+        "05.in-turns",
+        "What is B / A, in turns?",
+        unit="times",
+        counts="direction",
+        idea="In turns both candidates meet the same clock, so their ratio is right.",
+    ),
+    GuessQuestion(
+        "05.allowed",
+        "clocks.lock(1410), as an ordinary user?",
+        choices=("locked", "refused"),
+        idea="To lock the clock needs an administrator's rights.",
+    ),
+    GuessQuestion(
+        "05.which",
+        "Which clocks does it keep?",
+        choices=("all three", "1695 and 1200", "only 1200", "none"),
+        idea="A lock is an upper bound: the power limit may still push the clock below it.",
+    ),
+    GuessQuestion(
+        "05.share",
+        "What share of 60 samples after a rest is flagged?",
+        unit="%",
+        idea=(
+            "After a rest the first samples run at a higher clock and are flagged as another "
+            "regime."
+        ),
+    ),
+    GuessQuestion(
+        "05.zeros",
+        "Compared with random numbers, zeros settle on the recorded H200 at",
+        choices=("a lower clock", "the same clock", "a higher clock"),
+        idea="Zeros draw less power than random numbers, so the clock settles higher.",
+    ),
+    GuessQuestion(
+        "05.util",
+        "GPU-Util for one thread?",
+        unit="%",
+        idea=(
+            "GPU-Util is the share of time in which any kernel ran, not how much of the chip "
+            "was used."
+        ),
+    ),
+)
+DRAWN: dict[str, str] = {}

@@ -1,0 +1,48 @@
+"""The guesses of lesson 11."""
+
+from gpulab.exercises._guess_question import GuessQuestion
+
+GUESSES = (
+    GuessQuestion(
+        "11.busiest",
+        "Which operator has the most time on the GPU?",
+        choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
+        idea=(
+            "The backward pass has up to two matmuls for each linear layer, so matmuls lead the "
+            "list."
+        ),
+    ),
+    GuessQuestion(
+        "11.total",
+        "How many times the step's time do the CPU totals add up to?",
+        unit="times",
+        counts="direction",
+        idea="Totals count the same time several times; self times count it once.",
+    ),
+    GuessQuestion(
+        "11.slower",
+        "Profiled, a step takes",
+        unit="times",
+        counts="direction",
+        idea="A profiler makes launches slower and leaves the kernels as they are.",
+    ),
+    GuessQuestion(
+        "11.idle",
+        "For what share of the step is the GPU idle?",
+        unit="%",
+        idea="The GPU is idle wherever the host is slower than it.",
+    ),
+    GuessQuestion(
+        "11.share",
+        "Share of the copy beside a kernel?",
+        unit="%",
+        idea="A copy from pinned memory on a stream of its own can run beside a kernel.",
+    ),
+    GuessQuestion(
+        "11b.util",
+        "GPU-Util?",
+        unit="%",
+        idea="GPU-Util is high even if one thread keeps a single kernel running.",
+    ),
+)
+DRAWN: dict[str, str] = {}
