@@ -17,10 +17,7 @@ LEAST_SHARE = 0.5  # of a case's lines
 MOST_PREDICTIONS, MOST_EXERCISES, MOST_OPENING = 5, 2, 4
 PATIENTS = 6  # in a clinic each patient is a guess and an exercise
 # Lessons that still have the old pattern. The list must be empty.
-OLD_PATTERN = (
-    *("00", "01", "02", "03", "04", "05", "06", "07", "08", "08b", "09", "10", "11", "11b"),
-    *("12", "13"),
-)
+OLD_PATTERN = (*("00", "01", "02", "03", "04", "05", "06", "07", "08", "08b", "09", "10", "11"),)
 
 Rule = Callable[[LessonText], list[str]]
 text_of = cache(LessonText)  # read once for all rules

@@ -105,7 +105,7 @@ WHICH_COLUMN = Exercise(
     ),
     hints=(
         "Two columns have memory in their meaning, and only one of them says how full it is.",
-        "A violation is the share of time in which the clock was lowered, with its reason.",
+        "pviol and tviol name the reason for a low clock: power, or heat.",
     ),
 )
 
