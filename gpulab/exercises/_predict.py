@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 # The default rule for these units. All other units are judged by the factor.
-_COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
+_COUNTS_BY_UNIT = {"%": "points"} | dict.fromkeys(
+    ("launches", "calls", "steps", "trials", "answers"), "count"
+)
 _RULE = NameOf("rule of what counts", tuple(RULES))
 
 
@@ -44,7 +46,8 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         of ``choices``. ``...`` and None mean that you give none here: a guess that was saved under
         this name stays.
     unit
-        s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
+        s, ms, µs (us), ns; or the name of a count: launches, calls, steps, trials, answers, times,
+        TFLOP/s, GB/s, MiB, %.
     choices
         Possible answers, if the guess is not a number.
     counts
@@ -52,7 +55,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         close). ``"direction"``: first whether it is more or less than ``base``, then by how much.
         ``"points"``: difference in percentage points. ``"count"``: difference from the exact
         number. ``"percent"``: difference in percent (within 10 % is close). By default the unit
-        decides: points for %, count for launches and calls, factor for all others.
+        decides: points for %, count for what is counted, such as launches, factor for all others.
     base
         For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
     name

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 # Two characters look like µ: the micro sign U+00B5 and the Greek letter mu U+03BC.
 TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
-_COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
+_COUNTS = (
+    *("launches", "calls", "steps", "trials", "answers"),
+    *("times", "TFLOP/s", "GB/s", "MiB", "%"),
+)
 
 # The singular of units that count things. "times" is a factor, so it stays "1 times".
 _ONE = {
