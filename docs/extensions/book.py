@@ -1,6 +1,7 @@
 """The Sphinx extension of the book: lessons as pages, versions and links, and explained terms."""
 
 import platform
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import nbformat
 
 from docs.extensions import executed, modules
 from gpulab.lessons import _build, terms
+from gpulab.lessons._form import EXTRAS
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -46,7 +48,21 @@ def lesson(source: Path, ran: "nbformat.NotebookNode") -> "nbformat.NotebookNode
     for cell, done in zip(notebook.cells, ran.cells, strict=True):
         if cell.cell_type == "code" and not answers(cell, done):
             cell.outputs = [readable(output) for output in done.outputs]
+    below_one_title(notebook)
     return notebook
+
+
+def below_one_title(notebook: "nbformat.NotebookNode") -> None:
+    """Move the heading of the extras, and those after it, one level down.
+
+    A page with two titles would stand twice in each list of pages.
+    """
+    is_extra = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            is_extra = is_extra or cell.source.startswith(f"# {EXTRAS}")
+            if is_extra:
+                cell.source = re.sub(r"^#", "##", cell.source, flags=re.MULTILINE)
 
 
 def write_modules(app: "Sphinx") -> None:

@@ -18,7 +18,7 @@ gpulab.use("auto")
 
 # %% [markdown]
 # `torch.cuda._sleep(n)` is a kernel of *one thread*, which counts n clock cycles. It runs all the
-# time. `nvidia-smi` shows a percentage, GPU-Util. What is it?
+# time. `nvidia-smi` shows a percentage, `GPU-Util`. What is it?
 
 
 # %%

@@ -240,6 +240,8 @@ def test_the_skeleton_of_a_table_stands_in_the_cell(exercise_id: str) -> None:
     cells = (cell for text in LESSONS for cell in text.cells)
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     (place,) = (at for at, code in enumerate(codes) if f'exercises.ask("{exercise_id}")' in code)
+    if "### BEGIN SOLUTION" in codes[place]:  # the question is a form, with the skeleton in it
+        return
     cell = next(code for code in codes[place:] if code.startswith("answer = "))
     given = cell.partition("### BEGIN SOLUTION")[0].removeprefix("answer = ")
     assert ast.literal_eval(given) == skeleton

@@ -10,7 +10,10 @@ from tests.support.conditions import HERE
 
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)
 QUESTION = "How long does it take?"
-KNOWN = "use one of s, ms, µs, ns, launches, calls, times, TFLOP/s, GB/s, %."
+KNOWN = (
+    "use one of s, ms, µs, ns, launches, calls, steps, trials, answers, times, TFLOP/s, GB/s, "
+    "MiB, %."
+)
 
 
 def test_a_guess_is_compared_with_a_measurement() -> None:

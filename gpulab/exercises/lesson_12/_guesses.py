@@ -4,21 +4,8 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "12.odd-size",
-        "How many times as long as n = 2,048 does n = 2,049 take?",
-        unit="times",
-        idea="The library chooses a kernel by the shape; an unaligned row takes a slower one.",
-    ),
-    GuessQuestion(
-        "12.padded",
-        "How many times as long as n = 2,049 does n = 2,056 take?",
-        unit="times",
-        counts="direction",
-        idea="Rows that end on a piece of 16 bytes can use the fast kernels again.",
-    ),
-    GuessQuestion(
         "12.itself",
-        "By how many percent is the second one slower?",
+        "By how many percent is the new one slower?",
         unit="%",
         idea="The clock falls under load, so what is timed second is slower, whatever it is.",
     ),
@@ -54,6 +41,13 @@ GUESSES = (
         unit="times",
         counts="direction",
         idea="The order of the data in memory changes the time of a convolution.",
+    ),
+    GuessQuestion(
+        "12.padded",
+        "How many times as long as n = 2,049 does n = 2,056 take?",
+        unit="times",
+        counts="direction",
+        idea="Rows that end on a piece of 16 bytes can use the fast kernels again.",
     ),
 )
 DRAWN: dict[str, str] = {}
