@@ -6,6 +6,7 @@ from ._api import progress as progress
 from ._api import progress_in as progress_in
 from ._api import readings as readings
 from ._api import reset as reset
+from ._carried import continue_from as continue_from
 from ._claims import Claim as Claim
 from ._claims import claim as claim
 from ._classroom import class_progress as class_progress

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import PATH, TEXT
+from gpulab.exercises._answer_form import AnswerForm
+from gpulab.exercises._carried import keep_version
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
@@ -57,13 +59,15 @@ def exercise_ids() -> tuple[str, ...]:
     return _ids_of(_UNITS)
 
 
-def ask(exercise_id: str) -> Question:
+def ask(exercise_id: str, *, readings: object = None) -> Question:
     """Show an exercise: the question, and how to write the answer.
 
     Parameters
     ----------
     exercise_id
         Lesson and name, for example ``"06.hot-or-cold"``.
+    readings
+        Your own measurements, for the exercises that judge against them; see :func:`check`.
 
     Raises
     ------
@@ -78,7 +82,15 @@ def ask(exercise_id: str) -> Question:
     """
     found = exercise(exercise_id)
     MET.update(lessons_with(exercise_id))
-    return found.asked
+    fields = found.judge.fields
+    if fields is None:
+        return found.asked
+    check_it = partial(check, exercise_id, readings=readings)
+
+    def show_form(asked: Question) -> None:
+        AnswerForm(asked, fields, check_it, partial(hint, exercise_id)).display()
+
+    return replace(found.asked, show_form=show_form)
 
 
 def exercise(exercise_id: str) -> Exercise:
@@ -129,6 +141,7 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     MET.update(lessons_with(exercise_id))
     if verdict.ok is not None:  # a cell that was run without an answer is no try
         journal().add(Answer(exercise_id, now(), verdict.ok, verdict.diagnosis_code))
+        keep_version(exercise_id, answer, ok=verdict.ok)
     return verdict
 
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
 from gpulab.core.units import format_time
 from gpulab.exercises import _html
+from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gpulab.exercises.answers import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class Judge(Protocol):
     @property
     def how(self) -> str:
         """How to write the answer, as one sentence."""
+        ...
+
+    @property
+    def fields(self) -> "Fields | None":
+        """The fields of a form for the answer; None if it is a function."""
         ...
 
     def __call__(self, answer: object, readings: object) -> Verdict:
@@ -129,6 +138,8 @@ class Question:
         Lettered choices; empty if there are none.
     readings
         The measurements that the question is about; None if there are none.
+    show_form
+        Shows the form of the answer, where a front end is there; None if it is a function.
 
     Examples
     --------
@@ -142,20 +153,41 @@ class Question:
     how: str
     choices: Mapping[str, str]
     readings: "pd.DataFrame | None"
+    show_form: "Callable[[Question], None] | None" = None
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in self.choices.items())
-        return visible("\n".join([f"{self.exercise_id}: {self.question}", *lines, self.how]))
+        said = [f"{self.exercise_id}: {self.question}", *lines, self.how, _call_of(self)]
+        return visible("\n".join(filter(None, said)))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        listed = _html.options(self.choices) if self.choices else ""
-        numbers = "" if self.readings is None else _table(self.readings)
-        return _html.box(
-            _html.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
-            _html.paragraphs(self.question) + listed + numbers + _html.paragraphs(self.how),
-        )
+        return page_of(self)
+
+    def _ipython_display_(self) -> None:
+        if self.show_form is None or not widgets.is_watched():
+            raise NotImplementedError  # IPython shows it as text and HTML then
+        self.show_form(self)
+
+
+def page_of(question: Question, still: str = "") -> str:
+    """Return a question as HTML; what its form says, too, gets the class ``still``."""
+    listed = _html.options(question.choices) if question.choices else ""
+    numbers = "" if question.readings is None else _table(question.readings)
+    how = _html.paragraphs("\n\n".join(filter(None, (question.how, _call_of(question)))))
+    return _html.box(
+        _html.Tone("#0072B2", "?", f"Exercise {question.exercise_id}"),
+        f"{_html.paragraphs(question.question)}{numbers}"
+        f'<div class="{clean(still)}">{listed}{how}</div>',
+    )
+
+
+def _call_of(question: Question) -> str:
+    """Return where the answer goes if no form can be shown; empty if it is a function."""
+    if question.show_form is None:
+        return ""
+    return f'Your answer goes in place of the dots: exercises.check("{question.exercise_id}", ...)'
 
 
 def _table(readings: "pd.DataFrame") -> str:

@@ -9,7 +9,8 @@ from gpulab.core.units import format_estimate, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises._guess_form import GuessForm, read_typed
+from gpulab.exercises._guess_form import GuessForm
+from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
 from gpulab.figures import widgets

@@ -28,6 +28,11 @@ CELLS = [
     "x = torch.ones(1 << 20, device='cuda')\ngpulab.timeline(lambda: (x + x, x.sum()))",
     "explorers.machine_explorer()",
     "animations.show('queue')",
+    "from gpulab import exercises\nexercises.predict('01.jump')",
+    "exercises.predict('01.naive')",
+    "exercises.ask('01.what-was-timed')",
+    "exercises.ask('02.snippet-quiz')",
+    "exercises.ask('11.overlap')",
 ]
 PRINTABLE = [sign for sign in string.printable if sign.isprintable()]
 # The element of each widget that receives its keys; a film has no keys of its own.
@@ -38,6 +43,15 @@ WIDGETS = {
     ".gpulab-machine": "svg.chart",
 }
 
+# Forms take keys, too, and cannot be presented: text, choices, marks, and words to choose from.
+FORMS = {
+    "form.guess >> nth=0": "button >> nth=1",
+    "form.guess >> nth=1": "input",
+    "form.answer >> nth=0": "input >> nth=2",
+    "form.answer >> nth=1": "select >> nth=0",
+    "form.answer >> nth=2": "input >> nth=1",
+}
+
 
 @pytest.fixture(scope="module")
 def shown(lab: Lab) -> Iterator["Locator"]:
@@ -46,6 +60,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     with lab.notebook("presented") as notebook:
         run_all(lab.page)
         notebook.locator(".explorer .plane").nth(1).wait_for()
+        notebook.locator("form.answer").nth(2).wait_for()
         yield notebook
 
 
@@ -80,11 +95,11 @@ def test_one_key_presents_a_widget(widget: str, shown: "Locator", lab: Lab) -> N
     assert size_of(root) == before
 
 
-@pytest.mark.parametrize("widget", WIDGETS)
+@pytest.mark.parametrize("widget", [*WIDGETS, *FORMS])
 def test_no_key_reaches_the_notebook(widget: str, shown: "Locator", lab: Lab) -> None:
     """Printable keys and Delete stay in a widget that has the focus; Ctrl + B is JupyterLab's."""
     page = lab.page
-    stage = shown.locator(widget).locator(WIDGETS[widget])
+    stage = shown.locator(widget).locator((WIDGETS | FORMS)[widget])
     cells = shown.locator(".jp-Cell")
     before = cells.count(), cells.all_inner_texts()[0]
     for key in [*PRINTABLE, "Delete", "Enter", "Escape"]:

@@ -27,6 +27,7 @@ from gpulab.device import Device
 from gpulab.device._report import DiagnosisRow, Report
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.exercises import _html
+from gpulab.exercises._carried import Carried
 from gpulab.exercises._claims import ClaimReview
 from gpulab.exercises._drawings import DrawingReview, draw
 from gpulab.exercises._exercise import Exercise, Hint, Verdict
@@ -312,6 +313,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
         text,
     ),
     "Hint": lambda text: Hint(text, 1, 2),
+    "Carried": lambda text: Carried(text, text),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),), (said(text),)),
     "DrawingReview": lambda text: DrawingReview(
         _html.RIGHT, text, draw(text, [1.0] * 10, name="04.first", axes=TEN_CALLS)._figure()

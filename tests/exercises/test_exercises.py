@@ -154,7 +154,9 @@ def test_every_exercise_is_complete(exercise_id: str) -> None:
     assert len(asked.hints) >= 2
     shown = str(exercises.ask(exercise_id))
     assert shown.startswith(f"{exercise_id}: {asked.question}")
-    assert shown.endswith(asked.judge.how)
+    call = f'Your answer goes in place of the dots: exercises.check("{exercise_id}", ...)'
+    assert shown.endswith(asked.judge.how if asked.judge.fields is None else f".\n{call}")
+    assert asked.judge.how in shown
 
 
 def test_questions_show_choices_listings_and_readings_as_text() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from gpulab import exercises
 from gpulab.core.errors import UnknownNameError
-from gpulab.exercises._guess_form import GuessForm, read_typed
+from gpulab.exercises._guess_form import GuessForm
+from gpulab.exercises._typed import read_typed
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder, kept
 from tests.support.notebook_display import needs_ipywidgets_8, shown_in

@@ -16,7 +16,7 @@ from typing import Any
 
 import gpulab
 from gpulab import clocks, exercises, gpus, plots, recordings, roofline, workloads
-from gpulab.exercises import draw, predict
+from gpulab.exercises import ask, draw, predict
 from gpulab.exercises.lesson_04 import TEN_CALLS
 from gpulab.timing import cards
 from gpulab.workloads import sweeps
@@ -94,6 +94,7 @@ _RECORDS: dict[str, Callable[[], Any]] = {
     "Recording": lambda: recordings.load(recordings.list()[0]),
     "Workload": lambda: workloads.workload("add"),
     "Prediction": lambda: predict("How long?", 3.0),
+    "Question": lambda: ask("00.sources"),
     "DataFrame": lambda: roofline.table(record("Sweep")),
     "DrawnPrediction": lambda: draw("How long?", name="04.first", axes=TEN_CALLS),
     "SketchAxes": lambda: TEN_CALLS,

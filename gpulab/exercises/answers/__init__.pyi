@@ -1,5 +1,7 @@
 from ._benchmark import RUNGS as RUNGS
 from ._benchmark import BenchmarkJudge as BenchmarkJudge
+from ._fields import NUMBER as NUMBER
+from ._fields import Fields as Fields
 from ._forms import Choice as Choice
 from ._forms import Letters as Letters
 from ._forms import Table as Table

@@ -8,6 +8,7 @@ from math import isclose, isfinite
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.units import parse_time
 from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._fields import Fields
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 from gpulab.tracing.trials import number_in
 
@@ -39,6 +40,11 @@ class Choice(AnswerJudge):
     def how(self) -> str:
         """How to write the answer."""
         return f"Answer with one letter of {', '.join(self._letters)}, in quotes."
+
+    @property
+    def fields(self) -> Fields:
+        """The letters, of which one is marked."""
+        return Fields("one", tuple(self._letters))
 
     @property
     def _letters(self) -> list[str]:
@@ -92,6 +98,11 @@ class Letters(AnswerJudge):
         return (
             f'Answer with a set of some of {", ".join(sorted(self._known))}, as in {{"x", "y"}}.'
         )
+
+    @property
+    def fields(self) -> Fields:
+        """The letters, of which some are marked."""
+        return Fields("some", tuple(sorted(self._known)))
 
     @property
     def _known(self) -> frozenset[str]:
@@ -158,6 +169,11 @@ class Table(AnswerJudge):
             f"Answer with a dict that has the keys {keys}; each value: {words}. Put your words in "
             f"place of the dots in {self.skeleton}."
         )
+
+    @property
+    def fields(self) -> Fields:
+        """A row for each key, with the words of each part."""
+        return Fields("table", tuple(self.right), self.allowed)
 
     @property
     def skeleton(self) -> str:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from gpulab.core.errors import CutOffError, shown
 from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers._fields import Fields
 from gpulab.tracing.trials import Rule, Trial
 
 
@@ -64,6 +65,11 @@ class ReadingsJudge(ABC):
     @abstractmethod
     def how(self) -> str:
         """How to write the answer, as one sentence."""
+
+    @property
+    def fields(self) -> Fields | None:
+        """The fields of a form for the answer; None if it is a function."""
+        return None
 
     @abstractmethod
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:

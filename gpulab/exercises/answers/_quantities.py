@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers._fields import NUMBER, Fields
 from gpulab.exercises.answers._forms import agrees, read_number, unknown_key
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
@@ -42,6 +43,11 @@ class Quantities(AnswerJudge):
         """How to write the answer."""
         keys = ", ".join(map(repr, self.right))
         return f"Answer with a dict that has the keys {keys}; each value is a plain number."
+
+    @property
+    def fields(self) -> Fields:
+        """A row for each number."""
+        return Fields("table", tuple(self.right), (NUMBER,))
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of numbers."""

@@ -14,6 +14,7 @@ from gpulab.exercises.journal._history import (
     exercises_of,
     lesson_of,
     predictions_of,
+    versions_of,
 )
 from gpulab.exercises.journal._records import (
     CONFIDENCE,
@@ -24,6 +25,7 @@ from gpulab.exercises.journal._records import (
     Reset,
     Reveal,
     Stroke,
+    Version,
     now,
 )
 
@@ -40,6 +42,7 @@ __all__ = [
     "Reset",
     "Reveal",
     "Stroke",
+    "Version",
     "exercises_of",
     "files_in",
     "journal",
@@ -47,5 +50,6 @@ __all__ = [
     "now",
     "predictions_of",
     "read",
+    "versions_of",
     "way_home",
 ]

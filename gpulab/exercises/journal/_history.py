@@ -3,7 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpulab.exercises.journal._records import Answer, Guess, HintRead, Record, Reset, Reveal
+from gpulab.exercises.journal._records import (
+    Answer,
+    Guess,
+    HintRead,
+    Record,
+    Reset,
+    Reveal,
+    Version,
+)
 
 
 @dataclass(slots=True)
@@ -84,6 +92,19 @@ def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
     return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
 
 
+def versions_of(records: Iterable[Record]) -> list[Version]:
+    """Return the versions of ``benchmark`` since the last reset of their lesson.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Version, versions_of
+    >>> at = "2026-11-22T12:00:00+00:00"
+    >>> len(versions_of([Version("02.benchmark", at, True, "def benchmark(fn): ...")]))
+    1
+    """
+    return [record for record in _since_reset(records) if isinstance(record, Version)]
+
+
 def lesson_of(name: object) -> str:
     """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``.
 
@@ -110,4 +131,4 @@ def _since_reset(records: Iterable[Record]) -> list[Record]:
 def _lesson(record: Record) -> str:
     if isinstance(record, Guess | Reveal):
         return lesson_of(record.name)
-    return lesson_of(record.exercise_id) if isinstance(record, Answer | HintRead) else ""
+    return "" if isinstance(record, Reset) else lesson_of(record.exercise_id)

@@ -1,4 +1,4 @@
-"""The records in a progress file: guesses, outcomes, answers, hints and resets."""
+"""The records in a progress file: guesses, outcomes, answers, versions, hints and resets."""
 
 import json
 from dataclasses import dataclass
@@ -152,6 +152,24 @@ class Answer(Saved):
 
 
 @dataclass(frozen=True, slots=True)
+class Version(Saved):
+    """The code of a ``benchmark`` that was checked: a learner goes on with it in the next lesson.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Version
+    >>> Version("02.benchmark", "2026-11-22T12:00:00+00:00", ok=True, code="def ...").ok
+    True
+    """
+
+    schema = "version"
+    exercise_id: str
+    at: str
+    ok: bool
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class HintRead(Saved):
     """A learner read a hint of an exercise.
 
@@ -183,9 +201,9 @@ class Reset(Saved):
     lesson: str = ""
 
 
-Record = Guess | Reveal | Answer | HintRead | Reset
+Record = Guess | Reveal | Answer | Version | HintRead | Reset
 _KINDS: dict[str, type[Record]] = {
-    kind.schema: kind for kind in (Guess, Reveal, Answer, HintRead, Reset)
+    kind.schema: kind for kind in (Guess, Reveal, Answer, Version, HintRead, Reset)
 }
 
 

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from gpulab.exercises.answers import MALFORMED, Diagnosis, ReadingsJudge, read_number
+from gpulab.exercises.answers import (
+    MALFORMED,
+    NUMBER,
+    Diagnosis,
+    Fields,
+    ReadingsJudge,
+    read_number,
+)
 
 # An H200 blocked at the 1,022nd pending launch; other drivers differ by a few. This range is used
 # only if the learner gives no readings.
@@ -23,6 +30,11 @@ class QueueLength(ReadingsJudge):
         "Answer with a whole number of launches; pass your own times of the calls, in seconds, "
         "as readings=."
     )
+
+    @property
+    def fields(self) -> Fields:
+        """A field for the number."""
+        return Fields("number", ("answer",), (NUMBER,), "launches")
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a number of launches."""

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import format_time
-from gpulab.exercises.answers import MALFORMED, Diagnosis, ReadingsJudge, read_number
+from gpulab.exercises.answers import (
+    MALFORMED,
+    NUMBER,
+    Diagnosis,
+    Fields,
+    ReadingsJudge,
+    read_number,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +51,11 @@ class EventFloor(ReadingsJudge):
     )
     # The median and the mean of the floors are within 10 % of each other.
     tolerance: float = 0.1
+
+    @property
+    def fields(self) -> Fields:
+        """A field for the number."""
+        return Fields("number", ("answer",), (NUMBER,), "s")
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a duration."""

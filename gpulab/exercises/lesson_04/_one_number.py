@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
-from gpulab.exercises.answers import MALFORMED, AnswerJudge, Diagnosis, agrees, read_number
+from gpulab.exercises.answers import (
+    MALFORMED,
+    NUMBER,
+    AnswerJudge,
+    Diagnosis,
+    Fields,
+    agrees,
+    read_number,
+)
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
 
 _SAME = 1e-3  # relative; the mistakes differ by more
@@ -15,6 +23,11 @@ class OneNumber(AnswerJudge):
     """A judge for one number that summarises samples with two outliers: the median is right."""
 
     how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
+
+    @property
+    def fields(self) -> Fields:
+        """A field for the number."""
+        return Fields("number", ("answer",), (NUMBER,), "s")
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a duration."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.exercises.answers import AnswerJudge, Diagnosis, Table
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Fields, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ class CapturedLines(AnswerJudge):
     def how(self) -> str:
         """How to write the answer."""
         return self.table.how
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the table."""
+        return self.table.fields
 
     @property
     def why(self) -> str:

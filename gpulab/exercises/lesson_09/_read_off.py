@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.exercises.answers import AnswerJudge, Diagnosis, Quantities
+from gpulab.exercises.answers import AnswerJudge, Diagnosis, Fields, Quantities
 
 RECORDED = "h200-sxm-2026-11"
 LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
@@ -41,8 +41,17 @@ class ReadOff(AnswerJudge):
     @property
     def how(self) -> str:
         """How to write the answer."""
+        return self._asked.how
+
+    @property
+    def fields(self) -> Fields:
+        """A row for each link."""
+        return self._asked.fields
+
+    @property
+    def _asked(self) -> Quantities:
         # Any numbers will do here: only the names are shown, and asking must not compute the key.
-        return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED).how
+        return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED)
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of sizes."""

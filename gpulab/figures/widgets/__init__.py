@@ -1,8 +1,14 @@
 """Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
 from gpulab.figures.widgets._explorer import explorer_class, explorer_page
-from gpulab.figures.widgets._front_end import is_watched, jupyter_kernel, widget_data
-from gpulab.figures.widgets._guess import guess_class
+from gpulab.figures.widgets._form import form_class
+from gpulab.figures.widgets._front_end import (
+    cell_code,
+    is_watched,
+    jupyter_kernel,
+    replace_cell,
+    widget_data,
+)
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
 from gpulab.figures.widgets._script import script
@@ -10,12 +16,14 @@ from gpulab.figures.widgets._sketch import sketch_class
 
 __all__ = [
     "JupyterLoop",
+    "cell_code",
     "explorer_class",
     "explorer_page",
-    "guess_class",
+    "form_class",
     "is_watched",
     "jupyter_kernel",
     "machine_class",
+    "replace_cell",
     "script",
     "sketch_class",
     "widget_data",

@@ -32,6 +32,31 @@ def is_watched() -> bool:
     return "cellId" in request.get("metadata", {})
 
 
+def cell_code() -> str:
+    """Return the code of the cell that runs; empty outside of Jupyter.
+
+    Examples
+    --------
+    >>> cell_code()
+    ''
+    """
+    if jupyter_kernel() is None:
+        return ""
+    request: dict[str, Any] = _shell().get_parent() or {}
+    return str(request.get("content", {}).get("code", ""))
+
+
+def replace_cell(code: str) -> None:
+    """Put code into the cell that runs, in place of what is there.
+
+    Examples
+    --------
+    >>> replace_cell("x = 1")  # outside of Jupyter there is no cell
+    """
+    if jupyter_kernel() is not None:
+        _shell().set_next_input(code, replace=True)
+
+
 def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets has no types
     """Return the data by which a front end shows a widget, by MIME type, without its plain text.
 

@@ -1,0 +1,102 @@
+"""The form of an exercise in a notebook: its fields, the verdict below them, and the hints."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpulab.core.errors import GpulabError
+from gpulab.core.foreign_text import visible
+from gpulab.exercises._exercise import Hint, Question, Verdict, page_of
+from gpulab.exercises.answers import Fields
+from gpulab.figures import widgets
+
+# What was given in this kernel, by exercise: a cell that is run again keeps it.
+_GIVEN: dict[str, Mapping[str, list[str]]] = {}
+
+
+class AnswerForm:
+    """An exercise's form on the page, and its words for a page without a kernel.
+
+    Parameters
+    ----------
+    question
+        The question that is asked.
+    fields
+        The fields of the answer.
+    check
+        Judges an answer, and counts it.
+    hint
+        Returns the next hint.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        fields: Fields,
+        check: Callable[[object], Verdict],
+        hint: Callable[[], Hint],
+    ) -> None:
+        self._question, self._fields = question, fields
+        self._check, self._hint = check, hint
+        # By this class the form finds the words that it replaces.
+        self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
+        self._verdict: Verdict | None = None
+        self._told: Hint | None = None
+        # On the cells' thread: a judge may use the virtual GPU, and an output of a cell changes.
+        self._receive = widgets.JupyterLoop().in_turn(self._answer)
+
+    def display(self) -> None:
+        """Show the question, the form, and below it an output with the words."""
+        from IPython.display import display
+
+        self._widget = widgets.form_class("answer")(view=self._view())
+        self._widget.on_msg(lambda _, content, __: self._receive(content))
+        asked = {
+            "text/html": page_of(self._question, self._still_class),
+            "text/plain": str(self._question),
+        }
+        display(asked, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
+        display(widgets.widget_data(self._widget), raw=True)  # type: ignore[no-untyped-call]  # as above
+        self._still = display(self._words(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
+
+    def _answer(self, content: Mapping[str, Any]) -> None:
+        if "hint" in content:
+            self._told = self._hint()
+        else:
+            given = content["check"]
+            _GIVEN[self._question.exercise_id] = given
+            self._verdict = self._judged(given)
+        # A text that is sent again must arrive, too: without a change, the page would wait on.
+        self._widget.view = {**self._view(), "count": self._widget.view.get("count", 0) + 1}
+        self._still.update(self._words(), raw=True)
+
+    def _judged(self, given: Mapping[str, list[str]]) -> Verdict:
+        # What is not complete is no try.
+        if problem := self._fields.problem(given):
+            return Verdict(ok=None, message=problem)
+        try:
+            return self._check(self._fields.answer(given))
+        except GpulabError as error:  # the readings do not fit
+            return Verdict(ok=None, message=f"{error}.")
+
+    def _view(self) -> dict[str, Any]:
+        asked, fields = self._question, self._fields
+        return {
+            "label": f"Exercise {asked.exercise_id}",
+            "kind": fields.kind if fields.kind in {"one", "some"} else "table",
+            "rows": [[key, visible(asked.choices.get(key, ""))] for key in fields.keys],
+            "parts": fields.parts,
+            "unit": fields.unit,
+            "given": _GIVEN.get(asked.exercise_id, {}),
+            "verdict": "" if self._verdict is None else self._verdict._repr_html_(),
+            "hint": "" if self._told is None else self._told._repr_html_(),
+            "still": self._still_class,
+        }
+
+    def _words(self) -> dict[str, str]:
+        said = [each for each in (self._told, self._verdict) if each is not None]
+        page = "".join(each._repr_html_() for each in said)
+        return {
+            "text/html": f'<div class="{self._still_class}">{page}</div>',
+            "text/plain": "\n".join(map(str, said)),
+        }

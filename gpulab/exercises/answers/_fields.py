@@ -1,0 +1,73 @@
+"""The fields of a form for an answer that is data, and the answer that they give."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpulab.exercises._typed import read_typed
+
+# What a page sends: for each row that is marked or filled in, the texts of its parts.
+Given = Mapping[str, list[str]]
+_MARKS = {"one", "some"}
+NUMBER: tuple[str, ...] = ()  # the words of a part that is a number
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields in which an answer is given.
+
+    Attributes
+    ----------
+    kind
+        "one" of the keys, "some" of them, a "table" with a row for each key, or a "number".
+    keys
+        The keys of the rows.
+    parts
+        For a table: the words of each part of a row; a part without words is a number.
+    unit
+        For a number: its unit.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Fields
+    >>> hot_or_cold = Fields("table", ("a", "b"), (("hot", "cold"),))
+    >>> hot_or_cold.problem({"a": ["hot"], "b": [""]})
+    'There is no answer yet for b.'
+    >>> hot_or_cold.answer({"a": ["hot"], "b": ["cold"]})
+    {'a': 'hot', 'b': 'cold'}
+    """
+
+    kind: str
+    keys: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...] = ()
+    unit: str = ""
+
+    def problem(self, given: Given) -> str:
+        """Return what is missing, or which text is no number; empty if the answer is complete."""
+        if self.kind in _MARKS:
+            return "" if given else "Nothing is marked yet."
+        texts = {key: given.get(key, [""]) for key in self.keys}
+        missing = [key for key in self.keys if not all(map(str.strip, texts[key]))]
+        if missing:
+            return f"There is no answer yet for {', '.join(missing)}."
+        parts = (part for key in self.keys for part in self._parts_of(texts[key]))
+        bad = [text for text, words in parts if not words and self._number(text) is None]
+        return f"{bad[0]!r} isn't a number." if bad else ""
+
+    def answer(self, given: Given) -> object:
+        """Return a complete answer in the form that the judge takes."""
+        if self.kind == "one":
+            return next(iter(given))
+        if self.kind == "some":
+            return set(given)
+        values = {key: self._value(given[key]) for key in self.keys}
+        return values[self.keys[0]] if self.kind == "number" else values
+
+    def _value(self, texts: list[str]) -> object:
+        values = [text if words else self._number(text) for text, words in self._parts_of(texts)]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _number(self, text: str) -> float | str | None:
+        return read_typed(text, self.unit)
+
+    def _parts_of(self, texts: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        return zip(texts, self.parts, strict=True)

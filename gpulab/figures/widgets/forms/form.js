@@ -1,0 +1,70 @@
+// What the forms of guesses and of answers share: their look, their keys, and the kernel's silence.
+
+import { keepKeys } from "../keys.js";
+import { tag } from "../shared.js";
+import look from "./look.css";
+
+const PATIENCE_MS = 5000;
+const SILENCE = "No answer from the kernel yet: a cell may be running, or the kernel has ended.";
+
+export class Form {
+  // `parts` are the elements of the form, and the last one says what the kernel answers.
+  constructor(model, label, kind, ...parts) {
+    this.model = model;
+    this.said = parts.at(-1);
+    this.root = tag(
+      "form",
+      { class: `gpulab asked ${kind}`, "aria-label": label },
+      tag("style", {}, `${LOOK}${look}.${model.get("view").still} { display: none; }`),
+      ...parts,
+    );
+    this.root.addEventListener("submit", event => {
+      event.preventDefault();
+      this.submit();
+    });
+    this.freeKeys = keepKeys(this.root);
+    this.root.addEventListener("keydown", event => this.press(event));
+    this.changed = () => {
+      clearTimeout(this.waiting);
+      this.show(this.model.get("view"));
+    };
+    model.on("change:view", this.changed);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isButton = event.target.matches("button");
+    if (event.key === "Enter" && !isButton) this.root.requestSubmit();
+    else if (event.target.matches("input[type=text], select") || !this.choose(event.key)) return;
+    event.preventDefault();
+  }
+
+  send(message, meanwhile = "") {
+    this.said.textContent = meanwhile;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => (this.said.textContent = SILENCE), PATIENCE_MS);
+    this.model.send(message);
+  }
+
+  close() {
+    clearTimeout(this.waiting);
+    this.model.off("change:view", this.changed);
+    this.freeKeys();
+    this.root.remove();
+  }
+}
+
+// Returns the text with what stands between backquotes as code.
+export function withCode(text) {
+  return text.split("`").map((part, place) => (place % 2 ? tag("code", {}, part) : part));
+}
+
+// Returns the function that anywidget calls to render.
+export function rendering(make) {
+  return ({ model, el }) => {
+    const form = make(model);
+    form.changed();
+    el.append(form.root);
+    return () => form.close();
+  };
+}
