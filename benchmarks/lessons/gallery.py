@@ -43,9 +43,10 @@ class Entry:
 
     @property
     def question(self) -> str:
-        """The one question that it answers: the first paragraph, without remarks in italics."""
-        paragraphs = self.core.cells[0].source.split("\n\n")
-        return re.sub(r"\s*\*[^*]+\*$", "", " ".join(paragraphs[1].split()))
+        """The one question that it answers: what is below its title, up to the question mark."""
+        paragraphs = " ".join(self.core.cells[0].source.split("\n\n")[1:])
+        question, mark, _ = " ".join(paragraphs.split()).partition("?")
+        return question + mark
 
     @property
     def number(self) -> str:
