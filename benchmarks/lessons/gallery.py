@@ -66,6 +66,11 @@ class Entry:
             raise SystemExit(f"{self.picture} has no title; make it anew: {_COMMAND}")
         return html.unescape(found[1])
 
+    @property
+    def finding(self) -> str:
+        """The title of its picture, without the kind of picture and the source of the numbers."""
+        return self.alt.partition(": ")[2].partition(" (")[0]
+
 
 _COMMAND = "python -m benchmarks.lessons gallery"
 
@@ -129,6 +134,8 @@ def gallery() -> Iterator[str]:
             entry.question,
             "",
             f"![{entry.alt}](images/lessons/{entry.picture.name})",
+            "+++",
+            entry.finding,
             ":::",
             "",
         )
