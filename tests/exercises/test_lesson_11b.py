@@ -26,7 +26,8 @@ def test_the_bars_say_which_of_util_and_power_is_equal() -> None:
         same = lab.util_and_power({"a": [half, reading], "b": [busy]})
         other = lab.util_and_power({"a": [reading, half], "b": [busy]})
     assert same.title == (
-        "GPU-Util is 100 % for both. They draw 20 and 98 % of the power limit (virtual NVIDIA H200)"
+        "GPU-Util is 100 % for both. They draw 20 and 98 % of the power limit "
+        "(virtual NVIDIA H200)"
     )
     assert other.title.startswith("GPU-Util is 50 % and 100 %. They draw 20 and 98 % of")
     widths = [bar.get_width() for bar in same.picture.peek().axes[0].patches]
