@@ -137,7 +137,25 @@ fused_s = seconds(lambda: torch.nn.functional.gelu(v, approximate="tanh"))
 exercises.compare("12.fused", by_hand_s / fused_s)
 
 # %% [markdown]
-# Fusion saves trips to memory. *Recorded*: 12.3 times on an H200, 12.5 on an H100.
+# *Recorded*: 12.3 times on an H200, 12.5 on an H100. Another piece of advice: `channels_last`
+# keeps the shape of a batch of images, and changes the order in memory. The channels of one pixel
+# lie together. In half precision, what does a convolution gain?
+
+# %%
+images = torch.randn(32, 64, 56, 56, device="cuda", dtype=torch.half)
+conv = torch.nn.Conv2d(64, 64, 3, padding=1, device="cuda", dtype=torch.half)
+exercises.predict("12.layout")
+
+# %%
+contiguous_s = seconds(lambda: conv(images))
+conv, pixels = (each.to(memory_format=torch.channels_last) for each in (conv, images))
+print(images.stride(), pixels.stride())
+exercises.compare("12.layout", contiguous_s / seconds(lambda: conv(pixels)))
+
+# %% [markdown]
+# *Recorded*: 1.7 times on an H200, 1.8 on an H100. **Advice pays where it saves what the program
+# waits for:** fusion saves trips to memory, and a layout saves conversions. A program that waits
+# for its host gains nothing by either.
 #
 # ## Exercise: seven claims
 #
@@ -156,8 +174,6 @@ exercises.check("12.verdicts", verdicts | {"g": "holds"})
 # Three of them come with a listing. A listing that raises proves that nobody ran it.
 
 # %%
-images = torch.randn(32, 64, 56, 56, device="cuda", dtype=torch.half)
-conv = torch.nn.Conv2d(64, 64, 3, padding=1, device="cuda", dtype=torch.half)
 listings = {
     "a": lambda: torch.cuda.memcpy_async(large, large),
     "b": lambda: torch.nn.functional.conv2d(images.reshape(32, -1), conv.weight),
@@ -333,25 +349,8 @@ exercises.compare("12.batched", loop_s / foreach_s)
 # A graph of the 200 launches saves the host's part of them (lesson 07). `foreach` also saves most
 # of the kernels. PyTorch's optimizers use it by default (`foreach=True`).
 #
-# ## Formats
+# ## Mixed precision
 #
-# `channels_last` keeps the shape of a batch of images, and changes the order in memory: the
-# channels of one pixel lie together. In half precision, what does a convolution gain?
-
-# %%
-exercises.predict("12.layout")
-
-# %%
-contiguous_s = seconds(lambda: conv(images))
-conv, pixels = (each.to(memory_format=torch.channels_last) for each in (conv, images))
-channels_last_s = seconds(lambda: conv(pixels))
-print(images.stride(), pixels.stride())
-exercises.compare("12.layout", contiguous_s / channels_last_s)
-
-# %%
-exercises.claim("12.channels-last", here=contiguous_s / channels_last_s)
-
-# %% [markdown]
 # *Mixed precision* uses half precision where it can, for the tensor cores and for half the bytes.
 # A float32 matmul, the same with TF32 allowed, and inside `autocast`:
 

@@ -2,16 +2,7 @@
 
 from gpulab.exercises._claims import Claim
 
-_MORE = 1.02  # a larger ratio is no noise in these measurements
-
 CLAIMS = (
-    Claim(
-        "12.channels-last",
-        "A half-precision convolution is faster with channels_last",
-        unit="times",
-        holds=lambda ratio: ratio > _MORE,
-        because="the library may convert the layout, or know a fast kernel for both",
-    ),
     Claim(
         "12.mixed-precision",
         "Under autocast a large matmul is at least twice as fast as in float32",
