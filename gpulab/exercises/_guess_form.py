@@ -33,7 +33,7 @@ class GuessForm:
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Take what the page sends, at once: the next cell may compare it."""
         self._prediction.give(content.get("text", ...), content.get("confidence"))
-        self._widget.view = self._view()
+        widgets.answer_form(self._widget, self._view())
         # On the cells' thread: it changes an output of a cell.
         self._update_still()
 

@@ -18,7 +18,7 @@ _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
 _PREDICTION = re.compile(
     r"""\bexercises\.predict\(\s*["']([\w.-]+)["']|\bname=["']((?:case-)?\d\d\w?\.[\w-]+)["']"""
 )
-_EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
+_EXERCISE = re.compile(r'\bexercises\.(?:ask|check|continue_from)\(\s*"([\w.-]+)"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,10 @@ def test_a_front_end_gets_the_form_and_words_for_later(monkeypatch: pytest.Monke
     assert set(widget) == {"application/vnd.jupyter.widget-view+json"}
     form._widget._handle_custom_msg({"text": "5 ms"}, [])
     form._widget._handle_custom_msg({"confidence": "sure"}, [])
+    # The same is sent again, and the page gets its answer.
+    before = form._widget.view
+    form._widget._handle_custom_msg({"confidence": "sure"}, [])
+    assert form._widget.view != before
     said = "You say 5,000 µs (sure). Now see what comes out."
     assert form._widget.view["said"] == said
     assert said in words[-1]["text/plain"]

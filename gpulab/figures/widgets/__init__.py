@@ -1,7 +1,7 @@
 """Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
 from gpulab.figures.widgets._explorer import explorer_class, explorer_page
-from gpulab.figures.widgets._form import form_class
+from gpulab.figures.widgets._form import answer_form, form_class
 from gpulab.figures.widgets._front_end import (
     cell_code,
     is_watched,
@@ -16,6 +16,7 @@ from gpulab.figures.widgets._sketch import sketch_class
 
 __all__ = [
     "JupyterLoop",
+    "answer_form",
     "cell_code",
     "explorer_class",
     "explorer_page",

@@ -25,7 +25,7 @@ export class Form {
     this.freeKeys = keepKeys(this.root);
     this.root.addEventListener("keydown", event => this.press(event));
     this.changed = () => {
-      clearTimeout(this.waiting);
+      this.answered();
       this.show(this.model.get("view"));
     };
     model.on("change:view", this.changed);
@@ -41,13 +41,17 @@ export class Form {
 
   send(message, meanwhile = "") {
     this.said.textContent = meanwhile;
-    clearTimeout(this.waiting);
+    this.answered();
     this.waiting = setTimeout(() => (this.said.textContent = SILENCE), PATIENCE_MS);
     this.model.send(message);
   }
 
-  close() {
+  answered() {
     clearTimeout(this.waiting);
+  }
+
+  close() {
+    this.answered();
     this.model.off("change:view", this.changed);
     this.freeKeys();
     this.root.remove();
