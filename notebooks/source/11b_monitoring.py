@@ -85,11 +85,12 @@ exercises.compare("11b.half", pauses[-1].utilization)
 # %% [markdown]
 # GPU-Util is the share of recent time in which *any* kernel ran. A kernel of one thread counts as
 # much as one that uses the whole GPU. **GPU-Util says how often the GPU works, not how much of
-# it.** Read the power beside it. *Recorded* on an H200 with `nvidia-smi dmon`: one thread 100 %
-# at 125 W, matmuls 100 % at 691 W of 700.
+# it.** Read the power beside it. *Recorded* on an H200: one thread 100 % at 125 W, matmuls 100 %
+# at about 690 W of 700.
 #
-# The power is an average over about a second. So in the first second of the matmuls the clock is
-# already low "because of the power", and the number is still small:
+# On most GPUs the power is an average over a second (NVML's documentation). There, in the first
+# second of the matmuls, the clock is already low "because of the power", while the number is
+# still small:
 
 # %%
 shown = clocks.to_frame(busy)[["time_s", "power_w", "sm_mhz", "reasons"]]

@@ -131,10 +131,12 @@ def mended(work):
 exercises.check("13.too-early", mended)
 
 # %% [markdown]
+# **An event has a time only when the GPU has passed it.**
+#
 # ## Patient 3: two readings
 #
 # Two waits, and no backlog. It reads a matmul twice, one call after the other. No matmul has run
-# in this notebook before.
+# in this notebook before. (Run the cell once more, and the surprise is gone.)
 
 
 # %% tags=["exercise"]
@@ -168,6 +170,8 @@ def mended(work):
 exercises.check("13.first-call", mended)
 
 # %% [markdown]
+# **A first call pays for what later calls find ready.**
+#
 # ## Patient 4: a model with short layers
 #
 # Six layers, a short kernel each (`lab.kernel(0.03)`, the length in milliseconds). The author

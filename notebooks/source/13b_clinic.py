@@ -17,8 +17,9 @@ gpulab.use("auto")
 # ## Patient 7: a sum
 #
 # `double(x)` runs in a stream of its own. `lab.numbers()` are the numbers 0 to 999 on the GPU.
-# Twice their sum is 999,000. If nothing orders two operations on the same bytes, they are a
-# **race**. `gpulab.hazards()` watches a block and names the kinds of its races.
+# Twice their sum is 999,000. If nothing orders two operations on the same bytes, and one of them
+# writes, they are a **race**. `gpulab.hazards()` watches a block and names the kinds of its
+# races.
 
 
 # %% tags=["exercise"]
@@ -76,7 +77,7 @@ exercises.check("13.two-streams", mended)
 #
 # ## Patient 8: a tensor for a moment
 #
-# The author saw to both waits. `lab.race` runs a program under `gpulab.hazards()` and returns the
+# This program has both waits. `lab.race` runs a program under `gpulab.hazards()` and returns the
 # kind of the first race.
 
 
@@ -251,6 +252,8 @@ def mended(first, fill):
 exercises.check("13.endless", mended)
 
 # %% [markdown]
+# **An event that is recorded again marks a new moment.**
+#
 # ## What you take with you
 #
 # - Order between streams, and between host and GPU, exists only where you ask for it.
