@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 # The default rule for these units. All other units are judged by the factor.
-_COUNTS_BY_UNIT = {"%": "points"} | dict.fromkeys(
-    ("launches", "calls", "steps", "trials", "answers"), "count"
-)
+_COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
 _RULE = NameOf("rule of what counts", tuple(RULES))
 
 
@@ -47,7 +45,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         this name stays.
     unit
         s, ms, µs (us), ns; or the name of a count: launches, calls, steps, trials, answers, times,
-        TFLOP/s, GB/s, MiB, %.
+        TFLOP/s, GB/s, %.
     choices
         Possible answers, if the guess is not a number.
     counts
@@ -55,7 +53,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         close). ``"direction"``: first whether it is more or less than ``base``, then by how much.
         ``"points"``: difference in percentage points. ``"count"``: difference from the exact
         number. ``"percent"``: difference in percent (within 10 % is close). By default the unit
-        decides: points for %, count for what is counted, such as launches, factor for all others.
+        decides: points for %, count for launches and calls, factor for all others.
     base
         For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
     name

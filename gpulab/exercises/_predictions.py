@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
 _COUNTS = (
     *("launches", "calls", "steps", "trials", "answers"),
-    *("times", "TFLOP/s", "GB/s", "MiB", "%"),
+    *("times", "TFLOP/s", "GB/s", "%"),
 )
 
 # The singular of units that count things. "times" is a factor, so it stays "1 times".

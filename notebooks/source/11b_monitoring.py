@@ -99,18 +99,18 @@ shown.iloc[::5].round({"time_s": 1, "power_w": 0})
 # %% [markdown]
 # ## Which memory is in use?
 #
-# Make a tensor of 256 MiB, and delete it. How much more memory does `nvidia-smi` show in use than
-# before the tensor was made?
+# Make a tensor of 256 MiB, and delete it. How much of its memory does `nvidia-smi` show as free
+# again?
 
 # %%
-free_before, _ = torch.cuda.mem_get_info()
 x = torch.empty(2**28, dtype=torch.uint8, device="cuda")
+free_before, _ = torch.cuda.mem_get_info()  # as nvidia-smi shows it
 exercises.predict("11b.freed")
 
 # %%
 del x
 free_after, total = torch.cuda.mem_get_info()
-exercises.compare("11b.freed", (free_before - free_after) / 2**20)
+exercises.compare("11b.freed", 100 * (free_after - free_before) / 2**28)
 
 # %% [markdown]
 # PyTorch keeps freed memory, so that the next tensor gets it faster.

@@ -1,5 +1,7 @@
 """Guesses are compared with outcomes, and a notebook continues whatever is typed as a guess."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,7 @@ from tests.support.conditions import HERE
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)
 QUESTION = "How long does it take?"
 KNOWN = (
-    "use one of s, ms, µs, ns, launches, calls, steps, trials, answers, times, TFLOP/s, GB/s, "
-    "MiB, %."
+    "use one of s, ms, µs, ns, launches, calls, steps, trials, answers, times, TFLOP/s, GB/s, %."
 )
 
 
@@ -290,3 +291,16 @@ def test_boxes_have_words_and_escape_what_was_typed() -> None:
     assert "&lt;yes&gt;" in page
     compared = predict(QUESTION, 40).compare(554e-6)._repr_html_()
     assert '<span aria-hidden="true">✗</span> Far off.' in compared
+
+
+def test_guesses_of_all_lessons_can_be_read() -> None:
+    """Each number that a lesson asks for has a unit that is known."""
+    asked = [
+        question
+        for package in ("cases", *(f"lesson_{number:02}" for number in range(14)))
+        for question in import_module(f"gpulab.exercises.{package}._guesses").GUESSES
+        if not question.choices
+    ]
+    assert len(asked) > 30
+    problems = {each.name: predict(each.question, 3, each.unit).problem for each in asked}
+    assert {name: problem for name, problem in problems.items() if problem} == {}

@@ -58,8 +58,8 @@ GUESSES = (
     ),
     GuessQuestion(
         "11b.freed",
-        "How much more memory is in use after the tensor is deleted?",
-        unit="MiB",
+        "What share of the 256 MiB is free again after the tensor is deleted?",
+        unit="%",
         idea="PyTorch keeps the memory of a deleted tensor, and the driver counts it as used.",
     ),
 )
