@@ -236,7 +236,7 @@ exercises.claim("12.pageable-blocks", here=ordinary_s / pinned_s)
 #
 # ## Your benchmark card
 #
-# You wrote `benchmark(fn)` in lessons 01 to 08. A card says how well it reads works that it has
+# You wrote `benchmark(fn)` in lessons 01 to 08b. A card says how well it reads works that it has
 # not seen, beside the driver's records and `gpulab.measure`. Put your own function in place of
 # this short one.
 
@@ -346,8 +346,8 @@ foreach_s = seconds(lambda: torch._foreach_mul_(small, 0.5), method="synchronize
 exercises.compare("12.batched", loop_s / foreach_s)
 
 # %% [markdown]
-# A graph of the 200 launches saves the host's part of them (lesson 07). `foreach` also saves most
-# of the kernels. PyTorch's optimizers use it by default (`foreach=True`).
+# A graph of the 200 launches saves the host's part of them (lesson 07b). `foreach` also saves
+# most of the kernels. PyTorch's optimizers use it by default (`foreach=True`).
 #
 # ## Mixed precision
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Case 09: Seven times the requests
 #
-# How can a server answer seven times as many requests? *15 minutes. It helps to know lesson 07.*
+# How can a server answer seven times as many requests? *15 minutes. It helps to know lesson 07b.*
 #
 # > **"CUDA graphs: 7 times the requests per second"** (a conference slide by Omar)
 # >
