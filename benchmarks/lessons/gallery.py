@@ -17,7 +17,15 @@ PICTURES = ROOT / "docs" / "images" / "lessons"
 # Pictures stay in every clone and in every version of the history, so they must be small.
 MOST_BYTES = 140_000
 # A part of the code whose cell shows the lesson's picture; of the others it is the first picture.
-CHOSEN = {"11b": "util_and_power", "12": "plots.bars", "13": "plots.timeline"}
+CHOSEN = {
+    "02": "host_and_gpu",
+    "04": "draw_slow_calls",
+    "07": "readings_in_order",
+    "10": "plots.roofline(",
+    "11b": "util_and_power",
+    "12": "plots.bars",
+    "13": "plots.timeline",
+}
 _SOURCES = ROOT / "notebooks" / "source"
 _PICTURE = re.compile(
     r'<figure class="gpulab-figure"[^>]*><img src="data:image/svg\+xml,([^"]*)" alt="([^"]*)"'
