@@ -77,7 +77,7 @@ class Entry:
     @property
     def finding(self) -> str:
         """The title of its picture, without the kind of picture and the source of the numbers."""
-        return self.alt.partition(": ")[2].partition(" (")[0]
+        return self.alt.partition(": ")[2].rpartition(" (")[0]
 
 
 _COMMAND = "python -m benchmarks.lessons gallery"
@@ -142,8 +142,8 @@ def gallery() -> Iterator[str]:
             entry.question,
             "",
             f"![{entry.alt}](images/lessons/{entry.picture.name})",
-            "+++",
-            entry.finding,
+            "",
+            f"*{entry.finding}*",
             ":::",
             "",
         )
