@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpulab.core.units import format_time
 from gpulab.figures import INK, Figure, Plot, finish, look_of, unit_of
 
@@ -52,11 +54,11 @@ class _FirstReader(Plot):
 
     def draw(self, ax: "Axes") -> "Axes":
         scale, unit = unit_of([self.written_s])
-        end = max(self.record["end_s"]) / scale
-        look = look_of("kernel")
-        for kernel in self.record.itertuples():
-            width = max((kernel.end_s - kernel.start_s) / scale, _LEAST_WIDTH * end)
-            ax.barh(kernel.row, width, _BAR, kernel.start_s / scale, color=look.colour)
+        rows = self.record["row"].tolist()
+        starts, ends = (self.record[name].to_numpy() / scale for name in ("start_s", "end_s"))
+        end = float(ends.max())
+        widths = np.maximum(ends - starts, _LEAST_WIDTH * end)
+        ax.barh(rows, widths, _BAR, starts, color=look_of("kernel").colour)
         for place, row, text, side in (
             (self.reads_s / scale, 0, "y.sum() reads y", "left"),
             (self.written_s / scale, 1, "y is written", "right"),
