@@ -19,7 +19,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "12.fused",
-        "By hand takes how many times as long as the fused kernel?",
+        "How many times as long as PyTorch's does the formula take?",
         unit="times",
         idea="A fused kernel reads and writes the tensor once, not once for each step.",
     ),
