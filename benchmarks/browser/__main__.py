@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     machine.add_argument("--widgets", type=int, default=1, help="machines in the notebook")
     machine.set_defaults(command=_machine)
     pictures = commands.add_parser("pictures", help="take the pictures of README and docs")
-    pictures.add_argument("names", nargs="*", help="only these, such as timeline or lesson-01")
+    pictures.add_argument("names", nargs="*", help="only these, such as timeline or machine")
     pictures.add_argument("--out", type=Path, default=IMAGES, help="where they go")
     pictures.set_defaults(command=_pictures)
     return made

@@ -14,9 +14,7 @@ from tests.support.jupyterlab import (
     open_notebook,
     put_notebook,
     run_all,
-    upload,
 )
-from tests.support.lessons import source_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -54,7 +52,7 @@ class Shot(NamedTuple):
     Attributes
     ----------
     sources
-        The cells of a notebook, or the name of a lesson.
+        The cells of a notebook.
     top
         What stands at the top of the picture: a selector in the notebook.
     height_px
@@ -63,15 +61,13 @@ class Shot(NamedTuple):
         Where the timeline is clicked before, from its top left corner; None: nowhere.
     """
 
-    sources: Sequence[str] | str
+    sources: Sequence[str]
     top: str
     height_px: int = 1_000
     click: tuple[float, float] | None = None
 
 
 SHOTS = {
-    "lesson-01": Shot("01_naive_timing", ".jp-Cell:has-text('plots.timeline(queue)')"),
-    "lesson-08": Shot("08_streams", ".jp-Cell:has-text('wrong.compare(listed')"),
     "timeline": Shot(
         ('import torch, gpulab\ngpulab.use("H200")', _TIMELINE), ".jp-Cell", 900, _COPY
     ),
@@ -97,10 +93,7 @@ def run(names: Sequence[str], folder: Path) -> None:
 
 def _take(page: "Page", address: str, name: str, path: Path) -> None:
     shot = SHOTS[name]
-    if isinstance(shot.sources, str):
-        url = _put_lesson(address, shot.sources)
-    else:
-        url = put_notebook(address, name, shot.sources)
+    url = put_notebook(address, name, shot.sources)
     page.set_viewport_size({"width": 1_280, "height": shot.height_px})
     notebook = open_notebook(page, url)
     run_all(page)
@@ -114,13 +107,3 @@ def _take(page: "Page", address: str, name: str, path: Path) -> None:
     page.wait_for_timeout(_REST_MS)
     # Without menus and side bars, which depend on what else is installed.
     page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer").screenshot(path=path)
-
-
-def _put_lesson(address: str, lesson: str) -> str:
-    import nbformat
-
-    from gpulab.lessons import _build
-
-    notebook = nbformat.reads(_build.build(source_of(lesson)).decode(), as_version=4)
-    upload(address, lesson, notebook)
-    return address.replace("/lab/tree/00_start_here", f"/lab/workspaces/{lesson}/tree/{lesson}")

@@ -1,9 +1,10 @@
 """Measure the main figures of lessons 04 to 08 on the GPU of this machine and the virtual H200.
 
     python -m benchmarks.lessons run
-    python -m benchmarks.lessons report --write docs/lessons.md
+    python -m benchmarks.lessons report --write docs/both-worlds.md
     python -m benchmarks.lessons answers --lessons 01 02 --show
     python -m benchmarks.lessons minutes
+    python -m benchmarks.lessons gallery --pictures
 
 run     measures the virtual figures, and those of a CUDA GPU where there is one, in 20 to 60
         seconds. Without a CUDA GPU, its figures in the file stay as they are.
@@ -11,6 +12,9 @@ report  prints the table or puts it into the page.
 answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
         counts the wrong verdicts. It takes about half a minute for each lesson.
 minutes prints how long the core of each lesson takes a learner, and what it consists of.
+gallery writes the questions and minutes of the lessons into README, the page of lessons and the
+        instructor's plans. With --pictures it first runs the lessons, for some minutes, and takes
+        a picture of each.
 """
 
 import argparse
@@ -48,6 +52,9 @@ def parser() -> argparse.ArgumentParser:
     answers.set_defaults(command=_answers)
     minutes = commands.add_parser("minutes", help="estimate how long each lesson takes")
     minutes.set_defaults(command=_minutes)
+    gallery = commands.add_parser("gallery", help="write what the pages say of the lessons")
+    gallery.add_argument("--pictures", action="store_true", help="take the pictures anew")
+    gallery.set_defaults(command=_gallery)
     return made
 
 
@@ -62,6 +69,12 @@ def _minutes(_options: argparse.Namespace) -> None:
     from benchmarks.lessons.minutes import report
 
     print(*report(sorted((ROOT / "notebooks" / "source").glob("*.py"))), sep="\n")
+
+
+def _gallery(options: argparse.Namespace) -> None:
+    from benchmarks.lessons.gallery import write
+
+    write(pictures=options.pictures)
 
 
 def _run(options: argparse.Namespace) -> None:

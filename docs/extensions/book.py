@@ -12,6 +12,7 @@ import nbformat
 from docs.extensions import executed, modules
 from gpulab import exercises
 from gpulab.lessons import _build, terms
+from gpulab.lessons._form import EXTRAS
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -51,7 +52,21 @@ def lesson(source: Path, ran: "nbformat.NotebookNode") -> "nbformat.NotebookNode
             # A cell that asks has its solution, too: the run showed the verdict.
             shown = asked(cell) if answers(cell, done) else done.outputs
             cell.outputs = [readable(output) for output in shown]
+    below_one_title(notebook)
     return notebook
+
+
+def below_one_title(notebook: "nbformat.NotebookNode") -> None:
+    """Move the heading of the extras, and those after it, one level down.
+
+    A page with two titles would stand twice in each list of pages.
+    """
+    is_extra = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            is_extra = is_extra or cell.source.startswith(f"# {EXTRAS}")
+            if is_extra:
+                cell.source = re.sub(r"^#", "##", cell.source, flags=re.MULTILINE)
 
 
 def asked(cell: Any) -> list[Any]:  # noqa: ANN401 # nbformat's cells are untyped

@@ -1,129 +1,193 @@
 # %% [markdown]
 # # 11b Monitoring
 #
-# What does a monitor show while a program runs, and what does it hide?
-#
-# The profiler looks into one program for a short time. A monitor looks at the whole GPU for hours,
-# from outside, and costs almost nothing. This lesson is about reading its columns, above all the
-# one that everybody reads wrongly.
-#
-# | section | what you will learn | minutes |
-# |---|---|---|
-# | 1 One look | what `nvidia-smi` shows, and where it comes from | 6 |
-# | 2 Column by column | `nvidia-smi dmon -s pucvmet` | 9 |
-# | 3 What GPU-Util is | why a full one can mean almost nothing | 8 |
-# | 4 Thresholds | when to worry, and when not | 5 |
-# | 5 A live picture | to watch your own program | 5 |
-# | 6 Six monitors | to say what is wrong in each | 10 |
+# What does a monitor say about a program, and what does it not say?
 
 # %%
-import dataclasses
 import time
 
 import pandas as pd
 import torch
+from IPython.display import display
 
 import gpulab
-from gpulab import clocks, exercises, live, plots
+from gpulab import clocks, exercises, live
 from gpulab.exercises import lesson_11 as lab
 
 gpulab.use("auto")
 
 # %% [markdown]
-# ## 1 One look
-#
-# `nvidia-smi` in a terminal prints one look at the GPU; `watch -n 1 nvidia-smi` renews it every
-# second; `nvitop` (`pip install nvitop`) draws a live screen with processes and curves. All of
-# them ask the same library of the driver, NVML, and so does this line:
+# `torch.cuda._sleep(n)` is a kernel of *one thread*, which counts n clock cycles. It runs all the
+# time. `nvidia-smi` shows a percentage, `GPU-Util`. What is it?
+
 
 # %%
-pd.Series(dataclasses.asdict(clocks.read()), name="one look")
+def one_thread():
+    torch.cuda._sleep(20_000_000)
 
-# %% [markdown]
-# In the table of `nvidia-smi`, *Pwr:Usage/Cap* is `power_w` and `power_limit_w`, *Temp* is
-# `temperature_c`, *Volatile GPU-Util* is `utilization`. *Memory-Usage* is the memory that the
-# driver has given out, and that is not what your tensors take:
 
-# %%
-x = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
-del x  # PyTorch keeps the memory, so that the next tensor gets it faster
-free, everything = torch.cuda.mem_get_info()
-in_use = [everything - free, torch.cuda.memory_reserved(), torch.cuda.memory_allocated()]
-pd.Series(in_use, ["nvidia-smi", "kept by PyTorch", "your tensors"]).div(2**20).rename("MiB")
-
-# %% [markdown]
-# ## 2 Column by column
-#
-# `nvidia-smi dmon -s pucvmet` prints one line a second. Each letter is a group of columns.
-#
-# | letter | columns | what they are |
-# |---|---|---|
-# | `p` | pwr, gtemp, mtemp | power in W; temperature of the chip, and of its memory |
-# | `u` | sm, mem, enc, dec, jpg, ofa | share of time with kernels, memory traffic, video |
-# | `c` | mclk, pclk | clock of the memory and of the multiprocessors in MHz |
-# | `v` | pviol, tviol | share of time below full clock because of power; 1 if heat lowers it |
-# | `m` | fb, bar1, ccpm | memory that is given out, in MB; the part that the CPU can address |
-# | `e` | sbecc, dbecc, pci | corrected and uncorrected bit errors, errors of the bus |
-# | `t` | rxpci, txpci | traffic over PCIe, to the GPU and from it, in MB/s |
-#
-# The names mislead in two places: `mem` is not how full the memory is (that is `fb`), and `sm` is
-# not how many multiprocessors are in use. Here are those of the columns that NVML gives to
-# `gpulab`, while matmuls run:
-
-# %%
-a = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
-out = torch.empty_like(a)
-looks = clocks.to_frame(clocks.watch(lambda: torch.mm(a, a, out=out), duration_s=1))
-looks = looks.rename(columns={"power_w": "pwr", "temperature_c": "gtemp", "utilization": "sm"})
-looks = looks.rename(columns={"memory_mhz": "mclk", "sm_mhz": "pclk"})
-looks[["time_s", "pwr", "gtemp", "sm", "mclk", "pclk", "reasons"]].round(1)
-
-# %% [markdown]
-# ### Exercise: which column
-
-# %%
-exercises.ask("11.which-column")
-
-# %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ...}
-### BEGIN SOLUTION
-answer = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
-### END SOLUTION
-exercises.check("11.which-column", answer)
-
-# %% [markdown]
-# ## 3 What GPU-Util is
-#
-# `torch.cuda._sleep` is a kernel of a *single thread*, which counts clock cycles. How many threads
-# could the GPU run at the same time, and what is GPU-Util (`sm`) while it runs this one?
-
-# %%
-chip = torch.cuda.get_device_properties()
-chip.multi_processor_count * chip.max_threads_per_multi_processor
-
-# %%
 exercises.predict("11b.util")
 
 # %%
-time.sleep(1)
-one_thread = list(clocks.watch(lambda: torch.cuda._sleep(10_000_000), duration_s=1.5))[-1]
-exercises.compare("11b.util", one_thread.utilization)
-
-# %%
-exercises.claim("11.util-of-one-thread", here=one_thread.utilization)
+alone = list(clocks.watch(one_thread, duration_s=2))  # what nvidia-smi shows, every 0.1 s
+exercises.compare("11b.util", alone[-1].utilization)
 
 # %% [markdown]
-# The matmuls of section 2 had about the same GPU-Util. It is the share of recent time in which
-# *any* kernel ran. A kernel that uses one thread counts as much as one that uses all of them. The
-# power shows the difference:
+# ## Is the GPU full?
 
 # %%
-pd.Series({"one thread": one_thread.power_w, "matmuls": looks["pwr"].iloc[-1]}, name="W")
+chip = torch.cuda.get_device_properties()
+n_threads = chip.multi_processor_count * chip.max_threads_per_multi_processor
+print(
+    f"1 of {n_threads:,} threads, and {alone[-1].power_w:.0f} of {alone[-1].power_limit_w:.0f} W"
+)
 
 # %% [markdown]
-# ## 4 Thresholds
+# It is nearly empty. Now give it something to do: large matmuls in half precision. How many times
+# as much power do they draw as the one thread?
+
+
+# %%
+def matmuls():
+    torch.mm(a, a, out=out)
+
+
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
+out = torch.empty_like(a)
+exercises.predict("11b.power")
+
+# %%
+busy = list(clocks.watch(matmuls, duration_s=3))
+display(lab.util_and_power({"one thread": alone, "matmuls": busy}))
+exercises.compare("11b.power", busy[-1].power_w / alone[-1].power_w)
+
+# %% [markdown]
+# ## Half of the time
 #
-# Rules of thumb, in percent, degrees Celsius and words. None of them is in NVIDIA's documentation.
+# What does GPU-Util count? One more experiment: the kernel of one thread, then a pause that is as
+# long as the kernel.
+
+
+# %%
+def half_of_the_time():
+    start = time.perf_counter()
+    one_thread()
+    torch.cuda.synchronize()
+    time.sleep(time.perf_counter() - start)
+
+
+exercises.predict("11b.half")
+
+# %%
+pauses = list(clocks.watch(half_of_the_time, duration_s=2))
+exercises.compare("11b.half", pauses[-1].utilization)
+
+# %% [markdown]
+# GPU-Util is the share of recent time in which *any* kernel ran. A kernel of one thread counts as
+# much as one that uses the whole GPU. **GPU-Util says how often the GPU works, not how much of
+# it.** Read the power beside it. *Recorded* on an H200: one thread 100 % at 125 W, matmuls 100 %
+# at about 690 W of 700.
+#
+# On most GPUs the power is an average over a second (NVML's documentation). There, in the first
+# second of the matmuls, the clock is already low "because of the power", while the number is
+# still small:
+
+# %%
+shown = clocks.to_frame(busy)[["time_s", "power_w", "sm_mhz", "reasons"]]
+shown.iloc[::5].round({"time_s": 1, "power_w": 0})
+
+# %% [markdown]
+# ## Which memory is in use?
+#
+# Make a tensor of 256 MiB, and delete it. How much of its memory does `nvidia-smi` show as free
+# again?
+
+# %%
+x = torch.empty(2**28, dtype=torch.uint8, device="cuda")
+free_before, _ = torch.cuda.mem_get_info()  # as nvidia-smi shows it
+exercises.predict("11b.freed")
+
+# %%
+del x
+free_after, total = torch.cuda.mem_get_info()
+exercises.compare("11b.freed", 100 * (free_after - free_before) / 2**28)
+
+# %% [markdown]
+# PyTorch keeps freed memory, so that the next tensor gets it faster.
+
+# %%
+in_use = [total - free_after, torch.cuda.memory_reserved(), torch.cuda.memory_allocated()]
+names = ["in nvidia-smi", "kept by PyTorch", "in your tensors"]
+pd.Series(in_use, names).div(2**20).round().astype(int).rename("MiB").to_frame()
+
+# %% [markdown]
+# ## The other columns
+#
+# `nvidia-smi dmon -s pucvmet` prints one line a second:
+#
+# | columns | what they are |
+# |---|---|
+# | `pwr`, `gtemp` | power in W, temperature of the chip |
+# | `sm`, `mem` | GPU-Util, and the share of time with memory traffic |
+# | `mclk`, `pclk` | clock of the memory and of the multiprocessors, in MHz |
+# | `pviol`, `tviol` | share of time below full clock because of power; 1 if heat lowers it |
+# | `fb` | memory that is given out, in MB |
+# | `rxpci`, `txpci` | traffic over PCIe to the GPU, and from it, in MB/s |
+#
+# Two names mislead: `mem` is not how full the memory is, and `sm` is not how many multiprocessors
+# work.
+
+# %% tags=["exercise"]
+exercises.ask("11.which-column")
+### BEGIN SOLUTION
+columns = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
+exercises.check("11.which-column", columns)
+### END SOLUTION
+
+# %% [markdown]
+# ## Exercise: six monitors
+#
+# Six programs ran for six seconds each. This is what a monitor showed.
+
+# %% tags=["exercise"]
+display(lab.monitor_panels(lab.monitors()))
+exercises.ask("11.monitors")
+### BEGIN SOLUTION
+wrong = {"a": "nothing", "b": "starved", "c": "one thread"}
+wrong |= {"d": "leak", "e": "copies", "f": "pauses"}
+exercises.check("11.monitors", wrong)
+### END SOLUTION
+
+# %% [markdown]
+# A monitor says *that* the GPU waits. The profiler of lesson 11 says for what.
+#
+# ## What you take with you
+#
+# - GPU-Util is the share of time in which any kernel ran. Read the power beside it.
+# - `fb` is how full the memory is, and PyTorch keeps more than your tensors take.
+# - `nvidia-smi`, `nvitop` and `gpulab.clocks` read the same numbers, those of the driver.
+#
+# A program can use the whole GPU, and still take another time tomorrow. Next:
+# `12_variability.ipynb`.
+
+# %% [markdown]
+# # Going further
+#
+# ## A live picture
+#
+# `live.load` calls a piece of work again and again, and draws clock, power, temperature and
+# GPU-Util while it runs. Press *Stop*, or interrupt the kernel, to end it.
+
+# %%
+live.load(matmuls, duration_s=2)
+
+# %% [markdown]
+# Beside a training run, use `nvidia-smi dmon` or `nvitop` (`pip install nvitop`) in another
+# terminal: a monitor inside the program would take time from its host.
+#
+# ## When to worry
+#
+# Rules of thumb. None of them is in NVIDIA's documentation.
 #
 # | what you see | what it says | what it does not say |
 # |---|---|---|
@@ -134,64 +198,18 @@ pd.Series({"one thread": one_thread.power_w, "matmuls": looks["pwr"].iloc[-1]}, 
 # | pviol over 0 | the power limit lowered the clock | that the program is slow |
 #
 # The limits of temperature of your GPU are in `nvidia-smi -q -d TEMPERATURE`, and the reasons for
-# a low clock in `nvidia-smi -q -d PERFORMANCE`. Our readings have them in words:
+# a low clock in `nvidia-smi -q -d PERFORMANCE`. `gpulab` reads the reasons, too:
 
 # %%
-looks["reasons"].value_counts()
+clocks.to_frame(busy)["reasons"].value_counts().to_frame()
 
 # %% [markdown]
-# ## 5 A live picture
+# ## The numbers of one program
 #
-# `live.load` calls a piece of work again and again, and draws clock, power, temperature and
-# GPU-Util while it runs. Press *Stop*, or interrupt the kernel, to end it.
+# Change the letter.
 
 # %%
-watched = live.load(lambda: torch.mm(a, a, out=out), duration_s=2)
-watched
-
-# %% [markdown]
-# Try it with your own work. Beside a training run, use `nvidia-smi dmon` or `nvitop` in another
-# terminal: a monitor inside the program would take time from its host.
-
-# %% [markdown]
-# ## 6 Six monitors
-#
-# Six programs, and what the monitor showed of each, once a second. The last column names the GPU.
+lab.monitors().query("program == 'e'").drop(columns="source")
 
 # %%
-shown = lab.monitors()
-shown.query("program == 'a'")
-
-# %% [markdown]
-# Change the letter, or draw a column of all six:
-
-# %%
-column = shown.pivot_table("sm_percent", "second", "program").add_prefix("program ")
-plots.line(column.reset_index(), x="second", source=shown["source"][0])
-
-# %%
-exercises.ask("11.monitors")
-
-# %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ..., "e": ..., "f": ...}
-### BEGIN SOLUTION
-answer = {
-    "a": "nothing",
-    "b": "starved",
-    "c": "one thread",
-    "d": "leak",
-    "e": "copies",
-    "f": "pauses",
-}
-### END SOLUTION
-exercises.check("11.monitors", answer)
-
-# %% [markdown]
-# ## What you take along
-#
-# - GPU-Util is the share of time in which any kernel ran. Read the power beside it.
-# - `fb` is how full the memory is, and PyTorch keeps more than your tensors take.
-# - A monitor says *that* the GPU waits. The profiler of lesson 11 says for what.
-
-# %%
-exercises.progress()
+exercises.progress("11b")

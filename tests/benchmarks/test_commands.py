@@ -102,7 +102,7 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/measuring-anything.md", "anything"): lambda: as_markdown(
         results_of("accuracy-anything-h200.json")
     ),
-    ("docs/lessons.md", "both worlds"): lambda: "\n".join(
+    ("docs/both-worlds.md", "both worlds"): lambda: "\n".join(
         lessons_report(results_of("both-worlds-h200.json"))
     ),
     **{("docs/cold-cache.md", name): partial(cold_cache_part, name) for name in TABLES},

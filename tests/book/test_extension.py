@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("nbformat")
 
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from docs.extensions import book, executed
 
@@ -39,6 +39,23 @@ def test_an_empty_table_heading_becomes_a_plain_cell() -> None:
     """An empty ``th`` becomes a ``td``, so that screen readers announce no empty heading."""
     output = new_output("display_data", {"text/html": "<th></th><th>a</th>"})
     assert book.readable(output)["data"]["text/html"] == "<td></td><th>a</th>"
+
+
+def test_a_page_has_one_title() -> None:
+    """The heading of the extras and those after it move one level down; code stays."""
+    texts = [
+        "# 01 A lesson\n\n## First",
+        "# Going further\n\n## More\n\nA # here.",
+        "### Exercise",
+    ]
+    cells = [*map(new_markdown_cell, texts), new_code_cell("# a comment")]
+    book.below_one_title(notebook := new_notebook(cells=cells))
+    assert [cell.source for cell in notebook.cells] == [
+        "# 01 A lesson\n\n## First",
+        "## Going further\n\n### More\n\nA # here.",
+        "#### Exercise",
+        "# a comment",
+    ]
 
 
 def test_links_to_services_need_a_repository() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # One of each kind: first page, list, two lessons, guide, background, reference, search.
 LOOKED_AT = (
-    *("index", "learn", "lessons/06_cache_flush", "lessons/00_start_here"),
+    *("index", "lessons", "lessons/06_cache_flush", "lessons/00_start_here"),
     *("howto/time-a-kernel", "floor", "reference/generated/gpulab.measure", "search"),
 )
 

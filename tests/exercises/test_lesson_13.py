@@ -15,9 +15,12 @@ from gpulab.exercises import lesson_13 as lab
 from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_13._cut_off import few_polls
 from gpulab.exercises.lesson_13._exercises import EXERCISES
+from gpulab.exercises.lesson_13._guesses import ENDLESS as NO_END
+from gpulab.exercises.lesson_13._guesses import NEVER, TEN_TIMES
 from gpulab.lessons import _build as build
 from tests.support.lessons import source_of
 
+LESSONS = ("13_clinic", "13b_clinic")
 PATIENTS = {
     "unwaited": "launch",
     "backlog": "backlog",
@@ -36,20 +39,25 @@ PATIENTS = {
 
 @cache
 def programs() -> dict[str, Any]:
-    """Return the notebook's programs by patient; the cure has the name with ``-mended``."""
+    """Return the notebooks' programs by patient; the cure has the name with ``-mended``."""
     names: dict[str, Any] = {}
     found: dict[str, Any] = {}
     shown = ""
-    for cell in build.solved(source_of("13_clinic")).cells:
+    for cell in (cell for lesson in LESSONS for cell in build.solved(source_of(lesson)).cells):
         if cell.cell_type == "code":
             kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
             kept = [node for node in ast.parse(cell.source).body if isinstance(node, kinds)]
-            exec(compile(ast.Module(kept, []), "13_clinic", "exec"), names)
-            defined = (node.name for node in kept if isinstance(node, ast.FunctionDef))
-            shown = next((name for name in defined if name != "mended"), shown)
+            exec(compile(ast.Module(kept, []), "the clinic", "exec"), names)
+            if "exercises.predict(" in cell.source:
+                shown = last_function(cell.source)
             if checked := re.search(r'check\("13\.([\w-]+)"', cell.source):
                 found |= {checked[1]: names[shown], f"{checked[1]}-mended": names["mended"]}
     return found
+
+
+def last_function(code: str) -> str:
+    """Return the name of the last function in a cell: of a patient's program."""
+    return [node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)][-1]
 
 
 def test_there_are_twelve_programs() -> None:
@@ -103,16 +111,40 @@ def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
 
 def test_nothing_is_given_away_before_a_question() -> None:
     """Each prediction comes before its program runs, and no program's name says its fault."""
-    cells = build.read_source(source_of("13_clinic")).cells
+    cells = [cell for lesson in LESSONS for cell in build.read_source(source_of(lesson)).cells]
     asked = [cell for cell in cells if "exercises.predict(" in cell.source]
     for cell, number in zip(asked, range(1, 13), strict=True):
-        (program,) = (
-            node.name for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)
-        )
+        program = last_function(cell.source)
         before = cells[: cells.index(cell) + 1]
-        assert f'exercises.predict("13.patient-{number}")' in cell.source
-        assert not [each for each in before if re.search(rf"(?<!def ){program}\(", each.source)]
+        assert f'.patient-{number}")' in cell.source
+        assert not [each for each in before if re.search(rf"(?<!def )\b{program}\(", each.source)]
         assert program.replace("_", "-") not in PATIENTS
+
+
+def test_the_picture_says_which_stream_was_first() -> None:
+    """Its title says that y is read too early, or not; both times are marked."""
+
+    def ordered(x: torch.Tensor) -> None:
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            y = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        y.sum()
+
+    with gpulab.virtual_gpu("H200", first_use=False):
+        early = lab.first_reader(
+            gpulab.timeline(lambda: programs()["two-streams"](lab.numbers(), lab.slow_double))
+        )
+        right = lab.first_reader(gpulab.timeline(lambda: ordered(lab.numbers())))
+    assert re.match(r"The current stream reads y \d+ µs before it is written \(", early.title)
+    assert right.title.startswith("The current stream reads y after it is written (")
+    read, written = (line.get_xdata()[0] for line in early.picture.peek().axes[0].lines)
+    assert 0 < read < written
+
+
+def test_how_often_a_program_filled_the_time() -> None:
+    """A text is a program that was cut off; a count is one that ended."""
+    assert [lab.how_often(each) for each in (0, 9, "Cut off")] == [NEVER, TEN_TIMES, NO_END]
 
 
 def test_a_program_without_an_end_is_cut_off() -> None:

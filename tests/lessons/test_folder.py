@@ -422,8 +422,7 @@ def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> 
     notebook = with_open_cells(checked(notebook, "right"), source)
     _execute_with_claims(notebook, tmp_path, warm_kernel)
     notebook.cells = notebook.cells[1 : 1 + n_cells]
-    if "| section |" not in notebook.cells[0].source:  # not yet rewritten
-        assert answers_in_sight(notebook.cells) == []
+    assert answers_in_sight(notebook.cells) == []
     executed.keep(source, notebook)
 
 

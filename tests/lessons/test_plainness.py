@@ -16,11 +16,6 @@ from tests.support.lessons import CASES, SOURCES
 LEAST_SHARE = 0.5  # of a case's lines
 MOST_PREDICTIONS, MOST_EXERCISES, MOST_OPENING = 5, 2, 4
 PATIENTS = 6  # in a clinic each patient is a guess and an exercise
-# Lessons that still have the old pattern. The list must be empty.
-OLD_PATTERN = (
-    *("11b",),
-    *("12", "13"),
-)
 
 Rule = Callable[[LessonText], list[str]]
 text_of = cache(LessonText)  # read once for all rules
@@ -166,8 +161,6 @@ def id_of(source: Path) -> str:
 @pytest.mark.parametrize("rule", [*RULES, *PATTERN], ids=lambda rule: rule.__name__)
 def test_lessons_are_plain(rule: Rule, source: Path) -> None:
     """Every lesson follows every rule."""
-    if rule in PATTERN and id_of(source) in OLD_PATTERN:
-        pytest.skip("not yet rewritten")
     wrong = rule(text_of(source))
     assert not wrong, "\n".join(wrong)
 

@@ -1,4 +1,6 @@
 from ._bound_programs import program as program
+from ._monitor_figures import monitor_panels as monitor_panels
+from ._monitor_figures import util_and_power as util_and_power
 from ._monitors import MONITORS as MONITORS
 from ._monitors import MONITORS_SCHEMA as MONITORS_SCHEMA
 from ._monitors import monitors as monitors

@@ -41,9 +41,27 @@ GUESSES = (
     ),
     GuessQuestion(
         "11b.util",
-        "GPU-Util?",
+        "What is GPU-Util while this one thread runs?",
         unit="%",
-        idea="GPU-Util is high even if one thread keeps a single kernel running.",
+        idea="GPU-Util counts the time with a kernel; a kernel of one thread is a kernel.",
+    ),
+    GuessQuestion(
+        "11b.power",
+        "How many times the power of the one thread do the matmuls draw?",
+        unit="times",
+        idea="Two programs with the same GPU-Util can draw very different power.",
+    ),
+    GuessQuestion(
+        "11b.half",
+        "What is GPU-Util now?",
+        unit="%",
+        idea="GPU-Util is a share of time, so a kernel for half of the time reads about one half.",
+    ),
+    GuessQuestion(
+        "11b.freed",
+        "What share of the 256 MiB is free again after the tensor is deleted?",
+        unit="%",
+        idea="PyTorch keeps the memory of a deleted tensor, and the driver counts it as used.",
     ),
 )
 DRAWN: dict[str, str] = {}

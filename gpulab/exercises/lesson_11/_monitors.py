@@ -105,7 +105,7 @@ WHICH_COLUMN = Exercise(
     ),
     hints=(
         "Two columns have memory in their meaning, and only one of them says how full it is.",
-        "A violation is the share of time in which the clock was lowered, with its reason.",
+        "pviol and tviol name the reason for a low clock: power, or heat.",
     ),
 )
 
@@ -113,7 +113,7 @@ _WRONGS = ("nothing", "starved", "one thread", "leak", "copies", "pauses")
 
 SIX_MONITORS = Exercise(
     "11.monitors",
-    "Look at lab.monitors(). What is wrong in each of the six programs? 'nothing': it uses the "
+    "The monitors of six programs, lab.monitors(). What is wrong in each? 'nothing': it uses the "
     "GPU well. 'starved': the GPU waits for the host in every step. 'one thread': there is always "
     "a kernel, and it uses almost nothing of the chip. 'leak': it will run out of memory. "
     "'copies': it spends its time on transfers. 'pauses': from time to time it stops altogether.",
@@ -176,5 +176,4 @@ SIX_MONITORS = Exercise(
         "sm is the same for a, c and d. Which other columns differ?",
         "Each of the six words is used once.",
     ),
-    readings=monitors,
 )

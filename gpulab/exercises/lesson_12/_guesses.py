@@ -4,38 +4,50 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
+        "12.itself",
+        "By how many percent is the new one slower?",
+        unit="%",
+        idea="The clock falls under load, so what is timed second is slower, whatever it is.",
+    ),
+    GuessQuestion(
         "12.largest",
         "Which one changes the time by the largest factor?",
-        choices=("clock", "data", "order", "allocator", "contention", "placement", "algorithm"),
+        choices=("order", "allocator", "contention", "placement", "data"),
         idea=(
-            "A program's clock, data, order, memory and neighbours change its time by different "
-            "factors."
+            "A program's order, memory, neighbours and data change its time by different factors."
         ),
     ),
     GuessQuestion(
-        "12.slowest",
-        "Which copy is the slowest?",
-        choices=("contiguous", "every 2nd", "every 8th", "transposed", "gathered"),
-        idea="A copy is slow where it must fetch many sectors for few elements.",
-    ),
-    GuessQuestion(
-        "12.batched",
-        "The loop takes how many times the foreach?",
-        unit="times",
-        idea="One foreach for many small tensors saves most of the launches.",
-    ),
-    GuessQuestion(
         "12.fused",
-        "By hand takes how many times the fused one?",
+        "How many times as long as PyTorch's does the formula take?",
         unit="times",
         idea="A fused kernel reads and writes the tensor once, not once for each step.",
     ),
     GuessQuestion(
+        "12.slowest",
+        "Which copy is the slowest?",
+        choices=("contiguous", "transposed", "gathered"),
+        idea="A copy is slow where it must fetch many sectors for few elements.",
+    ),
+    GuessQuestion(
+        "12.batched",
+        "The loop takes how many times as long as the foreach?",
+        unit="times",
+        idea="One foreach for many small tensors saves most of the launches.",
+    ),
+    GuessQuestion(
         "12.layout",
-        "Contiguous takes how many times channels_last?",
+        "Contiguous takes how many times as long as channels_last?",
         unit="times",
         counts="direction",
         idea="The order of the data in memory changes the time of a convolution.",
+    ),
+    GuessQuestion(
+        "12.padded",
+        "How many times as long as n = 2,049 does n = 2,056 take?",
+        unit="times",
+        counts="direction",
+        idea="Rows that end on a piece of 16 bytes can use the fast kernels again.",
     ),
 )
 DRAWN: dict[str, str] = {}

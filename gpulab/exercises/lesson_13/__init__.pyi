@@ -1,4 +1,6 @@
 from ._cut_off import cut_off as cut_off
+from ._cut_off import how_often as how_often
+from ._first_reader import first_reader as first_reader
 from ._guesses import RACES as RACES
 from ._race import race as race
 from ._works import batches as batches

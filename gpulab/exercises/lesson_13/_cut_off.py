@@ -6,6 +6,7 @@ from unittest.mock import patch
 from gpulab import device
 from gpulab.core.errors import CutOffError
 from gpulab.core.interrupts import contextmanager
+from gpulab.exercises.lesson_13._guesses import ENDLESS, NEVER, TEN_TIMES
 
 # The right program of the exercise asks fewer than a hundred times.
 MOST_POLLS = 500
@@ -53,3 +54,16 @@ def cut_off(program: Callable[..., object], *given: object) -> object:
             return f"Cut off: {error}"
         finally:
             torch.cuda.synchronize()
+
+
+def how_often(result: object) -> str:
+    """Return in the words of the quiz how often a program called ``fill()``.
+
+    Examples
+    --------
+    >>> how_often(10), how_often(0), how_often("Cut off: ...")
+    ('about ten times', 'never', 'without end')
+    """
+    if isinstance(result, str):
+        return ENDLESS
+    return TEN_TIMES if result else NEVER

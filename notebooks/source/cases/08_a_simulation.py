@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Case 08: The CPU that never copies
+# # Case 08: A simulation
 #
-# Is the GPU slow, or is it carrying boxes? *15 minutes. It helps to know lesson 09.*
+# Is a GPU too slow for this simulation? *15 minutes. It helps to know lesson 09.*
 #
 # > **"GPUs are overrated for simulations"** (a post by Hanna)
 # >
@@ -36,10 +36,7 @@ def gpu_seconds(step, data, n_steps):
 data = cases.host_data()  # a million numbers
 gpu_seconds(cases.smooth, data, 3)  # first uses
 posted_s = gpu_seconds(cases.smooth, data, 40)
-posted_s
-
-# %% [markdown]
-# Which share of that time do the copies take?
+print(f"{posted_s * 1e3:.2f} ms for each step")
 
 # %%
 exercises.predict("case-08.share")
@@ -56,17 +53,14 @@ def copies_s(data, n_steps=40):
 exercises.compare("case-08.share", 100 * copies_s(data) / posted_s)
 
 # %%
-plots.timeline(gpulab.timeline(lambda: gpu_seconds(cases.smooth, data, 2)))
-
-# %%
-exercises.ask("case-08.flaw")
+seen = gpulab.timeline(lambda: gpu_seconds(cases.smooth, data, 2))
+plots.timeline(seen, title="Two steps of the simulation")
 
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("case-08.flaw")
 ### BEGIN SOLUTION
-answer = "b"
+exercises.check("case-08.flaw", "b")
 ### END SOLUTION
-exercises.check("case-08.flaw", answer)
 
 # %%
 exercises.ask("case-08.mend")

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Case 07: A goes first
+# # Case 07: Do not upgrade
 #
-# Can the order of a comparison decide who wins? *15 minutes. It helps to know lesson 05.*
+# Is version B really slower? *15 minutes. It helps to know lesson 05.*
 #
 # > **"Do not upgrade: version B is 9 % slower"** (a warning by Sven)
 # >
@@ -44,8 +44,8 @@ def ratio(a, b, n_calls=40):
 
 
 # %% [markdown]
-# `a` and `b` below are matmuls of the same size, and his program finds that `b` takes longer. What
-# does it find if you give it the two in the other order?
+# `a` and `b` below are matmuls of the same size, and his program finds that `b` takes longer. Now
+# give it the two in the other order: `ratio(b, a)`.
 
 # %%
 exercises.predict("case-07.swapped")
@@ -54,7 +54,7 @@ exercises.predict("case-07.swapped")
 a, b = cases.rival_matmuls()
 ratio(a, b, n_calls=1)  # first uses
 time.sleep(3)  # let the GPU rest
-{"b over a": ratio(a, b)}
+print(f"b over a: {ratio(a, b):.3f}")
 
 # %%
 time.sleep(3)
@@ -77,15 +77,11 @@ torch.cuda.synchronize()
 times_s = [one.elapsed_time(two) / 1e3 for one, two in pairwise(marks)]
 plots.scatter(pd.Series(times_s, name="time_s"), title="Time of each call")
 
-# %%
-exercises.ask("case-07.flaw")
-
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("case-07.flaw")
 ### BEGIN SOLUTION
-answer = "b"
+exercises.check("case-07.flaw", "b")
 ### END SOLUTION
-exercises.check("case-07.flaw", answer)
 
 # %%
 exercises.ask("case-07.mend")
@@ -112,7 +108,7 @@ def mended(a, b, n_calls=40):
 exercises.check("case-07.mend", mended)
 
 # %%
-gpulab.compare(a, b)
+print(gpulab.compare(a, b).verdict())
 
 # %% [markdown]
 # **What happened.** A ran on a cool GPU at its full clock. When B began, the power limit had

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Case 09: The graph that remembers
+# # Case 09: Seven times the requests
 #
-# Six requests, one answer: what did the graph capture? *15 minutes. It helps to know lesson 07.*
+# How can a server answer seven times as many requests? *15 minutes. It helps to know lesson 07b.*
 #
 # > **"CUDA graphs: 7 times the requests per second"** (a conference slide by Omar)
 # >
@@ -41,8 +41,7 @@ def serve(model, requests):
 
 
 # %% [markdown]
-# The numbers in the six requests differ, and so should the answers. How many of the six answers of
-# `serve` are wrong?
+# The numbers in the six requests differ, and so should the answers.
 
 # %%
 exercises.predict("case-09.wrong")
@@ -58,21 +57,17 @@ exercises.compare("case-09.wrong", n_wrong)
 exercises.claim("case-09.wrong-answers", here=n_wrong)
 
 # %% [markdown]
-# The graph does run all its kernels, again and again. It is the input that stays. These are the
-# addresses of the six requests, and of the six answers:
+# The graph does run all its kernels, again and again. These are the addresses of the six requests,
+# and of the six answers:
 
 # %%
 [request.data_ptr() for request in requests], [output.data_ptr() for output in outputs]
 
-# %%
-exercises.ask("case-09.flaw")
-
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("case-09.flaw")
 ### BEGIN SOLUTION
-answer = "d"
+exercises.check("case-09.flaw", "d")
 ### END SOLUTION
-exercises.check("case-09.flaw", answer)
 
 # %%
 exercises.ask("case-09.mend")
@@ -101,7 +96,7 @@ def mended(model, requests):
 exercises.check("case-09.mend", mended)
 
 # %%
-mended(model, requests)[0] if callable(mended) else "mend the program first"
+f"{mended(model, requests)[0] * 1e6:.1f} µs" if callable(mended) else "mend the program first"
 
 # %% [markdown]
 # **What happened.** A graph notes addresses. `for x in requests` gives the *name* x to another

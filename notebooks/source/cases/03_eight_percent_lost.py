@@ -1,8 +1,7 @@
 # %% [markdown]
-# # Case 03: One mean, two clocks
+# # Case 03: Eight percent are lost
 #
-# How long does a kernel take in a run that lasts for hours? *15 minutes. It helps to know
-# lesson 05.*
+# Why does a run take longer than its calls? *15 minutes. It helps to know lesson 05.*
 #
 # > **"Our training takes longer than we computed"** (a ticket by Marek)
 # >
@@ -42,7 +41,7 @@ def seconds_per_call(work, n_calls=50):
 
 matmul = cases.heavy_matmul()
 posted_s = seconds_per_call(matmul)
-posted_s
+print(f"{posted_s * 1e3:.3f} ms")
 
 # %% [markdown]
 # He averaged 50 calls. What would he find with 500 calls?
@@ -60,7 +59,7 @@ exercises.compare("case-03.longer", long_run_s / posted_s)
 # %%
 torch.cuda.synchronize()
 time.sleep(3)
-clocks.read().sm_mhz
+print(clocks.read().sm_mhz, "MHz")
 
 # %%
 marks = [torch.cuda.Event(enable_timing=True) for _ in range(151)]
@@ -72,17 +71,13 @@ times_s = [one.elapsed_time(two) / 1e3 for one, two in pairwise(marks)]
 plots.scatter(pd.Series(times_s, name="time_s"), title="Time of each call")
 
 # %%
-clocks.read().sm_mhz
-
-# %%
-exercises.ask("case-03.flaw")
+print(clocks.read().sm_mhz, "MHz")
 
 # %% tags=["exercise"]
-answer = ...
+exercises.ask("case-03.flaw")
 ### BEGIN SOLUTION
-answer = "d"
+exercises.check("case-03.flaw", "d")
 ### END SOLUTION
-exercises.check("case-03.flaw", answer)
 
 # %%
 exercises.ask("case-03.mend")
