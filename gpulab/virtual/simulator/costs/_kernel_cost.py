@@ -7,6 +7,7 @@ compares it with an H100.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import ceil, isclose, log2, sqrt
 
 from gpulab.gpus import GpuSpec
@@ -66,6 +67,14 @@ class KernelWork:
         Kernels of the same call that run before it.
     surface_point
         The place of the call on the surface of measured efficiencies, or None.
+    whole
+        The works whose times add up to that of the whole call, if the model of its time has other
+        kernels than the call. They share the time then.
+    share
+        The share of that time that this kernel takes if the cache serves all accesses. The kernel
+        that makes the accesses also takes what memory adds.
+    cached_bytes
+        Bytes that it reads and writes, for the time with a warm cache.
 
     Examples
     --------
@@ -89,6 +98,9 @@ class KernelWork:
     name: str = ""
     before: tuple["KernelWork", ...] = ()
     surface_point: SurfacePoint | None = None
+    whole: tuple["KernelWork", ...] = ()
+    share: float = 1.0
+    cached_bytes: int = 0
 
     @property
     def launch_ns(self) -> int:
@@ -169,6 +181,8 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     >>> duration_ns(work, hot, gpu("H200")) < duration_ns(work, cold, gpu("H200"))
     True
     """
+    if work.whole:
+        return _shared_ns(work, traffic, spec, stretch)
     cost = _cost_terms_of(work, spec)
     miss_bytes = traffic.miss_bytes + traffic.late_bytes + cost.scratch_bytes
     memory_ns = traffic.hit_bytes * cost.hit_byte_ns + miss_bytes * cost.miss_byte_ns
@@ -189,6 +203,19 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     from_memory_ns = min(fitted_ns, miss_bytes * cost.fitted_memory_byte_ns)
     other_square = fitted_ns**2 - from_memory_ns**2
     return round(sqrt(other_square + (miss_bytes * cost.memory_byte_ns) ** 2))
+
+
+def _shared_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: float) -> int:
+    """Return the time of a kernel that shares the time of its call with others."""
+    cached = [Traffic(part.cached_bytes, 0) for part in work.whole]
+    cached_ns = sum(map(duration_ns, work.whole, cached, repeat(spec), repeat(stretch)))
+    if not (work.reads or work.writes):
+        return round(cached_ns * work.share)
+    # The first part that touches memory finds what the cache has; the next ones find all of it.
+    first = next((i for i, part in enumerate(work.whole) if part.cached_bytes), 0)
+    served = [*cached[:first], traffic, *cached[first + 1 :]]
+    whole_ns = sum(map(duration_ns, work.whole, served, repeat(spec), repeat(stretch)))
+    return max(0, round(whole_ns - cached_ns * (1 - work.share)))
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
