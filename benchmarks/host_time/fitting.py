@@ -41,9 +41,8 @@ EXPECTED = {
     "operator inside another": (8_000, 2_000),
     # For each microsecond that the launches of such an operator take in a loop of its own.
     "cold microsecond": (500, 300),
-    # Multi-tensor operators, as optimizers use them: a fixed part, and a part for each tensor.
+    # Multi-tensor operators, as optimizers use them; their launches contain the part of each tensor.
     "operator over lists": (12_000, 6_000),
-    "tensor in a list": (700, 250),
     # An operator that launches nothing.
     "view": (1_500, 700),
     # For each node that autograd creates in a forward pass.

@@ -186,7 +186,7 @@ class Host:
         self._n_recorded = n_recorded
 
     def begin_operator(
-        self, operator: object, n_recorded: int, *, launch_ns: int, n_listed: int
+        self, operator: object, n_recorded: int, *, launch_ns: int, takes_lists: bool
     ) -> None:
         """Charge the host's time for an operator or a view, except for its launches.
 
@@ -202,8 +202,8 @@ class Host:
             How many operators autograd has recorded until now.
         launch_ns
             The host time of its launches in a loop; 0 if it launches nothing.
-        n_listed
-            The number of tensors in each of its lists and of new ones, 0 if it takes no list.
+        takes_lists
+            Whether it takes lists of tensors.
         """
         self._refuse_in_action()
         # Autograd numbers its nodes, so this counts the new ones without a look at the graph.
@@ -213,10 +213,10 @@ class Host:
             self._n_recorded = n_recorded
             self.charge("recording", n_new)
         is_cold = self._note_operator(operator)
-        if n_listed:
+        if takes_lists:
+            # Its launch costs contain those of each tensor.
             if is_cold:
                 self.charge("operator over lists")
-            self.charge("tensor in a list", n_listed)
         elif is_cold or (self.n_backward and launch_ns):
             # One of these alone: they were fitted as kinds of operators, not as parts.
             if not launch_ns:
