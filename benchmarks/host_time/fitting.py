@@ -41,7 +41,7 @@ EXPECTED = {
     "operator inside another": (8_000, 2_000),
     # For each microsecond that the launches of such an operator take in a loop of its own.
     "cold microsecond": (500, 300),
-    # Multi-tensor operators, as optimizers use them: a fixed part. Their launches contain the rest.
+    # Multi-tensor operators, as optimizers use them: a fixed part. Their launches have the rest.
     "operator over lists": (12_000, 6_000),
     # An operator that launches nothing.
     "view": (1_500, 700),

@@ -13,7 +13,7 @@ from gpulab import gpus
 from gpulab.core import torch_private, versions
 from gpulab.core.errors import UnsupportedVersionError, VirtualGpuError
 from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go, step
-from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
+from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, TEXT, Requirement
 from gpulab.core.torch_private import disable_dispatch, leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
@@ -93,6 +93,7 @@ class VirtualGpu:
         COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_bytes=max_value_bytes)
         _BUDGET.check(value_budget_s=value_budget_s)
         FLAG.check(first_use=first_use)
+        TEXT.or_none.check(host=host)
         self.spec = gpus.gpu(gpu)
         limits = ValueLimits(max_value_elements, value_budget_s, max_value_bytes)
         self.machine = Machine(

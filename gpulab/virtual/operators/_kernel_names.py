@@ -35,7 +35,12 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
     if known is None:
         return work
     parts = tuple(_with_cached_bytes(part, call) for part in (*work.before, work))
-    names = known(call) if callable(known) else known
+    try:
+        names = known(call) if callable(known) else known
+    except IndexError:
+        # Autograd and PyTorch's functions pass arguments by their places. A direct call of an
+        # operator may pass them by name, or its result as its only tensor.
+        names = None
     if names is None:
         return work
     share = 1 / len(names)

@@ -192,7 +192,8 @@ def _index_put(call: OperatorCall) -> Names | None:
     if not any(item is True for item in call.args[3:4]):
         return None
     indices = [item for item in call.args[1] if item is not None]
-    n_indices, n = len(indices), max(int(item.numel()) for item in indices)
+    n_indices = len(indices)
+    n = max(item.n_elements for item in call.reads[1 : 1 + n_indices])
     # Autograd's own sum of gradients checks no index, and is the one that is not in place.
     is_unsafe = not call.is_in_place or call.args[4:5] == (True,)
     checks = () if is_unsafe else ("max", "compare", "assert", "min", "compare", "assert")

@@ -16,11 +16,11 @@ from gpulab.virtual.simulator._entered_machine import (
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._host_time import fitted_costs
-from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, recorded_host
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, recorded_host
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
@@ -34,9 +34,8 @@ from gpulab.virtual.simulator._task import (
 from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, power_draw
 
 __all__ = [
-    "MODEL_HOST",
-    "RecordedHost",
     "GRAPH_GAPS",
+    "MODEL_HOST",
     "SW_POWER_CAP",
     "CacheAccess",
     "Capture",
@@ -50,6 +49,7 @@ __all__ = [
     "L2Cache",
     "Machine",
     "ModelledKernel",
+    "RecordedHost",
     "SimulatedGpu",
     "SimulatedRegime",
     "SimulatedStream",
@@ -64,9 +64,9 @@ __all__ = [
     "disown",
     "enter",
     "fitted_costs",
-    "recorded_host",
     "is_entered",
     "is_owner",
     "leave",
     "power_draw",
+    "recorded_host",
 ]

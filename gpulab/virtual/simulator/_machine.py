@@ -162,7 +162,7 @@ class Machine:
     (2, 0, 0)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # all but the first two by their names
         self,
         spec: GpuSpec,
         limits: ValueLimits,

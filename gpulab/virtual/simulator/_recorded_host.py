@@ -53,7 +53,8 @@ class RecordedHost:
     def __str__(self) -> str:
         if self is MODEL_HOST:
             return "the model's host"
-        return f"the host of {self.name} takes {self.factor:g} times as long for a call as the model's"
+        pace = f"takes {self.factor:g} times as long for a call as the model's"
+        return f"the host of {self.name} {pace}"
 
     def slowdown(self, idle_ns: int) -> float:
         """Return how many times as long a launch takes after ``idle_ns`` without one."""

@@ -132,3 +132,13 @@ def _parameters(n: int, *sizes: int) -> list[torch.nn.Parameter]:
     for each in made:
         each.grad = torch.ones_like(each)
     return made
+
+
+def test_a_call_in_an_unusual_form_keeps_the_kernels_of_its_time() -> None:
+    """Arguments by name and a result that is the only tensor are no reason for an error."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.ones(8, 8, device="cuda")
+        torch.ops.aten.abs.out(x, out=x)
+        drawn = torch.ops.aten.multinomial.default(x, num_samples=2)
+        torch.cuda.synchronize()
+    assert drawn.shape == (8, 2)

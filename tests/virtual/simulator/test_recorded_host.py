@@ -1,5 +1,7 @@
 """The hosts of recordings: slower calls, and slower ones still after a wait."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -37,7 +39,7 @@ def times_us(host: str | None, wait_s: float) -> list[float]:
         for _ in range(3):
             a @ a
             found.append(gpu.machine.host.now_ns)
-    return [(end - begin) / 1e3 for begin, end in zip(found, found[1:], strict=False)]
+    return [(end - begin) / 1e3 for begin, end in pairwise(found)]
 
 
 def test_the_first_launch_after_a_wait_takes_longer_and_the_next_ones_hardly() -> None:
