@@ -418,3 +418,16 @@ def test_samples_alone_are_examined_too() -> None:
     told = [finding.code for finding in examine_samples(drifting_s)]
     assert told == [finding.code for finding in examine(observed(drifting_s))] == ["drifting"]
     assert [finding.code for finding in examine_samples((1e-3,))] == ["too-few-samples"]
+
+
+def test_an_idle_gpu_is_not_throttled() -> None:
+    """Work that puts nothing on the GPU says nothing of its clock."""
+    findings = examine(
+        observed(clocks_mhz=(345, 1980), throttle_reasons=("power cap",), is_empty=True)
+    )
+    assert {finding.code for finding in findings}.isdisjoint({"throttled", "clock-changed"})
+
+
+def test_records_of_all_streams_need_no_finding_of_a_side_stream() -> None:
+    """A reading from the driver's records includes the work of other streams."""
+    assert examine(observed(side_s=0.4e-3, method="profiler")) == ()
