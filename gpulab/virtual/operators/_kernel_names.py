@@ -13,7 +13,7 @@ from gpulab.virtual.operators import (
     _layer_kernels,
     _selection_kernels,
 )
-from gpulab.virtual.operators._kernel_rules import Rules
+from gpulab.virtual.operators._kernel_rules import Names, Rules
 from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 
@@ -43,11 +43,12 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
         names = None
     if names is None:
         return work
-    share = 1 / len(names)
+    shares = _shares(names)
     launch_ns = max(sum(part.launch_ns for part in parts), _LEAST_LAUNCH_NS * len(names))
     each_ns = launch_ns // len(names)
-    shared = {"host_ns": each_ns, "whole": parts, "share": share}
-    before = [call.step("small step", name=name, **shared) for name in names[:-1]]
+    shared = {"host_ns": each_ns, "whole": parts}
+    *others, last = zip(names, shares, strict=True)
+    before = [call.step("small step", name=name, share=share, **shared) for name, share in others]
     return replace(
         work,
         before=tuple(before),
@@ -56,8 +57,21 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
         name=names[-1],
         host_ns=launch_ns - each_ns * len(before),
         whole=parts,
-        share=share,
+        share=last[1],
     )
+
+
+def _shares(names: Names) -> list[float]:
+    """Return the share of each kernel in the time of the call."""
+    heavy = [name for name in names if name in _HEAVY]
+    if len(heavy) != 1:
+        return [1 / len(names)] * len(names)
+    light = min(_LIGHT_SHARE, 1 / len(names))
+    return [1 - light * (len(names) - 1) if name in _HEAVY else light for name in names]
+
+
+# A matmul or a convolution takes most of the time of its call.
+_HEAVY, _LIGHT_SHARE = frozenset({"mm", "addmm", "linear", "convolution"}), 0.1
 
 
 def _with_cached_bytes(part: KernelWork, call: OperatorCall) -> KernelWork:

@@ -50,10 +50,10 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
             n = b.sizes[0] if call.name == "linear" else n
             if n <= _FEW_COLUMNS or n == k:
                 return (*copies, "scale", call.name, "add bias")
-        if min(m, n) == 1 and call.arithmetic not in _HALVES:
-            is_split = False  # a matrix by a vector
-        elif call.arithmetic in _HALVES:
+        if call.arithmetic in _HALVES:
             is_split = k >= _SPLIT_HALVES and _tiles(m, n, 64) <= _FEW_TILES
+        elif min(m, n) == 1 or call.arithmetic != "float32":
+            is_split = False  # a matrix by a vector, TF32, or 8-byte numbers
         elif name == "linear":
             is_split = k >= _SPLIT_LINEAR and _tiles(m, n, 128) <= _FEWEST_TILES
         else:
