@@ -214,6 +214,9 @@ def _is_zero(result: object) -> bool:
     # A tensor on the CPU says nothing about the GPU's power, and an empty one has no zeros.
     if not isinstance(result, torch.Tensor) or not result.is_cuda or result.numel() == 0:
         return False
+    # A single whole number is an index or a count.
+    if result.numel() == 1 and not result.is_floating_point():
+        return False
     if not result.is_contiguous():  # flattening it would copy all of it
         return False
     # Some types have no `any`, and a virtual GPU may compute no values.

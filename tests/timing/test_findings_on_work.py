@@ -61,6 +61,13 @@ def test_work_on_a_side_stream() -> None:
     assert 385 < int(busy_us) < 400  # less the host's way from the launch to the end of the work
 
 
+def test_an_index_of_zero_is_no_result_of_zeros() -> None:
+    """The place of the largest number may be 0; a sum of 0 is still a doubt."""
+    a = torch.ones(64, device="cuda")
+    found = [warm_up(work, n_calls=3, max_time_s=1.0) for work in (a.argmax, (a - a).sum)]
+    assert [seen.is_zero for seen in found] == [False, True]
+
+
 def test_a_slow_wait_is_no_side_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine where each wait for the device takes 0.2 ms, work on one stream is ordinary."""
     quick = torch.cuda.synchronize
