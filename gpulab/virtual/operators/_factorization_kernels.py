@@ -66,7 +66,7 @@ def _svd(call: OperatorCall) -> Names:
     n = min(call.reads[0].sizes[-2:], default=1)
     if _is_batch(call) and n <= _BATCHED_SVD:
         return _factors("SVD step", 6)
-    driver = call.kwargs.get("driver")
+    driver = str(call.kwargs.get("driver"))
     has_vectors = call.args[2:3] != (False,) and call.kwargs.get("compute_uv") is not False
     usual = (109 if has_vectors else 106) / 64
     per_column = {"gesvd": 351 / 64, "gesvda": 167 / 64}.get(driver, usual)

@@ -46,9 +46,11 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
     shares = _shares(names)
     launch_ns = max(sum(part.launch_ns for part in parts), _LEAST_LAUNCH_NS * len(names))
     each_ns = launch_ns // len(names)
-    shared = {"host_ns": each_ns, "whole": parts}
     *others, last = zip(names, shares, strict=True)
-    before = [call.step("small step", name=name, share=share, **shared) for name, share in others]
+    before = [
+        call.step("small step", name=name, share=share, host_ns=each_ns, whole=parts)
+        for name, share in others
+    ]
     return replace(
         work,
         before=tuple(before),

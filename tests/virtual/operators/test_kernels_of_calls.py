@@ -6,6 +6,7 @@ are the call and its inputs, each a line of Python.
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import gpulab
 from benchmarks.common.folders import RESULTS
 from benchmarks.waits.ask import kernels
 from benchmarks.waits.calls import call_of
-from gpulab.virtual import Traffic, duration_ns
+from gpulab.virtual import KernelWork, Traffic, duration_ns
 from gpulab.virtual.operators import lower, operator_of
 from gpulab.virtual.tensors import layout_of
 
@@ -142,3 +143,14 @@ def test_a_call_in_an_unusual_form_keeps_the_kernels_of_its_time() -> None:
         drawn = torch.ops.aten.multinomial.default(x, num_samples=2)
         torch.cuda.synchronize()
     assert drawn.shape == (8, 2)
+
+
+def test_each_kernel_of_a_call_takes_some_time() -> None:
+    """A kernel takes time, also if memory is said to be as fast as the cache."""
+    part = KernelWork("other", cached_bytes=1 << 30)
+    last = KernelWork("other", whole=(part,), share=0.1)
+    spec = gpulab.gpus.gpu("H200")
+    assert duration_ns(last, Traffic(1, 0), spec) == 1
+    assert (
+        duration_ns(replace(last, reads=False, writes=False, share=1e-9), Traffic(0, 0), spec) == 1
+    )
