@@ -69,6 +69,8 @@ rebuild_parameter: Any = torch._utils._rebuild_parameter
 rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
+_eval_frame: Any = torch._C._dynamo.eval_frame  # what the compiler looks at
+Overload: Any = torch._ops.OpOverload  # the class of operators with a schema
 autograd_node: Any = torch._C._current_autograd_node
 # A range that PyTorch's profiler records, and the switch of what it records on this thread.
 RecordedRange: Any = torch._C._profiler._RecordFunctionFast
@@ -237,6 +239,20 @@ def results_of(func: Any) -> Any:  # noqa: ANN401 # as above
     2
     """
     return schema_of(func).returns
+
+
+def not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that ``torch.compile`` does not look at, nor at what it calls.
+
+    Python code that PyTorch's dispatcher runs inside a compiled region would be compiled, too.
+
+    >>> not_compiled(lambda: "interpreted")()
+    'interpreted'
+    """
+    skip = _eval_frame._FrameAction.SKIP
+    strategy = _eval_frame._FrameExecStrategy(skip, skip)
+    _eval_frame.set_code_exec_strategy(function.__code__, strategy)
+    return function
 
 
 def overload_name(func: Any) -> str:  # noqa: ANN401 # as above

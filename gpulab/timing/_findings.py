@@ -146,7 +146,8 @@ def faster_than_possible(run: RunObservations) -> Finding | None:
 def side_stream(run: RunObservations) -> Finding | None:
     """Return a finding if the device was still busy when the timed stream was done."""
     side_s = run.warm_up.side_s
-    if side_s is None:
+    # The driver's records are of all streams, so a reading from them includes it.
+    if side_s is None or run.method.clock == "records":
         return None
     return Finding(
         "side-stream",
@@ -256,7 +257,8 @@ def written_flush(run: RunObservations) -> Finding | None:
 def clock_changed(run: RunObservations) -> Finding | None:
     """Return a finding if the clock changed or was throttled while samples were taken."""
     low_mhz, high_mhz = run.regime.lowest_mhz, run.regime.highest_mhz
-    if low_mhz is None or high_mhz is None:
+    # Work that puts nothing on the GPU leaves it idle, at a clock that says nothing of the work.
+    if low_mhz is None or high_mhz is None or run.warm_up.is_empty:
         return None
     # A clock that was held down all the time did not move, and is reported all the same below.
     moved = high_mhz - low_mhz > clocks.TOLERANCE * high_mhz

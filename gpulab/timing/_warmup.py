@@ -29,7 +29,7 @@ _SLEEPS_S = (0.001, 0.02)  # the long one only if the short one says that the wo
 _LEAST_KERNEL_S = 1e-6
 # The probe lets the GPU sleep for twice the host's time; slower work is not worth that wait.
 _HOST_CAP_S = 0.5
-_SIDE_LEAST_S = 30e-6  # waiting for an idle device takes a few microseconds, sometimes twenty
+_SIDE_LEAST_S = 30e-6  # below this a wait may have been interrupted
 _N_LOOKED_AT = 1 << 20
 # The sleep counts cycles. This is above the clock of every GPU, so no sleep is too short.
 _MOST_CYCLES_PER_S = 3e9
@@ -86,11 +86,16 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Times of one call: seconds until it returned, until its stream and the device were done."""
+    """Times of one call: seconds until it returned, until its stream and the device were done.
+
+    ``idle_s`` is what the wait for the device took just before, after a kernel of no duration on
+    the current stream.
+    """
 
     host_s: float
     stream_s: float
     total_s: float
+    idle_s: float
 
 
 def warm_up(
@@ -159,12 +164,12 @@ def warm_up(
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     # Minima, because other programs on the host can only add to these two times.
     host_s = min(call.host_s for call in calls)
-    side_s = min(call.total_s - call.stream_s for call in calls)
+    side_s = min(call.total_s - call.stream_s - call.idle_s for call in calls)
     seen = WarmUp(
         len(calls),
         call_s,
         host_s,
-        side_s=side_s if side_s > _SIDE_LEAST_S else None,
+        side_s=side_s if side_s > _side_least_s(calls) else None,
         real_s=real_s if len(calls) > 1 else None,
     )
     if not probe:
@@ -216,6 +221,9 @@ def _is_zero(result: object) -> bool:
     # A tensor on the CPU says nothing about the GPU's power, and an empty one has no zeros.
     if not isinstance(result, torch.Tensor) or not result.is_cuda or result.numel() == 0:
         return False
+    # A single whole number is an index or a count.
+    if result.numel() == 1 and not result.is_floating_point():
+        return False
     if not result.is_contiguous():  # flattening it would copy all of it
         return False
     # Some types have no `any`, and a virtual GPU may compute no values.
@@ -260,10 +268,25 @@ def _is_enough(
     return stats.steady_from([call.total_s for call in calls]) < len(calls)
 
 
+def _side_least_s(calls: list[_Call]) -> float:
+    """Return how much longer than before the wait must be to show another stream."""
+    # On a machine whose waits vary, a wait that is longer by so much shows nothing. Half of the
+    # waits are taken, because a single one may be interrupted.
+    idle_s = sorted(call.idle_s for call in calls)
+    return max(_SIDE_LEAST_S, idle_s[len(idle_s) // 2] - idle_s[0])
+
+
 def _call(work: Work) -> _Call:
     end = new_event()  # recorded after the call, as the method "events" does
     stream = torch.cuda.current_stream()  # looked up here, as that takes longer than recording
     torch.cuda.synchronize()
+    # The same wait with nothing left to wait for: how long that takes depends on the machine.
+    spin(1)
+    end.record(stream)
+    end.synchronize()
+    idle_start_s = time.perf_counter()
+    torch.cuda.synchronize()
+    idle_s = time.perf_counter() - idle_start_s
     start_s = time.perf_counter()
     work()
     end.record(stream)
@@ -271,4 +294,5 @@ def _call(work: Work) -> _Call:
     end.synchronize()
     done_s = time.perf_counter()
     torch.cuda.synchronize()
-    return _Call(launched_s - start_s, done_s - start_s, time.perf_counter() - start_s)
+    total_s = time.perf_counter() - start_s
+    return _Call(launched_s - start_s, done_s - start_s, total_s, idle_s)

@@ -34,6 +34,8 @@ _ALLOCATIONS = {
 }
 BUFFER_REQUEST = "Activity Buffer Request"  # CUPTI's name
 _HOST_METHODS = (*_WAITS, "launch")
+# The driver's own copies and fills on the device, by the first letters of their names.
+_DRIVERS_OWN = {"Memcpy": ("memcpy", "cudaMemcpyAsync"), "Memset": ("memset", "cudaMemsetAsync")}
 
 
 class SimulatorSession:
@@ -116,7 +118,7 @@ class SimulatorSession:
         launches = {call.end_ns + latency_ns: call for call in self._calls if _launches(call)}
         records = [
             ActivityRecord(
-                kind=_KINDS[task.kind.value][0],
+                kind=_kinds(task.kind.value, task.name)[0],
                 name=task.name,
                 start_ns=task.start_ns,
                 end_ns=task.end_ns,
@@ -184,10 +186,15 @@ def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
 def _launch(task: "StreamTask") -> tuple[str, str]:
     """Return the kind and CUDA's name of the call that launches ``task``."""
     if task.kind.value in _KINDS:
-        return "launch", _KINDS[task.kind.value][1]
+        return "launch", _kinds(task.kind.value, task.name)[1]
     if task.name == "graph":
         return "launch", "cudaGraphLaunch"
     return "other", "cudaStreamWaitEvent" if task.waits_for else "cudaEventRecordWithFlags"
+
+
+def _kinds(kind: str, name: str) -> tuple[str, str]:
+    """Return CUPTI's name for the kind of a task, and CUDA's for the call that launches it."""
+    return _DRIVERS_OWN.get(name[:6], _KINDS[kind])
 
 
 def _launches(call: HostCall) -> bool:

@@ -13,7 +13,7 @@ from gpulab import gpus
 from gpulab.core import torch_private, versions
 from gpulab.core.errors import UnsupportedVersionError, VirtualGpuError
 from gpulab.core.interrupts import Undo, all_are_steps, hold, let_go, step
-from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
+from gpulab.core.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, TEXT, Requirement
 from gpulab.core.torch_private import disable_dispatch, leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
@@ -23,7 +23,14 @@ from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._self_check import failures
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
-from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
+from gpulab.virtual.simulator import (
+    MODEL_HOST,
+    Machine,
+    ValueLimits,
+    enter,
+    leave,
+    recorded_host,
+)
 
 # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS.
 _MOST_GPUS = 120
@@ -80,11 +87,13 @@ class VirtualGpu:
         max_value_elements: int,
         max_value_bytes: int,
         value_budget_s: float,
+        host: str | None,
     ) -> None:
         _N_GPUS.check(count=count)
         COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_bytes=max_value_bytes)
         _BUDGET.check(value_budget_s=value_budget_s)
         FLAG.check(first_use=first_use)
+        TEXT.or_none.check(host=host)
         self.spec = gpus.gpu(gpu)
         limits = ValueLimits(max_value_elements, value_budget_s, max_value_bytes)
         self.machine = Machine(
@@ -92,6 +101,7 @@ class VirtualGpu:
             limits,
             first_use=first_use,
             count=count,
+            recorded=MODEL_HOST if host is None else recorded_host(host),
             cuda_error=torch.AcceleratorError,
         )
         self.machine.values.guard = disable_dispatch
@@ -245,6 +255,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
     max_value_elements: int = 1 << 26,
     max_value_bytes: int = 4 << 30,
     value_budget_s: float = 0.05,
+    host: str | None = None,
 ) -> VirtualGpu:
     """Return a virtual GPU; inside a ``with`` block of it ``torch.cuda`` uses it.
 
@@ -271,11 +282,16 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
         The real time that the host may take to compute the values of one operator. It is an
         estimate with 500 GFLOP/s and 10 GB/s (random numbers: 1 GB/s) and not a measurement, so
         the same tensors have values on every machine. The result of a longer operator has none.
+    host
+        The name of a recording whose host launches the work, e.g. ``"h100-sxm-2026-11"``; by
+        default the model's. ``machine.host.recorded`` says how many times as long its calls take,
+        and after a wait they take longer, as far as that was measured there.
 
     Raises
     ------
     UnknownNameError
-        If there is no GPU of that name; the message names the most similar one.
+        If there is no GPU or no recorded host of that name; the message names the most similar
+        one.
     UnsupportedVersionError
         If gpulab was not tried with this torch, and the virtual GPU fails its self-check.
 
@@ -294,6 +310,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
         max_value_elements=max_value_elements,
         max_value_bytes=max_value_bytes,
         value_budget_s=value_budget_s,
+        host=host,
     )
 
 
@@ -314,6 +331,7 @@ def self_check() -> str:
             max_value_elements=1 << 20,
             max_value_bytes=1 << 24,
             value_budget_s=1.0,
+            host=None,
         ):
             failed = failures()
     except Exception as error:  # noqa: BLE001 # an unknown torch can fail in any way

@@ -429,3 +429,16 @@ def test_a_shared_gpu() -> None:
     )
     assert examine(observed(others=clocks.OtherProcesses(0, 0))) == ()
     assert examine(observed(others=None)) == ()
+
+
+def test_an_idle_gpu_is_not_throttled() -> None:
+    """Work that puts nothing on the GPU says nothing of its clock."""
+    findings = examine(
+        observed(clocks_mhz=(345, 1980), throttle_reasons=("power cap",), is_empty=True)
+    )
+    assert {finding.code for finding in findings}.isdisjoint({"throttled", "clock-changed"})
+
+
+def test_records_of_all_streams_need_no_finding_of_a_side_stream() -> None:
+    """A reading from the driver's records includes the work of other streams."""
+    assert examine(observed(side_s=0.4e-3, method="profiler")) == ()

@@ -1,6 +1,7 @@
 """Each finding appears for work on the virtual GPU that gives a reason for it."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from gpulab import workloads
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, _profiler, measure
+from gpulab.timing import METHODS, _profiler, measure, warm_up
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 
@@ -58,6 +59,27 @@ def test_work_on_a_side_stream() -> None:
     message = finding(measure(work), "side-stream").message
     (busy_us,) = re.findall("busy for another ([0-9]+) µs", message)
     assert 385 < int(busy_us) < 400  # less the host's way from the launch to the end of the work
+
+
+def test_an_index_of_zero_is_no_result_of_zeros() -> None:
+    """The place of the largest number may be 0; a sum of 0 is still a doubt."""
+    a = torch.ones(64, device="cuda")
+    found = [warm_up(work, n_calls=3, max_time_s=1.0) for work in (a.argmax, (a - a).sum)]
+    assert [seen.is_zero for seen in found] == [False, True]
+
+
+def test_a_slow_wait_is_no_side_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine where each wait for the device takes 0.2 ms, work on one stream is ordinary."""
+    quick = torch.cuda.synchronize
+
+    def slow(*args: object) -> None:
+        quick(*args)
+        time.sleep(200e-6)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", slow)
+    a = torch.ones(64, 64, device="cuda")
+    seen = warm_up(lambda: a @ a, n_calls=12, max_time_s=1.0)
+    assert seen.side_s is None
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from gpulab.core.torch_private import schema_of
+from gpulab.core.torch_private import Overload, schema_of
 
 # These allocate memory or change a tensor's sizes and storage. They launch no kernel.
 _WITHOUT_KERNEL = {
@@ -80,8 +80,12 @@ class ObservedCall:
 def read_call(
     func: TorchOperator, args: Sequence[object], kwargs: Mapping[str, object], out: object
 ) -> ObservedCall:
-    """Return what a call did, from its schema, its arguments and its result."""
-    form = _form_of(func)
+    """Return what a call did, from its schema, its arguments and its result.
+
+    An operator of operators, such as flex_attention's, has no schema. It counts as one operation
+    that reads its arguments and makes its results.
+    """
+    form = _form_of(func) if isinstance(func, Overload) else _higher_order(func, args)
     given = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
     written = [t for name in form.writes for t in tensors_in(given.get(name))]
     shape_only = form.arguments[:1] if form.name in _SHAPED_LIKE else ()
@@ -120,6 +124,11 @@ class _Form:
     arguments: tuple[str, ...]
     writes: tuple[str, ...]
     waits: bool
+
+
+def _higher_order(func: TorchOperator, args: Sequence[object]) -> _Form:
+    arguments = tuple(f"argument {n}" for n, _ in enumerate(args))
+    return _Form(str(func), arguments, (), waits=False)
 
 
 @cache

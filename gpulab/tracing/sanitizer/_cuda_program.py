@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.interrupts import contextmanager
+from gpulab.core.torch_private import not_compiled
 from gpulab.happens_before import (
     NOWHERE,
     Checker,
@@ -72,6 +73,9 @@ class _Backward:
 class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """Reports the thread's operators and waits to a checker."""
 
+    # Otherwise PyTorch refuses operators of operators, such as flex_attention's.
+    supports_higher_order_operators = True
+
     def __init__(self, checker: Checker, hardware: Hardware) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch's is untyped
         self.hardware = hardware
@@ -86,6 +90,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         # True would import torch._dynamo (1.3 s) and wrap every operation.
         return False
 
+    @not_compiled
     def __torch_dispatch__(
         self,
         func: TorchOperator,

@@ -36,7 +36,8 @@ _LONGEST_S = 0.05  # short, because virtual times hardly vary
 
 def recorded_options(mine: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
     """Return the recordings as options (text and value): your own and the shipped ones."""
-    names = (*mine, *recordings.list())
+    # The H200's comes before the H100's, because it is the GPU that the lessons speak of.
+    names = (*mine, *reversed(recordings.list()))
     return tuple((f"{name}, recorded", RECORDED + name) for name in names)
 
 

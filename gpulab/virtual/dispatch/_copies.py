@@ -382,7 +382,9 @@ def _launch(
     if waits and is_known:
         machine.note_hidden_wait()
     host_ns = machine.host.costs.copy_launch_ns
-    machine.host.begin_operator(task.kind, next_sequence_number(), launch_ns=host_ns, n_listed=0)
+    machine.host.begin_operator(
+        task.kind, next_sequence_number(), launch_ns=host_ns, takes_lists=False
+    )
     machine.launch(task, host_ns, accesses)
     if waits:
         machine.host.wait(task)

@@ -436,6 +436,7 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
+    _run_planned(aten.any.default, (info,), {})
     read_back(info.storage_block.gpu)
     # PyTorch's own function looks at the flags, and raises its own error.
     if info.has_values:

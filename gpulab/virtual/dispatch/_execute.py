@@ -57,7 +57,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         call.operator,
         next_sequence_number(),
         launch_ns=plan.launch_ns,
-        n_listed=_n_listed(call.args, plan) if call.operator.is_over_lists else 0,
+        takes_lists=call.operator.is_over_lists,
     )
     if call.operator.model.n_inside:
         machine.host.charge("operator inside another", call.operator.model.n_inside)
@@ -95,12 +95,6 @@ def execute_and_read(plan: ExecutionPlan, call: DispatchedCall, reads: Sequence[
         if read.when is When.AFTER:
             read_back(call.gpu, by_library=read.by_library)
     return result
-
-
-def _n_listed(args: Sequence[Any], plan: ExecutionPlan) -> int:
-    """Return the number of tensors in the first list among the arguments, and of new results."""
-    first = next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
-    return first + len(plan.effects.new_results)
 
 
 def _missing(

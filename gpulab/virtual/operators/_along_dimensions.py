@@ -25,7 +25,7 @@ from gpulab.virtual.operators._host_reads import (
     is_sorted,
 )
 from gpulab.virtual.operators._model import Alert, Autocast, Models, OperatorModel, Rehearsal
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
 from gpulab.virtual.operators._reduction_launch import reduces_innermost
 from gpulab.virtual.simulator.costs import KernelWork
 
@@ -49,7 +49,7 @@ def _reduction(call: OperatorCall) -> KernelWork:
     is_shared = call.n_in >= _SMALLEST_SHARED and (
         family == "first axis" or call.n_out < call.n_in // _SMALLEST_SHARED
     )
-    before = (call.step("memset", name="memset"),) if is_shared and length > 1 else ()
+    before = (call.step("memset", name=RESET),) if is_shared and length > 1 else ()
     if call.name == "count_nonzero":
         return _count(call, family, before)
     return call.work(family, n_elements=call.n_in, before=before)
@@ -83,10 +83,10 @@ def _sort(call: OperatorCall) -> KernelWork:
     rows = call.n_in // _length(call)
     if rows > 1 and _length(call) <= _LONGEST_BLOCK_SORT:
         before = (
-            call.step("copy", reads=True, host_ns=3_000, name="copy"),
+            call.step("copy", reads=True, host_ns=3_000, name=COPY),
             call.step("elementwise", n_elements=_length(call), host_ns=3_000, name="arange"),
             call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_000, name="copy"),
-            call.step("copy", scratch_bytes=16 * call.n_in, host_ns=3_000, name="copy"),
+            call.step("copy", scratch_bytes=16 * call.n_in, host_ns=3_000, name=COPY),
         )
         return call.work("row sort", reads=False, before=before)
     return _radix_sort(call)
@@ -97,10 +97,10 @@ def _radix_sort(call: OperatorCall) -> KernelWork:
     n_passes = width * 8 // _KEY_BITS_PER_PASS
     # Each pass reads and writes the keys and their 8-byte indices.
     once = 2 * call.n_in * (width + 8)
-    reset = call.step("memset", host_ns=3_300, name="memset")
+    reset = call.step("memset", host_ns=3_300, name=RESET)
     turn = call.step("radix pass", scratch_bytes=once, name="radix sort pass")
     before = (
-        call.step("copy", reads=True, writes=True, host_ns=7_000, name="copy"),
+        call.step("copy", reads=True, writes=True, host_ns=7_000, name=COPY),
         call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_300, name="indices"),
         *(reset, reset),
         call.step("histogram", reads=True, name="radix sort histogram"),

@@ -21,7 +21,7 @@ from gpulab.virtual.operators._host_reads import (
     has_elements,
 )
 from gpulab.virtual.operators._model import Autocast, Models, OperatorModel, Rehearsal
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 
 aten = torch.ops.aten
@@ -103,7 +103,7 @@ def _factorization(call: OperatorCall) -> KernelWork:
     n_matrices = ceil(prod(call.writes[0].sizes[:-2]) / 32) if call.writes else 1
     before = (
         call.step("strided", reads=True, name="copy"),
-        *[call.step("memset", name="memset") for _ in range(3)],
+        *[call.step("memset", name=RESET) for _ in range(3)],
         call.step("strided", writes=True, host_ns=3_000, name="triangle"),
     )
     return call.work("factorization", n_steps=n * n_matrices, before=before)

@@ -15,6 +15,7 @@ from gpulab.virtual.operators import _elementwise_coordinates as elementwise
 from gpulab.virtual.operators import _matmul_coordinates as matmuls
 from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._call_arguments import CallArguments
+from gpulab.virtual.operators._kernel_names import as_launched
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._operator_call import OperatorCall, Surface
 from gpulab.virtual.operators._operators import Operator
@@ -98,20 +99,18 @@ def lower(
 
 
 def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
-    """Return the work of a call's kernels, with its point on its surface of efficiencies."""
+    """Return the work of a call's kernels: those of its model, or those that are known to run."""
     work = model.lowering(call)
-    if not call.writes:
-        return work
     surface = model.surface or _SURFACES.get(work.family)
-    if model.surface_by_call is not None:
+    if model.surface_by_call is not None and call.writes:
         surface = model.surface_by_call(call) or surface
-    if surface is None:  # nothing like it was measured
-        return work
-    name, coordinates = surface
-    # Whole calls were measured, so all kernels of a call get the same correction.
-    point = SurfacePoint(name, coordinates(call))
-    before = tuple(replace(step, surface_point=point) for step in work.before)
-    return replace(work, before=before, surface_point=point)
+    if call.writes and surface is not None:  # something like it was measured
+        name, coordinates = surface
+        # Whole calls were measured, so all kernels of a call get the same correction.
+        point = SurfacePoint(name, coordinates(call))
+        before = tuple(replace(step, surface_point=point) for step in work.before)
+        work = replace(work, before=before, surface_point=point)
+    return as_launched(work, call)
 
 
 def _single_precision(operator: Operator) -> str:

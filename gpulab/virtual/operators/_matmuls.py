@@ -13,7 +13,7 @@ from gpulab.virtual.operators._argument_checks import (
 )
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
@@ -36,7 +36,7 @@ def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
         return call.work(family, flops=call.flops or matmul.flops, n_elements=n_out * matmul.k)
     before: tuple[KernelWork, ...] = ()
     if is_quick and n_out >= _LARGE_RESULT:
-        before = (call.step("memset", name="memset", host_ns=400),)
+        before = (call.step("memset", name=RESET, host_ns=400),)
     elif family == "linear" and not is_quick and matmul.m <= _FEW_ROWS:
         before = (call.step("small step", host_ns=1_200, name="bias"),) * 2
     return call.work(
@@ -111,7 +111,7 @@ def _relayouts(
     Images that are in this format already need none.
     """
     if x.strides[1] == 1:
-        return (call.step("memset", name="memset", host_ns=400),)
+        return (call.step("memset", name=RESET, host_ns=400),)
     steps = [_relayout(call, x), _relayout(call, weight)]
     if call.arithmetic in HALVES or out.sizes[1] >= _MANY_FILTERS:
         steps.append(_relayout(call, out))
@@ -159,7 +159,7 @@ def _attention(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[0], call.reads[1]
     matmul = _attention_matmul(query, keys, is_causal=_is_causal(call))
     is_half = call.arithmetic in HALVES
-    before = (call.step("memset", name="memset", host_ns=400),) if is_half else ()
+    before = (call.step("memset", name=RESET, host_ns=400),) if is_half else ()
     return call.work(
         "attention",
         flops=matmul.flops,
@@ -193,7 +193,7 @@ def _attention_backward(call: OperatorCall) -> KernelWork:
     matmul = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
     steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
     if call.arithmetic in HALVES:
-        steps.append(call.step("memset", name="memset", host_ns=400))
+        steps.append(call.step("memset", name=RESET, host_ns=400))
         steps.append(call.step("relayout", scratch_bytes=3 * query.size_bytes, name="convert"))
     return call.work(
         "attention backward",

@@ -7,6 +7,9 @@ from typing import Any
 from gpulab.virtual.simulator.costs import Coordinate, KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
+# What the driver's records call its own copies and fills on the device.
+COPY, RESET = "Memcpy DtoD (Device -> Device)", "Memset (Device)"
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:

@@ -21,8 +21,9 @@ from gpulab.virtual.operators._model import (
     OperatorModel,
     Rehearsal,
 )
-from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
+from gpulab.virtual.operators._operator_call import COPY, Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
 
 
 def _masked_fill(call: OperatorCall) -> KernelWork:
@@ -38,7 +39,12 @@ def _copy(call: OperatorCall) -> KernelWork:
     family = elementwise_family(call)
     is_plain = family == "elementwise" and len({item.dtype for item in call.reads}) <= 1
     same = is_plain and all(item.dtype is call.writes[0].dtype for item in call.reads)
-    return call.work("copy" if same else family)
+    by_driver = same and _is_one_piece(call.reads[-1]) and _is_one_piece(call.writes[0])
+    return call.work("copy" if same else family, name=COPY if by_driver else "")
+
+
+def _is_one_piece(item: TensorLayout) -> bool:
+    return item.span_bytes == item.n_elements * item.dtype.itemsize
 
 
 def _factory(call: OperatorCall) -> KernelWork:
@@ -63,6 +69,8 @@ MODELS: Models = {
     "empty empty_like empty_permuted empty_strided new_empty new_empty_strided": OperatorModel(
         allocates=True
     ),
+    # They compare shapes and launch nothing.
+    "is_same_size _has_same_storage_numel": OperatorModel(allocates=True),
     "zeros": OperatorModel(lowering=_factory, fills_with=0),
     "ones": OperatorModel(lowering=_factory, fills_with=1),
     "full": OperatorModel(lowering=_factory),

@@ -20,6 +20,7 @@ from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, recorded_host
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
@@ -34,6 +35,7 @@ from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, pow
 
 __all__ = [
     "GRAPH_GAPS",
+    "MODEL_HOST",
     "SW_POWER_CAP",
     "CacheAccess",
     "Capture",
@@ -47,6 +49,7 @@ __all__ = [
     "L2Cache",
     "Machine",
     "ModelledKernel",
+    "RecordedHost",
     "SimulatedGpu",
     "SimulatedRegime",
     "SimulatedStream",
@@ -65,4 +68,5 @@ __all__ = [
     "is_owner",
     "leave",
     "power_draw",
+    "recorded_host",
 ]

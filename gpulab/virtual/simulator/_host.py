@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host_time import fitted_costs
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost
 from gpulab.virtual.simulator._task import SimulatedStream, StreamTask
 
 
@@ -107,6 +108,8 @@ class Host:
     is_free
         Whether calls take no time now, because a library does their work in another way, or
         because the simulator makes them. While it computes values they never take time.
+    recorded
+        The recorded host whose pace it has.
     is_updating
         Whether an optimizer's step is running: a loop of few operators that autograd does not
         record.
@@ -126,12 +129,17 @@ class Host:
         costs: HostCosts | None = None,
         *,
         first_use: bool = True,
+        recorded: RecordedHost = MODEL_HOST,
     ) -> None:
         self.devices = tuple(devices)
         # The devices of a machine share it.
         first, *_ = self.devices
         self._event_queue = first.event_queue
         self.costs = costs or HostCosts()
+        self.recorded = recorded
+        self._launched_ns = 0
+        self._cold_share = 0.0
+        self._has_slept = False
         self.now_ns = 0
         self.slept_ns = 0
         self.first_use = first_use
@@ -169,24 +177,30 @@ class Host:
     def spend(self, duration_ns: int) -> None:
         """Advance the host's clock by ``duration_ns``."""
         if not (self.is_free or self._event_queue.is_in_action):
-            self.now_ns += duration_ns
+            self.now_ns += self._paced(duration_ns)
+
+    def _paced(self, duration_ns: int) -> int:
+        factor = self.recorded.factor
+        return duration_ns if factor == 1 else round(duration_ns * factor)
 
     def sleep(self, duration_ns: int) -> None:
         """Advance the host's clock by ``duration_ns``, in which its processor does nothing."""
-        self.spend(duration_ns)
+        if not (self.is_free or self._event_queue.is_in_action):
+            self.now_ns += duration_ns
         self.slept_ns += duration_ns
+        self._has_slept = True
 
     def charge(self, what: str, n: int = 1) -> None:
         """Advance the host's clock by ``n`` times a cost of :func:`fitted_costs`."""
         if not (self.is_free or self._event_queue.is_in_action):
-            self.now_ns += self._fitted_ns[what] * n
+            self.now_ns += self._paced(self._fitted_ns[what] * n)
 
     def skip_recorded(self, n_recorded: int) -> None:
         """Charge nothing for the operators that autograd has recorded until now."""
         self._n_recorded = n_recorded
 
     def begin_operator(
-        self, operator: object, n_recorded: int, *, launch_ns: int, n_listed: int
+        self, operator: object, n_recorded: int, *, launch_ns: int, takes_lists: bool
     ) -> None:
         """Charge the host's time for an operator or a view, except for its launches.
 
@@ -202,8 +216,8 @@ class Host:
             How many operators autograd has recorded until now.
         launch_ns
             The host time of its launches in a loop; 0 if it launches nothing.
-        n_listed
-            The number of tensors in each of its lists and of new ones, 0 if it takes no list.
+        takes_lists
+            Whether it takes lists of tensors.
         """
         self._refuse_in_action()
         # Autograd numbers its nodes, so this counts the new ones without a look at the graph.
@@ -213,10 +227,10 @@ class Host:
             self._n_recorded = n_recorded
             self.charge("recording", n_new)
         is_cold = self._note_operator(operator)
-        if n_listed:
+        if takes_lists:
+            # Its launch costs contain those of each tensor.
             if is_cold:
                 self.charge("operator over lists")
-            self.charge("tensor in a list", n_listed)
         elif is_cold or (self.n_backward and launch_ns):
             # One of these alone: they were fitted as kinds of operators, not as parts.
             if not launch_ns:
@@ -272,9 +286,25 @@ class Host:
         if device.n_pending >= self.costs.queue_depth:
             self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))
         self.n_launched += 1
-        self.now_ns += host_ns
+        self.now_ns += self._launch_ns(host_ns)
         self.submit(task)
         return task
+
+    def _launch_ns(self, host_ns: int) -> int:
+        """Return the time of a launch, which is longer after the host has launched nothing."""
+        recorded = self.recorded
+        if recorded.after_wait:
+            slowdown = recorded.slowdown(self.now_ns - self._launched_ns)
+            if self._has_slept:
+                slowdown = max(slowdown, recorded.after_sleep)
+            self._has_slept = False
+            # The launches before this one have warmed the host, but not all of it.
+            cold_share = max(slowdown - 1, self._cold_share)
+            self._cold_share = cold_share * recorded.next_share
+            host_ns = round(host_ns * (1 + cold_share))
+        host_ns = self._paced(host_ns)
+        self._launched_ns = self.now_ns + host_ns
+        return host_ns
 
     def submit(self, task: StreamTask) -> None:
         """Give ``task`` to its device; this takes no host time."""
@@ -328,10 +358,10 @@ class Host:
     def _wait_until(self, end_ns: int, call_ns: int) -> None:
         # The host wakes up only if it has slept, so a wait for finished work has no wake time.
         has_slept = end_ns > self.now_ns
-        self.now_ns += call_ns
+        self.now_ns += self._paced(call_ns)
         if has_slept:
             # The call's own time passes while the device works, so only the longer of both counts.
-            self.now_ns = max(self.now_ns, end_ns + self.costs.wake_ns)
+            self.now_ns = max(self.now_ns, end_ns + self._paced(self.costs.wake_ns))
         self.catch_up()
         # Last, so that after the error the host's clock and the devices agree.
         self._event_queue.raise_failure()

@@ -13,6 +13,7 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph, report_launch
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._library_kernels import Unrolled
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator.memory import (
     Allocator,
@@ -161,13 +162,14 @@ class Machine:
     (2, 0, 0)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # all but the first two by their names
         self,
         spec: GpuSpec,
         limits: ValueLimits,
         *,
         first_use: bool,
         count: int = 1,
+        recorded: RecordedHost = MODEL_HOST,
         cuda_error: type[Exception] = VirtualGpuError,
     ) -> None:
         self.spec = spec
@@ -177,7 +179,7 @@ class Machine:
         devices = [
             SimulatedDevice(spec, event_queue=event_queue, index=index) for index in range(count)
         ]
-        self.host = Host(devices, first_use=first_use)
+        self.host = Host(devices, first_use=first_use, recorded=recorded)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         # Pinned memory belongs to the host, so all GPUs of the machine share one allocator.
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)

@@ -148,7 +148,7 @@ def list() -> tuple[str, ...]:  # noqa: A001 # read as gpulab.recordings.list()
     --------
     >>> import gpulab
     >>> gpulab.recordings.list()
-    ('h200-sxm-2026-11',)
+    ('h100-sxm-2026-11', 'h200-sxm-2026-11')
     """
     return tuple(sorted(_shipped_files()))
 

@@ -1,6 +1,7 @@
 """Races in whole programs: on the virtual GPU, and on a fake CUDA GPU with CPU tensors."""
 
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -742,3 +743,36 @@ def test_report_as_a_table(found: Hazards) -> None:
     assert list(empty.columns) == list(table.columns)
     assert list(table.columns)[:3] == ["kind", "tensor", "first_name"]
     assert empty.empty
+
+
+@pytest.mark.slow  # it imports PyTorch's compiler
+def test_an_operator_of_operators_is_one_operation() -> None:
+    """It reads its arguments and makes its result, and PyTorch does not refuse it."""
+    import torch._higher_order_ops.cond
+
+    cond = torch.ops.higher_order.cond
+    world = Fake()
+    x = torch.ones(N)
+    with world.checked() as found:
+        side = world.cuda.Stream()
+        x.mul_(2)
+        with world.cuda.stream(side):
+            (doubled,) = cond(True, lambda t: (t * 2,), lambda t: (t,), (x,))  # noqa: FBT003 # torch's signature
+    assert torch.equal(doubled, 4 * torch.ones(N))
+    assert kinds(found) == ["read before the write is done"]
+    assert "cond" in str(next(iter(found)))
+
+
+@pytest.mark.slow  # as above
+def test_the_compiler_does_not_look_at_the_watch(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where a program calls a compiled function, PyTorch compiles none of gpulab's code."""
+    torch._logging.set_logs(recompiles=True)
+    try:
+        work = torch.compile(lambda x: (x @ x).relu() + 1, backend="eager", dynamic=False)
+        with Fake().checked(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch 2.13 says that it compiles nothing here
+            for n in range(3, 14):
+                work(torch.ones(n, n))
+    finally:
+        torch._logging.set_logs()
+    assert "gpulab" not in capfd.readouterr().err

@@ -9,6 +9,7 @@ from torch.nn import functional
 import gpulab
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
 from gpulab.virtual.operators import lower, operator_name, operator_of
+from gpulab.virtual.operators._operator_call import COPY
 from gpulab.virtual.tensors._storage import layout_of
 
 aten = torch.ops.aten
@@ -142,12 +143,16 @@ def test_tf32_is_used_where_it_is_allowed() -> None:
 
 
 def test_operators_of_several_kernels_launch_several(gpu: VirtualGpu) -> None:
-    """``topk`` launches 20 kernels, a sort of many rows 5, and a group norm 3."""
+    """``topk`` of long rows launches 20 kernels, a sort of many rows 3, a group norm 3."""
     x = torch.ones(4, 64, 8, 8, device="cuda")
-    assert len(names(gpu, lambda: torch.ones(2, 64, device="cuda").topk(2))) == 1 + 20
+    long = torch.ones(100, 9_000, device="cuda")
+    assert len(names(gpu, lambda: long.topk(2))) == 20
     rows = torch.ones(8, 64, device="cuda")
-    assert names(gpu, lambda: rows.sort(-1)) == ["copy", "arange", "copy", "copy", "sort"]
-    normed = names(gpu, lambda: functional.group_norm(x, 8))
+    sorted_rows = names(gpu, lambda: rows.sort(-1))
+    assert sorted_rows == [COPY, "arange", "copy indices", COPY, "block sort"]
+    assert names(gpu, lambda: functional.group_norm(x, 8)) == ["moments", "normalize"]
+    weight = torch.ones(64, device="cuda")
+    normed = names(gpu, lambda: functional.group_norm(x, 8, weight, weight))
     assert normed == ["moments", "scale and shift", "native_group_norm"]
 
 
@@ -156,10 +161,10 @@ def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> Non
     x = torch.ones(2, 64, 8, 8, device="cuda", dtype=torch.float16)
     weight = torch.ones(64, 64, 3, 3, device="cuda", dtype=torch.float16)
     plain = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
-    assert plain == ["relayout"] * 3 + ["convolution"]
+    assert plain == [*["to channels last"] * 2, "convolution", "to channels first"]
     x, weight = (item.to(memory_format=torch.channels_last) for item in (x, weight))
     lasting = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
-    assert lasting == ["memset", "convolution"]
+    assert lasting == ["convolution"]
 
 
 def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
@@ -169,17 +174,19 @@ def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
     assert names(gpu, lambda: torch._foreach_mul(tensors, 2.0)) == ["_foreach_mul"] * 3
     pairs = tensors[:65]
     assert names(gpu, lambda: torch._foreach_add_(pairs, pairs)) == ["_foreach_add"] * 2
-    assert names(gpu, lambda: torch._foreach_norm(pairs)) == ["sums of chunks", "_foreach_norm"]
+    norms = names(gpu, lambda: torch._foreach_norm(pairs))
+    assert norms == ["fill", "_foreach_norm", "sums of chunks"]
 
 
 def test_a_selection_by_values_takes_the_time_of_a_kernel(gpu: VirtualGpu) -> None:
     """An operator whose shape depends on values runs on the device, and the host waits for it."""
     x = torch.ones(1 << 20, device="cuda")
     mask = x > 0
-    for select, name in ((x.nonzero, "nonzero"), (lambda: x[mask], "index")):
-        assert names(gpu, select) == [name]
-        (record,) = [item for item in gpu.machine.gpu.device.records() if item.name == name]
-        assert record.end_ns - record.start_ns > 1_000
+    counted = ["partial counts", "count", "start selection", "select"]
+    for select, found in ((x.nonzero, counted), (lambda: x[mask], [*counted, "index"])):
+        assert names(gpu, select) == found
+        records = gpu.machine.gpu.device.records()[-len(found) :]
+        assert sum(item.end_ns - item.start_ns for item in records) > 4_000
 
 
 def test_a_write_by_an_index_touches_only_its_places() -> None:
@@ -188,3 +195,20 @@ def test_a_write_by_an_index_touches_only_its_places() -> None:
     for rows in (1 << 10, 1 << 20):
         found = work(aten.index_add.default, empty(rows, 16), 0, index, values)
         assert (found.n_elements, found.most_bytes) == (256 * 16, 256 * 16 * 8)
+
+
+def test_a_list_costs_the_host_little_for_each_tensor(gpu: VirtualGpu) -> None:
+    """One operator over 200 tensors is over 15 times as fast as 200 launches, as on real GPUs.
+
+    Numbers in a list are arguments, too, and leave room for 96 tensors in a launch.
+    """
+    small = [torch.ones(64, device="cuda") for _ in range(200)]
+    torch._foreach_mul_(small, 0.5)
+    start_ns = gpu.machine.host.now_ns
+    torch._foreach_mul_(small, 0.5)
+    together_ns = gpu.machine.host.now_ns - start_ns
+    for tensor in small:
+        tensor.mul_(0.5)
+    apart_ns = gpu.machine.host.now_ns - start_ns - together_ns
+    assert apart_ns > 15 * together_ns
+    assert len(names(gpu, lambda: torch._foreach_mul_(small, [0.5] * 200))) == 3

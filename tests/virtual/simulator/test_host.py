@@ -139,7 +139,7 @@ def test_a_short_loop_of_operators_is_warm(n_operators: int, *, is_warm: bool) -
     for _ in range(2):
         start_ns = host.now_ns
         for operator in range(n_operators):
-            host.begin_operator(operator, 0, launch_ns=5_000, n_listed=0)
+            host.begin_operator(operator, 0, launch_ns=5_000, takes_lists=False)
         rounds_ns.append(host.now_ns - start_ns)
     assert rounds_ns == [rounds_ns[0], 0 if is_warm else rounds_ns[0]]
     assert rounds_ns[0] > 0
@@ -291,13 +291,13 @@ class Operator:
     """An operator, and what the program was doing."""
 
     launch_ns: int = 999_000
-    n_listed: int = 0
+    takes_lists: bool = False
     n_new: int = 0
     n_backward: int = 0
     is_updating: bool = False
 
 
-OVER_LISTS = ["operator over lists", "tensor in a list"]
+OVER_LISTS = ["operator over lists"]
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ OVER_LISTS = ["operator over lists", "tensor in a list"]
         (Operator(n_backward=1), ["operator in backward"], ["operator in backward"]),
         (Operator(launch_ns=0), ["view"], []),
         (Operator(launch_ns=0, n_backward=1), ["view"], []),
-        (Operator(launch_ns=0, n_listed=3), OVER_LISTS, ["tensor in a list"]),
-        (Operator(n_listed=3, n_backward=1), OVER_LISTS, ["tensor in a list"]),
+        (Operator(launch_ns=0, takes_lists=True), OVER_LISTS, []),
+        (Operator(takes_lists=True, n_backward=1), OVER_LISTS, []),
     ],
 )
 def test_an_operator_costs_what_was_fitted_for_its_kind(
@@ -320,7 +320,7 @@ def test_an_operator_costs_what_was_fitted_for_its_kind(
     """An operator that did not run lately costs its kind and its long launch; then it is warm."""
     host = make_host()
     host.n_backward, host.is_updating = operator.n_backward, operator.is_updating
-    times = {"recording": operator.n_new, "tensor in a list": operator.n_listed}
+    times = {"recording": operator.n_new}
     n_recorded = 10
     host.skip_recorded(n_recorded)
     for parts in (cold, warm):
@@ -329,10 +329,10 @@ def test_an_operator_costs_what_was_fitted_for_its_kind(
             fitted_costs()[part] * times.get(part, 1) for part in parts
         )
         # Each whole microsecond of the launch of an operator that is not over lists.
-        if parts[-1:] not in ([], ["view"], ["recording"], ["tensor in a list"]):
+        if parts[-1:] not in ([], ["view"], ["recording"], OVER_LISTS):
             expected_ns += 999 * fitted_costs()["cold microsecond"]
         host.begin_operator(
-            "add", n_recorded, launch_ns=operator.launch_ns, n_listed=operator.n_listed
+            "add", n_recorded, launch_ns=operator.launch_ns, takes_lists=operator.takes_lists
         )
         assert host.now_ns == expected_ns
 
@@ -356,9 +356,9 @@ def test_the_last_four_operators_are_warm(operators: str, *, is_warm: bool) -> N
     """An operator is warm if fewer than four others ran since its last use."""
     host = make_host()
     for operator in operators[:-1]:
-        host.begin_operator(operator, 0, launch_ns=1_000, n_listed=0)
+        host.begin_operator(operator, 0, launch_ns=1_000, takes_lists=False)
     before_ns = host.now_ns
-    host.begin_operator(operators[-1], 0, launch_ns=1_000, n_listed=0)
+    host.begin_operator(operators[-1], 0, launch_ns=1_000, takes_lists=False)
     assert (host.now_ns == before_ns) is is_warm
 
 
@@ -367,7 +367,7 @@ def test_the_last_four_operators_are_warm(operators: str, *, is_warm: bool) -> N
     [
         lambda host: launch(host, US),
         lambda host: host.run(lambda: None, size_bytes=0),
-        lambda host: host.begin_operator("add", 0, launch_ns=0, n_listed=0),
+        lambda host: host.begin_operator("add", 0, launch_ns=0, takes_lists=False),
     ],
 )
 def test_operators_are_refused_while_values_are_computed(call: Callable[[Host], object]) -> None:

@@ -1,6 +1,11 @@
 """The cost model gives exact nanoseconds; docs/fidelity.md compares it with an H200."""
 
+import math
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, L2Cache, Traffic, duration_ns
@@ -182,3 +187,33 @@ def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
     assert L2Cache(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)
     large = [CacheAccess(1, 60 * MB, is_write=False), CacheAccess(1, 60 * MB, is_write=True)]
     assert L2Cache(60 * MB).serve(large) == Traffic(0, 120 * MB)
+
+
+@given(
+    st.sampled_from(["elementwise", "scan", "strided", "softmax in shared memory"]),
+    st.integers(1, 1 << 30),
+    st.floats(0.1, 4.0),
+)
+def test_memory_of_another_rate_stretches_a_kernel_by_at_most_its_ratio(
+    family: str, n_bytes: int, rate: float
+) -> None:
+    """On a GPU that differs in its memory alone, the time changes by at most the ratio."""
+    other = replace(H200, bandwidth_bytes_per_s=H200.bandwidth_bytes_per_s * rate)
+    work, traffic = KernelWork(family, n_elements=n_bytes // 4 + 1), Traffic(0, n_bytes)
+    here, there = (duration_ns(work, traffic, spec) for spec in (H200, other))
+    low, high = sorted((1.0, 1 / rate))
+    assert here * low - 1 <= there <= here * high + 1
+
+
+def test_only_what_uses_the_memory_depends_on_it() -> None:
+    """On half of the bandwidth a copy takes twice as long, a scan little more, a hit no more."""
+    slow = replace(H200, bandwidth_bytes_per_s=H200.bandwidth_bytes_per_s / 2)
+
+    def ratio(family: str, traffic: Traffic) -> float:
+        work = KernelWork(family, n_elements=traffic.miss_bytes // 4 + 1)
+        return duration_ns(work, traffic, slow) / duration_ns(work, traffic, H200)
+
+    large = Traffic(0, 1 << 30)
+    assert ratio("copy", large) == pytest.approx(2.0, abs=0.01)
+    assert ratio("scan", large) == pytest.approx(math.sqrt(1 + 3 * 0.186**2), abs=0.01)
+    assert ratio("copy", Traffic(1 << 20, 0)) == 1.0

@@ -1,12 +1,14 @@
 """Compute the duration of a kernel from its work, its cache traffic and the GPU's data sheet.
 
 The constants and the corrections by size were fitted to one NVIDIA H200. For other GPUs the same
-efficiencies are applied to their data sheets, which is an extrapolation.
+efficiencies are applied to their data sheets, which is an extrapolation. ``docs/fidelity.md``
+compares it with an H100.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log2
+from itertools import repeat
+from math import ceil, isclose, log2, sqrt
 
 from gpulab.gpus import GpuSpec
 from gpulab.virtual.simulator._l2_cache import CacheAccess, Traffic
@@ -18,6 +20,9 @@ _NS = 1e9
 
 # Large kernels reach 4.4 of the data sheet's 4.8 TB/s.
 _BANDWIDTH_SHARE = 0.917
+# The data sheet's bandwidth of the H200 by its clock and its 132 multiprocessors. What limits a
+# kernel below the memory's own rate was fitted on it, and belongs to the multiprocessors.
+_MEMORY_BYTES_PER_CLOCK_AND_SM = 4.8e12 / (132 * 1.98e9)
 _L2_BYTES_PER_CLOCK_AND_SM = 31.0
 _ELEMENTS_PER_BLOCK = 2_048
 # The floor of a reduction grows with each doubling between 2**10 and 2**20 elements, because it
@@ -62,6 +67,14 @@ class KernelWork:
         Kernels of the same call that run before it.
     surface_point
         The place of the call on the surface of measured efficiencies, or None.
+    whole
+        The works whose times add up to that of the whole call, if the model of its time has other
+        kernels than the call. They share the time then.
+    share
+        The share of that time that this kernel takes if the cache serves all accesses. The kernel
+        that makes the accesses also takes what memory adds.
+    cached_bytes
+        Bytes that it reads and writes, for the time with a warm cache.
 
     Examples
     --------
@@ -85,6 +98,9 @@ class KernelWork:
     name: str = ""
     before: tuple["KernelWork", ...] = ()
     surface_point: SurfacePoint | None = None
+    whole: tuple["KernelWork", ...] = ()
+    share: float = 1.0
+    cached_bytes: int = 0
 
     @property
     def launch_ns(self) -> int:
@@ -114,6 +130,8 @@ class _CostTerms:
     waves_ns: float
     hit_byte_ns: float
     miss_byte_ns: float
+    fitted_memory_byte_ns: float
+    memory_byte_ns: float
     scratch_bytes: int
     hot: float
     cold: float
@@ -163,6 +181,8 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     >>> duration_ns(work, hot, gpu("H200")) < duration_ns(work, cold, gpu("H200"))
     True
     """
+    if work.whole:
+        return _shared_ns(work, traffic, spec, stretch)
     cost = _cost_terms_of(work, spec)
     miss_bytes = traffic.miss_bytes + traffic.late_bytes + cost.scratch_bytes
     memory_ns = traffic.hit_bytes * cost.hit_byte_ns + miss_bytes * cost.miss_byte_ns
@@ -174,7 +194,29 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     # Corrections were measured all hot and all cold; between them the factor is interpolated.
     cold_share = traffic.miss_bytes / touched_bytes if touched_bytes else 0.0
     factor = cost.hot + (cost.cold - cost.hot) * cold_share
-    return round((cost.fixed_ns + latency_ns + busy_ns) * factor)
+    fitted_ns = (cost.fixed_ns + latency_ns + busy_ns) * factor
+    if cost.memory_byte_ns == cost.fitted_memory_byte_ns:
+        return round(fitted_ns)
+    # On another GPU the memory takes another part of the time. The two parts add up like the
+    # sides of a right angle: a kernel that used half of the H200's bandwidth was 1.17 times as
+    # long on an H100 with 0.7 of it (1.12 by this rule), one that used all of it 1.41 times.
+    from_memory_ns = min(fitted_ns, miss_bytes * cost.fitted_memory_byte_ns)
+    other_square = fitted_ns**2 - from_memory_ns**2
+    return round(sqrt(other_square + (miss_bytes * cost.memory_byte_ns) ** 2))
+
+
+def _shared_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: float) -> int:
+    """Return the time of a kernel that shares the time of its call with others."""
+    cached = [Traffic(part.cached_bytes, 0) for part in work.whole]
+    cached_ns = sum(map(duration_ns, work.whole, cached, repeat(spec), repeat(stretch)))
+    if not (work.reads or work.writes):
+        return max(1, round(cached_ns * work.share))
+    # The first part that touches memory finds what the cache has; the next ones find all of it.
+    first = next((i for i, part in enumerate(work.whole) if part.cached_bytes), 0)
+    served = [*cached[:first], traffic, *cached[first + 1 :]]
+    whole_ns = sum(map(duration_ns, work.whole, served, repeat(spec), repeat(stretch)))
+    # More than 0: a surface may have a cold time that is shorter than the hot one.
+    return max(1, round(whole_ns - cached_ns * (1 - work.share)))
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
@@ -204,7 +246,11 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     clocks_per_ns = spec.boost_clock_mhz / 1e3
     all_clocks_per_ns = clocks_per_ns * spec.n_sms
     l2_bytes_per_ns = _L2_BYTES_PER_CLOCK_AND_SM * all_clocks_per_ns * family.l2_share
-    memory_bytes_per_ns = spec.bandwidth_bytes_per_s * _BANDWIDTH_SHARE / _NS * family.memory_share
+    fitted_memory = _MEMORY_BYTES_PER_CLOCK_AND_SM * all_clocks_per_ns * _BANDWIDTH_SHARE
+    memory_bytes_per_ns = fitted_memory * family.memory_share
+    own_memory = spec.bandwidth_bytes_per_s * _BANDWIDTH_SHARE / _NS
+    # Equal up to rounding on the GPU of the fit.
+    own_memory = fitted_memory if isclose(own_memory, fitted_memory) else own_memory
     # A block moves so many bytes per clock, so few blocks cannot use the whole bandwidth.
     if family.block_bytes:
         by_blocks = max(1, work.n_rows) * family.block_bytes * clocks_per_ns
@@ -229,6 +275,8 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
         waves_ns=arithmetic.waves_ns,
         hit_byte_ns=1 / l2_bytes_per_ns,
         miss_byte_ns=1 / memory_bytes_per_ns,
+        fitted_memory_byte_ns=1 / fitted_memory,
+        memory_byte_ns=1 / own_memory,
         scratch_bytes=work.scratch_bytes,
         hot=factors.hot,
         cold=factors.cold,

@@ -1,0 +1,89 @@
+"""Name the kernels that CUDA runs for a call, where they are other ones than those of its time.
+
+The time of a call comes from the roofline of its lowering, which often is one kernel. PyTorch may
+run several: an index by a mask first counts the elements, a loss ends with a mean. The kernels
+here are those that the driver recorded on an H100 and an H200 with torch 2.11, by PyTorch's rules
+for sizes. They share the time of the call.
+"""
+
+from dataclasses import replace
+
+from gpulab.virtual.operators import (
+    _factorization_kernels,
+    _layer_kernels,
+    _selection_kernels,
+)
+from gpulab.virtual.operators._kernel_rules import Names, Rules
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.simulator.costs import KernelWork
+
+# A host launches no kernel of a library in less time.
+_LEAST_LAUNCH_NS = 2_500
+
+
+def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
+    """Return the work of the kernels that CUDA launches for a call.
+
+    Parameters
+    ----------
+    work
+        What the model of its time computes, with other kernels or fewer.
+    call
+        The call.
+    """
+    known = _RULES.get(call.name)
+    if known is None:
+        return work
+    parts = tuple(_with_cached_bytes(part, call) for part in (*work.before, work))
+    try:
+        names = known(call) if callable(known) else known
+    except IndexError:
+        # Autograd and PyTorch's functions pass arguments by their places. A direct call of an
+        # operator may pass them by name, or its result as its only tensor.
+        names = None
+    if names is None:
+        return work
+    shares = _shares(names)
+    launch_ns = max(sum(part.launch_ns for part in parts), _LEAST_LAUNCH_NS * len(names))
+    each_ns = launch_ns // len(names)
+    *others, last = zip(names, shares, strict=True)
+    before = [
+        call.step("small step", name=name, share=share, host_ns=each_ns, whole=parts)
+        for name, share in others
+    ]
+    return replace(
+        work,
+        before=tuple(before),
+        reads=True,
+        writes=True,
+        name=names[-1],
+        host_ns=launch_ns - each_ns * len(before),
+        whole=parts,
+        share=last[1],
+    )
+
+
+def _shares(names: Names) -> list[float]:
+    """Return the share of each kernel in the time of the call."""
+    heavy = [name for name in names if name in _HEAVY]
+    if len(heavy) != 1:
+        return [1 / len(names)] * len(names)
+    light = min(_LIGHT_SHARE, 1 / len(names))
+    return [1 - light * (len(names) - 1) if name in _HEAVY else light for name in names]
+
+
+# A matmul or a convolution takes most of the time of its call.
+_HEAVY, _LIGHT_SHARE = frozenset({"mm", "addmm", "linear", "convolution"}), 0.1
+
+
+def _with_cached_bytes(part: KernelWork, call: OperatorCall) -> KernelWork:
+    touched = [*(call.reads if part.reads else ()), *(call.writes if part.writes else ())]
+    sizes = [min(item.size_bytes, part.most_bytes or item.size_bytes) for item in touched]
+    return replace(part, before=(), cached_bytes=sum(sizes))
+
+
+_RULES: Rules = {
+    **_selection_kernels.RULES,
+    **_factorization_kernels.RULES,
+    **_layer_kernels.RULES,
+}

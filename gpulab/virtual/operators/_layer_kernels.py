@@ -1,0 +1,266 @@
+"""Name the kernels of matmuls, convolutions, losses, norms, gradients and other operators."""
+
+from collections.abc import Callable
+from math import ceil, prod
+
+from gpulab.virtual.operators._kernel_rules import Names, Rules, copied, is_repeated
+from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
+
+_WIDE = 2  # dimensions of a matrix
+
+
+def _mean_loss(name: str) -> Callable[[OperatorCall], Names | None]:
+    def names(call: OperatorCall) -> Names | None:
+        is_reduced = call.n_out == 1 < call.n_in
+        return (name, "reduce") if is_reduced else None
+
+    return names
+
+
+_LOGITS = ("one minus target", "multiply", "log sigmoid", "subtract")
+
+
+def _with_logits(call: OperatorCall) -> Names | None:
+    n_weights = sum(item.n_elements != call.reads[0].n_elements for item in call.reads[2:])
+    weighted = (
+        ("subtract one", "multiply", "add one", "multiply") if len(call.reads) > _WIDE else ()
+    )
+    reduced = ("mean",) if call.n_out == 1 else ()
+    return (*_LOGITS, "copy", *weighted[: 4 * bool(n_weights or weighted)], *reduced)
+
+
+def _masked_fill(call: OperatorCall) -> Names:
+    if call.is_in_place:
+        return ("masked_fill",)
+    return ("copy" if is_repeated(call.reads[0]) else COPY, "masked_fill")
+
+
+def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
+    """Return a rule for a matmul, which may be split along its inner dimension."""
+
+    def names(call: OperatorCall) -> Names | None:
+        a, b = call.reads[-2:]
+        if len(a.sizes) < _WIDE or len(b.sizes) < _WIDE:
+            return None
+        k = a.sizes[-1]
+        m, n = a.n_elements // max(1, k), b.n_elements // max(1, k)
+        copies = ("copy",) * sum(is_repeated(item) for item in (a, b))
+        is_turned = name == "linear" and (call.name == "linear" or b.strides[-2] == 1)
+        if is_turned and call.arithmetic not in _HALVES and _LEAST_ROWS < m <= _FEW_ROWS:
+            n = b.sizes[0] if call.name == "linear" else n
+            if n <= _FEW_COLUMNS or n == k:
+                return (*copies, "scale", call.name, "add bias")
+        if call.arithmetic in _HALVES:
+            is_split = k >= _SPLIT_HALVES and _tiles(m, n, 64) <= _FEW_TILES
+        elif min(m, n) == 1 or call.arithmetic != "float32":
+            is_split = False  # a matrix by a vector, TF32, or 8-byte numbers
+        elif name == "linear":
+            is_split = k >= _SPLIT_LINEAR and _tiles(m, n, 128) <= _FEWEST_TILES
+        else:
+            is_split = k >= _SPLIT_SINGLE and _tiles(m, n, 64) <= 2 * _FEW_TILES
+        found = (*copies, call.name, *(("sum of parts",) if is_split else ()))
+        # A large result of tensor cores has a counter, which the lowering sets.
+        return found if len(found) > 1 or name == "linear" else None
+
+    return names
+
+
+_HALVES = frozenset({"float16", "bfloat16"})
+
+
+# From these lengths on, and up to so many tiles, most recorded matmuls were split: 85 of 100
+# recorded ones follow these rules. The libraries' own are not published.
+_SPLIT_HALVES, _SPLIT_SINGLE, _SPLIT_LINEAR = 1_536, 256, 512
+
+
+_FEW_TILES, _FEWEST_TILES = 100, 8
+
+
+# cuBLAS has a kernel of its own for few rows in float32, with others before and after it.
+_LEAST_ROWS, _FEW_ROWS, _FEW_COLUMNS = 32, 64, 256
+
+
+def _tiles(m: int, n: int, size: int) -> int:
+    return ceil(m / size) * ceil(n / size)
+
+
+# Convolutions in the usual format become channels-last from so many channels on.
+_FEW_CHANNELS = {"float16": 8, "bfloat16": 8}
+
+
+_FEW_CHANNELS_SINGLE = 16
+
+
+_THINNEST, _MANY_FILTERS = 4, 128
+
+
+_TO_LAST, _TO_FIRST = "to channels last", "to channels first"
+
+
+def _convolution(call: OperatorCall) -> Names | None:
+    x, weight, out = call.reads[0], call.reads[1], call.writes[0]
+    n_taps, groups = prod(weight.sizes[2:]), call.args[8]
+    bias = ("add bias",) if len(call.reads) > _WIDE else ()
+    if n_taps == 1 or groups > 1:
+        return ("convolution", *bias)
+    if x.strides[1] == 1 and x.sizes[1] > 1:
+        lane = 16 // x.dtype.itemsize
+        is_thin = x.sizes[1] < _THINNEST  # such images have kernels of their own
+        odd_in = x.sizes[1] % lane != 0 and not is_thin
+        odd_out = out.sizes[1] % lane != 0 and not is_thin
+        before = ("pad",) * (2 if odd_in else odd_out)
+        return (*before, "convolution", *(("cut",) if odd_out else ()), *bias)
+    if x.sizes[1] < _FEW_CHANNELS.get(call.arithmetic, _FEW_CHANNELS_SINGLE):
+        return ("convolution", *bias)
+    is_turned_back = call.arithmetic in _HALVES or out.sizes[1] >= _MANY_FILTERS
+    return (_TO_LAST, _TO_LAST, "convolution", *((_TO_FIRST,) if is_turned_back else ()), *bias)
+
+
+def _of_dense_gradient(call: OperatorCall) -> Names | None:
+    copy = copied(call)
+    return (*copy, call.name) if copy else None
+
+
+def _into_zeros(call: OperatorCall) -> Names:
+    """Return a kernel that adds to a result of zeros."""
+    return ("fill", *copied(call), call.name)
+
+
+def _filled_pair(call: OperatorCall) -> Names:
+    return ("fill", call.name)
+
+
+def _sum(call: OperatorCall) -> Names | None:
+    """Return a cast of small integers before their sum."""
+    source = call.reads[0].dtype if call.reads else None
+    if source is None or source.is_floating_point or source.is_complex or source.itemsize == 8:  # noqa: PLR2004 # bytes of int64
+        return None
+    reset = (RESET,) if call.n_in >= 1 << 17 else ()
+    return ("copy", *reset, call.name)
+
+
+def _normal(call: OperatorCall) -> Names | None:
+    if call.is_in_place or len(call.args) < _WIDE:
+        return None
+    mean, std = (hasattr(item, "numel") for item in call.args[:2])
+    if not std:
+        return ("normal", "add") if mean else None
+    fill = () if mean else ("fill",)
+    return (*("min", "at least 0") * 2, *fill, "normal", "multiply", "add")
+
+
+def _fourier(call: OperatorCall) -> Names | None:
+    """Return a transform for each dimension, and the scaling."""
+    dims, scaling = call.args[1:3]
+    is_scaled = bool(scaling)
+    is_whole = call.name == "_fft_r2c" and call.args[3:4] == (False,)
+    names = (
+        *("fourier",) * len(dims),
+        *(("scale",) if is_scaled else ()),
+        *(("conjugate copy",) if is_whole else ()),
+    )
+    return names if len(names) > 1 + is_whole else None
+
+
+def _batch_norm(call: OperatorCall) -> Names | None:
+    # cuDNN's kernel needs weights; PyTorch's own are three.
+    if call.name == "native_batch_norm" and call.args[5] and call.args[1] is None:
+        return ("statistics", "update statistics", "normalize")
+    return None
+
+
+def _group_norm(call: OperatorCall) -> Names | None:
+    return ("moments", "normalize") if call.args[1] is None else None
+
+
+def _complex_part(call: OperatorCall) -> Names | None:
+    return (call.name, "real part") if call.reads[0].dtype.is_complex else None
+
+
+def _power(call: OperatorCall) -> Names | None:
+    return None if hasattr(call.args[0], "numel") else ("fill", "pow")
+
+
+def _foreach_reduction(call: OperatorCall) -> Names:
+    tensors = call.args[0]
+    n_chunks = sum(ceil(item.numel() / 65_536) for item in tensors)
+    n_launches = max(1, ceil(len(tensors) / 110), ceil(n_chunks / 320))
+    return ("fill", *(call.name,) * n_launches, "sums of chunks")
+
+
+def _slice_backward(call: OperatorCall) -> Names:
+    return ("fill", "copy" if is_repeated(call.reads[0]) else COPY)
+
+
+RULES: Rules = {
+    "masked_fill": _masked_fill,
+    "mse_loss": _mean_loss("mse_loss"),
+    "smooth_l1_loss": _mean_loss("smooth_l1_loss"),
+    "huber_loss": _mean_loss("huber_loss"),
+    "binary_cross_entropy": _mean_loss("binary_cross_entropy"),
+    "binary_cross_entropy_with_logits": _with_logits,
+    "soft_margin_loss": ("negate", "multiply", "exp", "log1p", "mean"),
+    "multi_margin_loss": _mean_loss("multi_margin_loss"),
+    "logsumexp": (
+        *("max", "is infinite", "abs", "choose", "subtract", "exp", "sum", "log", "add"),
+    ),
+    "dist": ("subtract", "norm"),
+    "renorm": ("norm", "scale", "multiply"),
+    "eye": ("fill", "diagonal"),
+    "diag_embed": ("fill", "copy"),
+    "equal": ("eq", "all"),
+    "sum": _sum,
+    "isinf": ("abs", "eq"),
+    "abs": _complex_part,
+    "angle": _complex_part,
+    "pow": _power,
+    "hann_window": ("arange", "multiply", "cos", "multiply", "add"),
+    "hamming_window": ("arange", "multiply", "cos", "multiply", "add"),
+    "kaiser_window": ("arange", "kaiser_window"),
+    "fft_fftfreq": ("arange", "arange", "multiply"),
+    "fft_rfftfreq": ("arange", "multiply"),
+    "select_scatter": (COPY, COPY),
+    "slice_scatter": (COPY, COPY),
+    "_sample_dirichlet": ("gamma", "sum", "divide"),
+    "normal": _normal,
+    "_fft_r2c": _fourier,
+    "_fft_c2c": _fourier,
+    "_fft_c2r": _fourier,
+    "native_batch_norm": _batch_norm,
+    "native_group_norm": _group_norm,
+    "_foreach_norm": _foreach_reduction,
+    "_foreach_max": _foreach_reduction,
+    "segment_reduce": ("fill", "cat", "start scan", "scan", "segment_reduce"),
+    "_pack_padded_sequence": ("copy", "cat"),
+    "max_unpool2d": ("fill", "max_unpool2d"),
+    "_euclidean_dist": (
+        *("square", "sum", "fill", "square", "sum", "fill", "multiply", "cat", "cat"),
+        *("mm", "sum of parts", "clamp", "sqrt"),
+    ),
+    "constant_pad_nd": ("fill", "copy"),
+    "block_diag": ("fill", "copy", "copy"),
+    "dot": ("dot", "sum of parts"),
+    "vdot": ("dot", "sum of parts"),
+    "im2col": lambda call: ("im2col",) * int(call.reads[0].sizes[0]),
+    "upsample_bicubic2d": ("fill", "upsample_bicubic2d"),
+    "mm": _matmul("mm"),
+    "addmm": _matmul("linear"),
+    "linear": _matmul("linear"),
+    "convolution": _convolution,
+    "select_backward": _slice_backward,
+    "slice_backward": _slice_backward,
+    **dict.fromkeys(
+        ("native_batch_norm_backward", "_softmax_backward_data", "_log_softmax_backward_data"),
+        _of_dense_gradient,
+    ),
+    "upsample_nearest2d_backward": _into_zeros,
+    "upsample_bilinear2d_backward": _into_zeros,
+    "upsample_bicubic2d_backward": _into_zeros,
+    "_adaptive_avg_pool2d_backward": _into_zeros,
+    "avg_pool2d_backward": _into_zeros,
+    "mse_loss_backward": _filled_pair,
+    "smooth_l1_loss_backward": _filled_pair,
+    "huber_loss_backward": _filled_pair,
+    "grid_sampler_2d_backward": _filled_pair,
+    "multilabel_margin_loss_forward": _filled_pair,
+}
