@@ -52,6 +52,7 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
         replace(
             work,
             before=(),
+            flops=work.flops if place == heavy else 0,
             reads=place == heavy,
             writes=place == heavy,
             name=name,
