@@ -271,7 +271,9 @@ def test_precision_switches_act_without_the_old_ones(
         torch.cuda.synchronize()
         durations_ms.append(start.elapsed_time(end))
     exact_ms, rounded_ms, again_ms = durations_ms
-    assert exact_ms == again_ms > 1.5 * rounded_ms
+    # Up to one step of the events, because the cache is not as it was.
+    assert exact_ms == pytest.approx(again_ms, abs=33e-6)
+    assert again_ms > 1.5 * rounded_ms
 
 
 @pytest.mark.usefixtures("nothing_shown")

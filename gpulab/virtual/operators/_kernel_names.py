@@ -46,21 +46,23 @@ def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
     shares = _shares(names)
     launch_ns = max(sum(part.launch_ns for part in parts), _LEAST_LAUNCH_NS * len(names))
     each_ns = launch_ns // len(names)
-    *others, last = zip(names, shares, strict=True)
-    before = [
-        call.step("small step", name=name, share=share, host_ns=each_ns, whole=parts)
-        for name, share in others
+    # The heavy one makes the accesses of the call, so it also takes what memory adds.
+    heavy = shares.index(max(shares)) if len(set(shares)) > 1 else len(names) - 1
+    *before, last = [
+        replace(
+            work,
+            before=(),
+            flops=work.flops if place == heavy else 0,
+            reads=place == heavy,
+            writes=place == heavy,
+            name=name,
+            host_ns=each_ns,
+            whole=parts,
+            share=share,
+        )
+        for place, (name, share) in enumerate(zip(names, shares, strict=True))
     ]
-    return replace(
-        work,
-        before=tuple(before),
-        reads=True,
-        writes=True,
-        name=names[-1],
-        host_ns=launch_ns - each_ns * len(before),
-        whole=parts,
-        share=last[1],
-    )
+    return replace(last, before=tuple(before), host_ns=launch_ns - each_ns * len(before))
 
 
 def _shares(names: Names) -> list[float]:
