@@ -332,9 +332,9 @@ class Measurement(Saved):
             yield "Python per call", f"{format_time(self.launch_s)}: launch-bound in a loop"
         if self.floor_s:
             error_s = self.floor_error_s
-            known = f"known within {format_time(error_s)}" if error_s else "known exactly"
+            accuracy = f"known within {format_time(error_s)}" if error_s else "known exactly"
             source = _FLOORS.get(self.floor_method, "")
-            yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
+            yield "floor subtracted", f"{format_time(self.floor_s)}, {accuracy}{source}"
         for rate in self.rates:
             yield "throughput", str(rate)
         if self.peak_bytes is not None:
