@@ -109,7 +109,7 @@ class Checker:
             self._settle()
             thread = self._thread(stream)
             # Replaced and not updated: snapshots of earlier events share the old clock.
-            thread.seen = joined(thread.seen, snapshot)
+            thread.before = joined(thread.before, snapshot)
 
     def host_wait(self, snapshot: Snapshot | None) -> None:
         """Note that the host has waited for an event, or has seen that it is done."""
@@ -216,7 +216,7 @@ class Checker:
         new = RecordedAccess(thread, access, name, site)
         left = []
         for past in history:
-            if past.thread is thread or thread.seen.get(past.thread, 0) >= past.tick:
+            if past.thread is thread or thread.before.get(past.thread, 0) >= past.tick:
                 # Whatever conflicts with the old access later conflicts with the new one, too.
                 if (is_write or not past.is_write) and extent.covers(past.extent):
                     continue
@@ -245,7 +245,9 @@ class Checker:
 
     def _report(self, earlier: RecordedAccess, later: RecordedAccess) -> None:
         key = (kind_of(earlier, later), earlier.site, later.site)
-        known = self._hazards.get(key)
+        reported = self._hazards.get(key)
         self._hazards[key] = (
-            judge(earlier, later) if known is None else replace(known, count=known.count + 1)
+            judge(earlier, later)
+            if reported is None
+            else replace(reported, count=reported.count + 1)
         )
