@@ -93,18 +93,18 @@ class NumbersKey:
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
         """Judge each number separately."""
-        given = answer if isinstance(answer, dict) else {}
+        numbers = answer if isinstance(answer, dict) else {}
         return [
-            _compared(name, self._agrees(given.get(name), value))
+            _compared(name, self._agrees(numbers.get(name), value))
             for name, value in self.right(variant).items()
         ]
 
-    def _agrees(self, given: object, value: float) -> bool:
-        if isinstance(given, bool) or not isinstance(given, int | float):
+    def _agrees(self, number: object, value: float) -> bool:
+        if isinstance(number, bool) or not isinstance(number, int | float):
             return False
-        if abs(given) > _LARGE:  # an int may be too large for a float, and isclose would raise
+        if abs(number) > _LARGE:  # an int may be too large for a float, and isclose would raise
             return False
-        return isclose(given, value, rel_tol=self.tolerance)
+        return isclose(number, value, rel_tol=self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ class SetsKey:
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
         """Judge each set separately; the order of the letters does not matter."""
-        given = answer if isinstance(answer, dict) else {}
+        sets = answer if isinstance(answer, dict) else {}
         return [
-            _compared(name, isinstance(given.get(name), str) and set(given[name]) == set(letters))
+            _compared(name, isinstance(sets.get(name), str) and set(sets[name]) == set(letters))
             for name, letters in self.right(variant).items()
         ]
 

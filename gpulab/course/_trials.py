@@ -124,8 +124,8 @@ def _fact(trial: Trial) -> object:
     """Return the numbers of a trial, or a text that says why there are none."""
     if trial.error is not None:
         return f"{type(trial.error).__name__}: {trial.error}"
-    found = numbers(trial.value)
-    return f"returned {type(trial.value).__name__}" if found is None else found
+    durations = numbers(trial.value)
+    return f"returned {type(trial.value).__name__}" if durations is None else durations
 
 
 def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
@@ -253,10 +253,10 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
     contents = [float(draw.number(1, 1 << 20)) for _ in range(_N_STEPS)]
     with _gpu():
         bench = _PipelineBench(cycles, contents)
-        with hazards() as found:
+        with hazards() as races:
             problem = bench.run(watch, function)
             torch.cuda.synchronize()
-        facts["order"] = problem or [float(len(found.found))]
+        facts["order"] = problem or [float(len(races.found))]
         facts["values"] = problem or bench.values()
     with _gpu():
         bench = _PipelineBench(cycles, contents)
