@@ -67,12 +67,12 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     FLAG.check(progress=progress)
 
     def timed(work: Callable[[], object], cache: str) -> float:
-        found = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
-        return found.median_s
+        measurement = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
+        return measurement.median_s
 
     with device.active():
         # The clocks are read first: matmuls heat the GPU, and then its clock falls.
-        known = ceilings()
+        unmeasured = ceilings()
         sides, peaks = _peaks(timed)
         n_copied = _n_copied()
         roof = Roof(
@@ -83,7 +83,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
             timed(workload("add").make(1, "float32"), "hot"),
             detail=f"matmuls of {sides}, copy of {n_copied * _ITEM_BYTES >> 20} MiB",
         )
-    return Ceilings(known.device_name, known.source, (*known.roofs, roof))
+    return Ceilings(unmeasured.device_name, unmeasured.source, (*unmeasured.roofs, roof))
 
 
 MedianTimer = Callable[[Callable[[], object], str], float]

@@ -82,7 +82,7 @@ memory
         return self.flops / self.size_bytes
 
 
-def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
+def predict(  # noqa: PLR0913 # what is timed, where, and how it is computed
     name: str,
     size: int,
     dtype: str = "float32",

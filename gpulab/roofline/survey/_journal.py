@@ -51,7 +51,7 @@ class OpenRecording:
 
     def add_left_out(self) -> None:
         """Write what is missing and why, also from earlier runs."""
-        rows = [{"what": what, "reason": reason} for what, reason in self.left_out.items()]
+        rows = [{"what": key, "reason": reason} for key, reason in self.left_out.items()]
         self.add_section(LEFT_OUT, rows)
 
     def in_memory(self) -> Recording:
@@ -129,7 +129,7 @@ def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
     there = before.points.keys() | before.sections.keys()
     rows = before.sections.get(LEFT_OUT, ())
     told = {str(row.get("what")): str(row.get("reason")) for row in rows}
-    return {what: reason for what, reason in told.items() if what not in there}
+    return {key: reason for key, reason in told.items() if key not in there}
 
 
 def _unseal(file: GrowingFile) -> str:
