@@ -260,8 +260,8 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
             return device, 0
         # PyTorch's stream ids are large numbers. The report counts streams in the order of their
         # first use instead.
-        taken = sum(known == device for known, _ in self._numbers)
-        return device, self._numbers.setdefault((device, identity), taken + 1)
+        n_used = sum(used_on == device for used_on, _ in self._numbers)
+        return device, self._numbers.setdefault((device, identity), n_used + 1)
 
 
 def _index_of(device: torch.device | str | None) -> int | None:
