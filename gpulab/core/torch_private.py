@@ -305,9 +305,9 @@ def innermost(tensor: torch.Tensor) -> torch.Tensor:
     Examples
     --------
     >>> import torch
-    >>> seen = []
-    >>> doubled = torch.func.vmap(lambda row: seen.append(innermost(row).shape) or 2 * row)
-    >>> doubled(torch.ones(3, 2)).shape, seen
+    >>> shapes = []
+    >>> doubled = torch.func.vmap(lambda row: shapes.append(innermost(row).shape) or 2 * row)
+    >>> doubled(torch.ones(3, 2)).shape, shapes
     (torch.Size([3, 2]), [torch.Size([3, 2])])
     """
     while _is_wrapped(tensor):

@@ -123,8 +123,8 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is computed
 
     Examples
     --------
-    >>> found = predict("matmul", 4096, "float16", "A100", model="plain")
-    >>> found.bound, f"{found.duration_s * 1e3:.2f} ms", f"{found.intensity:.0f} FLOP/byte"
+    >>> time = predict("matmul", 4096, "float16", "A100", model="plain")
+    >>> time.bound, f"{time.duration_s * 1e3:.2f} ms", f"{time.intensity:.0f} FLOP/byte"
     ('compute', '0.44 ms', '1365 FLOP/byte')
     """
     NameOf("model", MODELS).check(model=model)

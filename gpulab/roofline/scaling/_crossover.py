@@ -68,8 +68,8 @@ class Crossover:
     Examples
     --------
     >>> import gpulab
-    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
-    >>> found.workload, found.crossing is not None
+    >>> result = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> result.workload, result.crossing is not None
     ('matmul', True)
     """
 

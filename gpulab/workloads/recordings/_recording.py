@@ -227,8 +227,8 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     >>> import tempfile
     >>> from dataclasses import replace
     >>> from gpulab import recordings
-    >>> whole = recordings.load("h200-sxm-2026-11")
-    >>> part = replace(whole, points=whole.points[:3])
+    >>> recording = recordings.load("h200-sxm-2026-11")
+    >>> part = replace(recording, points=recording.points[:3])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = recordings.save(part, Path(folder) / "part.jsonl")
     ...     len(recordings.load(path).points)
