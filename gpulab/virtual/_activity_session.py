@@ -70,7 +70,7 @@ class SimulatorSession:
         # The numbers of the calls that copy from or to pageable memory.
         self.pageable: set[int] = set()
         self._is_inside = False
-        self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
+        self._recorded: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
         self._keeping = ExitStack()
 
     @step
@@ -87,7 +87,7 @@ class SimulatorSession:
             hold(self)
             for (owner, name), function in zip(places, watched, strict=True):
                 vars(owner)[name] = function
-            self._kept = [
+            self._recorded = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
                 for gpu in self._machine.gpus
             ]
@@ -127,7 +127,7 @@ class SimulatorSession:
                 size_bytes=task.size_bytes,
                 correlation=call.correlation,
             )
-            for index, records_of in self._kept
+            for index, records_of in self._recorded
             for task in records_of()
             if task.kind.value in _KINDS and (call := launches.get(task.visible_ns))
         ]

@@ -142,11 +142,11 @@ def copy_in(
     waits = not (non_blocking and (pinned or is_staged))
     # The driver reads pageable memory before the call returns, but pinned memory only when the
     # copy runs. So a program that changes pinned memory too early copies the new bytes.
-    held = source if pinned or waits else source.detach().clone()
+    snapshot = source if pinned or waits else source.detach().clone()
 
     def end(_seed: int) -> None:
         if on_device.values.missing is None:
-            put(on_device, held)
+            put(on_device, snapshot)
 
     task = _copy_task(Kind.COPY_IN, *_on_gpu(target), pinned=pinned, payload=end)
     # If the host waits, the copy is done before anybody can drop the memory.

@@ -121,7 +121,7 @@ class _Rehearsal:
         operator, args, kwargs = self._call
         sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
         made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
-        given = [made.of(arg) for arg in args]
+        inputs = [made.of(arg) for arg in args]
         options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
@@ -130,7 +130,7 @@ class _Rehearsal:
             _same_random_numbers() if operator.is_random else nullcontext(),
         ):
             try:
-                operator.compute(*given, **options)
+                operator.compute(*inputs, **options)
             except Exception as error:  # noqa: BLE001 # the caller decides
                 # Its frames refer to it and to the arguments, and so to the graph of autograd,
                 # which must end when the program drops it.
@@ -253,10 +253,10 @@ class _StandIns:
         strides = [0] * len(sizes)
         step = 1
         # In the same order as before; an expanded dimension stays expanded.
-        for place in sorted(range(len(sizes)), key=lambda place: key.strides[place]):
-            if key.strides[place]:
-                strides[place] = step
-                step *= max(sizes[place], 1)
+        for dim in sorted(range(len(sizes)), key=lambda dim: key.strides[dim]):
+            if key.strides[dim]:
+                strides[dim] = step
+                step *= max(sizes[dim], 1)
         return sizes, tuple(strides), dtype
 
     def _share(self, first: VirtualTensor, second: VirtualTensor, n_ahead: int) -> None:

@@ -107,9 +107,9 @@ class VirtualStorage(torch.UntypedStorage):
         if self._is_untyped:
             self._is_untyped = False
             n_elements = self.nbytes() // key.dtype.itemsize
-            whole = layout((n_elements,), (1,), key.dtype)
+            flat = layout((n_elements,), (1,), key.dtype)
             counted_bytes = self.block.counted_bytes
-            too_large = missing_by_size(active(), whole, counted_bytes=counted_bytes)
+            too_large = missing_by_size(active(), flat, counted_bytes=counted_bytes)
             self.block.set_missing(self.block.values.missing or too_large)
         tensor.become(wrap(key, self.block, offset, like=tensor))
 
@@ -193,8 +193,8 @@ def set_to(
     """Make a tensor a view of other memory, as ``Tensor.set_`` does."""
     machine = active()
     if isinstance(source, VirtualTensor) and size is None:
-        whole = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
-        tensor.become(whole)
+        view = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
+        tensor.become(view)
         return tensor
     if source is None:
         gpu = tensor.storage_block.gpu

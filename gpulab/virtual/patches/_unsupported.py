@@ -232,8 +232,10 @@ def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
     """Return whether a call has a virtual tensor, or a module with one, or makes one."""
     if device is not None:
         return torch.device(device).type == "cuda"
-    given = [*args, *kwargs.values()]
-    items = [item for arg in given for item in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    arguments = [*args, *kwargs.values()]
+    items = [
+        item for arg in arguments for item in (arg if isinstance(arg, (list, tuple)) else [arg])
+    ]
     modules = [item for item in items if isinstance(item, torch.nn.Module)]
     items += [tensor for module in modules for tensor in _tensors_of(module)]
     if any(isinstance(item, VirtualTensor) for item in items):
