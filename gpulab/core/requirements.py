@@ -145,7 +145,7 @@ def _is_whole(value: object, least: int) -> bool:
         if not isinstance(value, Integral) or isinstance(value, bool):
             return False
         value = int(value)
-    # What no float can be, such as 10**400, is no amount of anything.
+    # A number too large for a float, such as 10**400, is no amount of anything.
     return least <= value <= sys.float_info.max
 
 

@@ -160,8 +160,8 @@ def _parsed(source: str | None) -> ast.Module | Unread:
 def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
     """Yield an `Unread` for each forbidden name that an answer uses.
 
-    It judges names only. What a text can compose at run time it cannot see: the walls round the
-    process keep that from the grader's files (`_confine`).
+    It judges names only and cannot see what a text composes at run time. The limits of the process
+    keep that from the grader's files (`_confine`).
     """
     for node in ast.walk(tree):
         for name in _refused(node):

@@ -14,7 +14,7 @@ from typing import Self
 
 from gpulab.core.errors import GradingError
 from gpulab.core.foreign_text import visible
-from gpulab.course._confine import AnswerLimits, bubblewrap, walls
+from gpulab.course._confine import AnswerLimits, bubblewrap, confinement
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
 _CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later
@@ -110,7 +110,7 @@ class Sandbox:
                 "Windows cannot limit what an answer uses; grade on Linux or macOS, or in WSL"
             )
         if not bubblewrap():
-            warnings.warn(f"Answers run behind {walls()}.", stacklevel=2)
+            warnings.warn(f"Answers run behind {confinement()}.", stacklevel=2)
         # No other variable is passed on: the grader's secret may be one of them.
         names = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
         environment = {name: os.environ[name] for name in names if name in os.environ}

@@ -30,7 +30,7 @@ def collector_paused() -> Iterator[None]:
     ...     gc.isenabled()
     False
     """
-    # Asked first: a program that runs without the collector must not get it back from us.
+    # Read first: if the program runs without the collector, it must stay off afterwards.
     was_enabled = gc.isenabled()
     try:
         gc.disable()

@@ -95,7 +95,7 @@ class GpuSpec:
 
     @property
     def reference(self) -> str:
-        """The document behind the bandwidth and most peaks.
+        """The document that states the bandwidth and most peaks.
 
         Examples
         --------

@@ -167,7 +167,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def uses_in(markdown: str) -> Iterator[tuple[re.Match[str], Entry]]:
-    """Yield each use of a term in a Markdown text, with its place and its entry.
+    """Yield each use of a term in a Markdown text, with its match and its entry.
 
     Code, links, formulas and headings are left out. Where two terms begin at the same place,
     the longer one counts: "CUDA graph" is not a use of "CUDA".

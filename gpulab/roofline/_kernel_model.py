@@ -168,7 +168,7 @@ class _Kernel:
         idle = replace(work, scratch_bytes=0) if work.scratch_bytes else work
         # The ratio of hits to misses stays, because the model's correction depends on it.
         thin = Traffic(*(-(-n // _THIN) for n in (traffic.hit_bytes, traffic.miss_bytes)))
-        # A stretch of 0 removes the arithmetic and keeps the schedule of the kernel.
+        # stretch=0 removes the time of the arithmetic and keeps the schedule of the kernel.
         return cls(
             duration_ns(work, traffic, spec),
             duration_ns(idle, thin, spec),

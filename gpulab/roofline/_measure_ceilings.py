@@ -131,9 +131,9 @@ def _tf32(*, allowed: bool) -> Iterator[None]:
 def _n_copied() -> int:
     _, total_bytes = torch.cuda.mem_get_info()
     # A share of the total memory, not of the free: the result must not depend on other tensors.
-    room = total_bytes // _COPY_SHARE // _ITEM_BYTES
+    n_elements = total_bytes // _COPY_SHARE // _ITEM_BYTES
     # A power of two, so that all GPUs with enough memory copy the same amount.
-    return int(min(_COPY_ELEMENTS, 1 << (room.bit_length() - 1)))
+    return int(min(_COPY_ELEMENTS, 1 << (n_elements.bit_length() - 1)))
 
 
 def _rate(timed: MedianTimer, n: int, cache: str) -> float:

@@ -152,7 +152,7 @@ class Saved:
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:
-    # An unknown field is refused, not dropped: whoever saves the record again would lose it.
+    # An unknown field is refused, not dropped: saving the record again would lose it.
     fields_by_name = {field.name: field for field in fields(cls)}
     if unknown := sorted(map(str, data.keys() - fields_by_name.keys())):
         name = unknown[0][:_MAX_SHOWN]

@@ -206,7 +206,7 @@ def _take(entry: _Entry) -> None:
     for setter in list(entry.setters):
         answer = setter(entry.sm_mhz)
         if answer is None:
-            # Unlock in the same way: the other one may have less rights.
+            # The clock is unlocked in the same way, because the other way may have fewer rights.
             entry.setters = [setter]
             return
         answers.append(answer)

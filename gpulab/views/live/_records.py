@@ -1,4 +1,4 @@
-"""The records behind a live figure: readings of a load or a series of results, maybe stopped."""
+"""The records of a live figure: readings of a load or a series of results, maybe stopped."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar

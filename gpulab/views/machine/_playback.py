@@ -158,7 +158,7 @@ def play(program: MachineProgram) -> Playback:
         except VirtualGpuError:  # the host waits for streams that wait for one another
             stuck_index = index
             break
-    # What other streams can finish is played to its end, also beside a deadlock.
+    # Work of other streams that can finish is played to its end, even with a deadlock.
     done_ns = runner.settle()
     end_ns = done_ns + max(_STUCK_NS, done_ns // 2) if cycle else done_ns
     calls = [_call(call) for call in runner.calls]

@@ -350,7 +350,7 @@ def _indices_on_gpu(target: VirtualTensor, indices: Any) -> Any:
         elif item.shape != target.shape[len(moved) : len(moved) + item.dim()]:
             return indices  # the plan raises PyTorch's error
         else:
-            # What a mask selects is found on the host, and its copy does not block.
+            # The host finds the elements that a mask selects, and the copy does not block.
             selected = on_host(aten.nonzero.default, (item,), {})
             moved += [_as_it_is(pin(column.clone()), gpu) for column in selected.unbind(1)]
     return moved

@@ -54,7 +54,7 @@ _REPLACED = {
 }
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return functions that set these switches, and warn."""
     setters = {name: _setter(name) for name in NOT_MODELLED if hasattr(C, name)}
     ignoring = {name: _ignoring(*texts) for name, texts in _REPLACED.items() if hasattr(C, name)}

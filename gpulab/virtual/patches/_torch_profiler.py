@@ -114,7 +114,7 @@ class ProfilerSession:
         self._watching.close()
         ranges = self._host.stop()
         records, calls = self._records.read()
-        # Of two events that begin together the longer one is first, as it contains the other.
+        # If two events begin together, the longer one is first, because it contains the other.
         events = sorted(
             self._events(ranges, records, calls),
             key=lambda event: (event.start_ns(), -event.end_ns()),
@@ -142,7 +142,7 @@ class ProfilerSession:
             before = usage.allocated_bytes.total
             count(*args)
             size_bytes = usage.allocated_bytes.total - before
-            # Outside an operator memory is freed; its mark tells between which operators.
+            # Outside an operator memory is freed; its mark shows between which operators.
             self._memory.append((index, size_bytes, self._host.running or self._host.mark()))
 
         return counted

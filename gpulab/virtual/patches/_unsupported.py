@@ -57,7 +57,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.nn.parallel.replicate": _PARALLEL,
     "torch.nn.parallel.scatter": _COMBINE,
     "torch.nn.parallel.gather": _COMBINE,
-    # Of a collective both names are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
+    # Both names of a collective are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
     **{
         f"torch.{module}.{name}": _COMBINE
         for module, names in {
@@ -111,7 +111,7 @@ _ON_DEVICE_ONLY = (
 )
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return a function that raises an error for each unsupported name, by module or class."""
     return _replacements(
         tuple((name, owner, last, getattr(owner, last, None)) for name, owner, last in _named())

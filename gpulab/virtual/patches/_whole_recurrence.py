@@ -177,7 +177,7 @@ def _recording() -> Iterator[None]:
 
 
 def _define(name: str, inputs: str, on_host: Any, on_meta: Any) -> None:
-    # If gpulab is imported anew, the operator of the import before stays.
+    # If gpulab is imported again, the operator of the first import stays.
     if hasattr(torch.ops.gpulab, name):
         return
     # Not as a custom_op: its first call imports PyTorch's compiler, which takes seconds and keeps

@@ -344,7 +344,7 @@ class Storage:
         self.gpu = gpu
         self.counted_bytes = 0
         self.identity = next(_identities)
-        # Of ``record_stream``. A tuple, because nearly all storages share the empty one.
+        # Streams of ``record_stream``. A tuple, because nearly all storages share the empty one.
         self.streams: tuple[SimulatedStream, ...] = ()
         try:
             self.block = machine.allocate(gpu, size_bytes)
