@@ -172,8 +172,8 @@ def mode_flags() -> dict[str, bool]:
     >>> all(isinstance(is_on, bool) for is_on in mode_flags().values())
     True
     """
-    noted = vars(torch.utils._python_dispatch)
-    return {name: noted[name] for name in noted if name.startswith("_is_in_")}
+    flags = vars(torch.utils._python_dispatch)
+    return {name: flags[name] for name in flags if name.startswith("_is_in_")}
 
 
 def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # torch's is untyped

@@ -204,10 +204,10 @@ class Part:
 
     def _numbers(self, facts: Mapping[str, object]) -> list[float]:
         """Return the numbers to compare; none if the trial recorded something else."""
-        noted = facts.get(self.fact or self.name)
-        if not isinstance(noted, list):
+        fact = facts.get(self.fact or self.name)
+        if not isinstance(fact, list):
             return []
-        chosen = noted if self.index is None else noted[self.index : self.index + 1]
+        chosen = fact if self.index is None else fact[self.index : self.index + 1]
         is_right = all(isinstance(number, float) and isfinite(number) for number in chosen)
         return chosen if is_right else []
 
@@ -243,8 +243,8 @@ class FunctionKey:
             # named by `after` must be right before it can earn marks.
             first = shares.get(part.after)
             agrees = part.agrees(found, right) and (first is None or first.share > 0)
-            noted = found.get(part.fact or part.name)
-            raised = f" ({visible(noted)[:200]})" if isinstance(noted, str) else ""
+            fact = found.get(part.fact or part.name)
+            raised = f" ({visible(fact)[:200]})" if isinstance(fact, str) else ""
             text = f"{part.name}: right." if agrees else f"{part.name}: {part.text}{raised}"
             shares[part.name] = Share(float(agrees), text)
         return list(shares.values())

@@ -35,8 +35,8 @@ class SeededDraw:
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
         """Return the items in another order."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in items]
+        remaining = list(items)
+        return [remaining.pop(self.below(len(remaining))) for _ in items]
 
     def number(self, low: int, high: int, step: int = 1) -> int:
         """Return a whole number from ``low`` to ``high``, in steps."""

@@ -137,13 +137,13 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-            made = _try(watch, function, l2_bytes)
-            if made.error is not None:
-                return dict.fromkeys(("H200", "another", "host"), _fact(made))
+            flush = _try(watch, function, l2_bytes)
+            if flush.error is not None:
+                return dict.fromkeys(("H200", "another", "host"), _fact(flush))
             fact = "H200" if name == "H200" else "another"
             # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
-            facts[fact] = _after_flush(watch, made.value, l2_bytes, draw.number(20, 30))
-            facts["host"] = _host_time(watch, made.value)
+            facts[fact] = _after_flush(watch, flush.value, l2_bytes, draw.number(20, 30))
+            facts["host"] = _host_time(watch, flush.value)
     return facts
 
 

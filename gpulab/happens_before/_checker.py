@@ -142,9 +142,9 @@ class Checker:
                 self._report(past, new)
                 # As for streams: from here on the missing wait counts as made.
                 self.host_wait_stream(past.thread.key)
-        left = [past for past in history if not past.is_past(self._host)]
-        if left:
-            self._history[access.memory] = left
+        remaining = [past for past in history if not past.is_past(self._host)]
+        if remaining:
+            self._history[access.memory] = remaining
         else:
             self.forget(access.memory)
 
@@ -189,8 +189,8 @@ class Checker:
             # A new owner follows these without any further wait: what the host has seen done, and
             # the work of the streams that the allocator waits for.
             clocks = [self._host, *(self._thread(stream).clock() for stream in streams)]
-            left = [past for past in history if not any(map(past.is_past, clocks))]
-            self._freed.keep(block, left, self._host)
+            remaining = [past for past in history if not any(map(past.is_past, clocks))]
+            self._freed.keep(block, remaining, self._host)
 
     def _thread(self, stream: StreamKey) -> Thread:
         thread = self._threads.get(stream)
@@ -214,7 +214,7 @@ class Checker:
             last.renew(access, name, site)
             return
         new = RecordedAccess(thread, access, name, site)
-        left = []
+        remaining = []
         for past in history:
             if past.thread is thread or thread.before.get(past.thread, 0) >= past.tick:
                 # Whatever conflicts with the old access later conflicts with the new one, too.
@@ -226,22 +226,24 @@ class Checker:
                     continue  # a wait would not help here, only record_stream
                 # From here on the missing wait counts as made: one mistake is one hazard.
                 self.stream_wait(thread.key, self.record(past.thread.key))
-            left.append(past)
-        left.append(new)
-        self._history[memory] = left if len(left) % _COMPACTED_EVERY else self._compacted(left)
+            remaining.append(past)
+        remaining.append(new)
+        self._history[memory] = (
+            remaining if len(remaining) % _COMPACTED_EVERY else self._compacted(remaining)
+        )
 
     def _compacted(self, history: list[RecordedAccess]) -> list[RecordedAccess]:
         """Drop the accesses that the host knows to be done, and join neighbouring ones."""
-        left: list[RecordedAccess] = []
+        remaining: list[RecordedAccess] = []
         for past in history:
             if past.is_past(self._host):
                 continue
-            if left and left[-1].continues_in(past):
-                last = left[-1].extent
-                left[-1].extent = Extent(last.start, past.extent.stop - last.start)
+            if remaining and remaining[-1].continues_in(past):
+                last = remaining[-1].extent
+                remaining[-1].extent = Extent(last.start, past.extent.stop - last.start)
             else:
-                left.append(past)
-        return left[-MAX_RECORDED:]
+                remaining.append(past)
+        return remaining[-MAX_RECORDED:]
 
     def _report(self, earlier: RecordedAccess, later: RecordedAccess) -> None:
         key = (kind_of(earlier, later), earlier.site, later.site)

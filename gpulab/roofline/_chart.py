@@ -123,13 +123,13 @@ def chart(
             if len(comparable)
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )
-    here = (ceilings.source, visible(ceilings.device_name))  # as the table has it
+    device = (ceilings.source, visible(ceilings.device_name))  # as the table has it
     for pair in set(zip(of_dtype["source"], of_dtype["device_name"], strict=True)):
         # Without a source there is only a data sheet, which fits measured and virtual points
         # alike.
-        if pair != here and ceilings.source:
+        if pair != device and ceilings.source:
             raise InvalidOptionError(
-                f"the points are {' on '.join(pair)} and the ceilings {' on '.join(here)}; "
+                f"the points are {' on '.join(pair)} and the ceilings {' on '.join(device)}; "
                 "use points and ceilings of the same GPU"
             )
     return Chart(ceilings, of_dtype)

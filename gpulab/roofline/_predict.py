@@ -70,9 +70,9 @@ memory
 
     def __str__(self) -> str:
         where = self.device_name or "a GPU of these limits"
-        took = format_time(self.duration_s)
+        duration = format_time(self.duration_s)
         return one_line(
-            f"{self.workload} n={self.size} {self.dtype}: {took} predicted for {where} "
+            f"{self.workload} n={self.size} {self.dtype}: {duration} predicted for {where} "
             f"({self.model} model, {self.cache} cache), bound by {self.bound}"
         )
 

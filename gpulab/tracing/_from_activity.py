@@ -52,12 +52,12 @@ def spans_of(
     times_ns = [each.start_ns for group in (records.records, calls) for each in group]
     zero_ns = min(times_ns, default=0)
     maker = _Maker(records, notes, zero_ns)
-    made = [
+    spans = [
         *maker.host_spans(),
         *(replace(span, name=shorten(span.name)) for span in maker.work_spans()),
         *maker.event_spans(),
     ]
-    return tuple(sorted(made, key=lambda span: (span.start_s, span.end_s))), zero_ns
+    return tuple(sorted(spans, key=lambda span: (span.start_s, span.end_s))), zero_ns
 
 
 class _Maker:

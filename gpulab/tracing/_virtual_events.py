@@ -37,16 +37,16 @@ class MachineWatch:
     def watching(self) -> Iterator[None]:
         """Note the events and waits made inside the block."""
         machine, host = self._machine, self._machine.host
-        mine = (
+        replacements = (
             (machine, "mark", self._mark(machine.mark)),
             (host, "wait", self._wait(host.wait)),
         )
         try:
-            for owner, name, function in mine:
+            for owner, name, function in replacements:
                 vars(owner)[name] = function
             yield
         finally:
-            for owner, name, _ in mine:
+            for owner, name, _ in replacements:
                 vars(owner).pop(name, None)
 
     def event_notes(self, calls: tuple[HostCall, ...]) -> list[EventNote]:

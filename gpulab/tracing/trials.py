@@ -194,8 +194,10 @@ class Trial:
         """The kernels and copies that are not the work's; None if there are no records."""
         if self.records is None:
             return None
-        own = {call.correlation for call in self.records.calls if self._is_own(call)}
-        return tuple(record for record in self.records.records if record.correlation in own)
+        correlations = {call.correlation for call in self.records.calls if self._is_own(call)}
+        return tuple(
+            record for record in self.records.records if record.correlation in correlations
+        )
 
     @property
     def n_kernels(self) -> int:

@@ -100,8 +100,8 @@ class SimulatorSession:
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         # If two sessions are open on one machine, this may be the other one's replacement.
-        for owner, name, own in self._own:
-            put_back(owner, name, own)
+        for owner, name, original in self._own:
+            put_back(owner, name, original)
         let_go(self)
 
     def now_ns(self) -> int:

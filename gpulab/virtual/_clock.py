@@ -179,8 +179,8 @@ def is_library(filename: str) -> bool:
     """
     if "site-packages" in filename or "dist-packages" in filename:
         return True
-    own = Path(__file__).parents[1]
-    return filename.startswith((f"{own}{os.sep}", f"{sysconfig.get_path('stdlib')}{os.sep}"))
+    package = Path(__file__).parents[1]
+    return filename.startswith((f"{package}{os.sep}", f"{sysconfig.get_path('stdlib')}{os.sep}"))
 
 
 def _sleep(host: Host, real: Callable[[float], None]) -> Callable[[float], None]:

@@ -211,14 +211,14 @@ class Workload:
         WHOLE.check(seed=seed)
         drawn = _drawn(problem, kind, seed)
         # Copies first, because some operations write into their inputs.
-        wide = tuple(_widened(tensor) for tensor in drawn)
-        here = tuple(tensor.to(torch_device) for tensor in drawn)
-        result = problem.work(here)()
-        computed = _widened(problem.compared(result, *here).cpu())
+        wide_inputs = tuple(_widened(tensor) for tensor in drawn)
+        inputs = tuple(tensor.to(torch_device) for tensor in drawn)
+        result = problem.work(inputs)()
+        computed = _widened(problem.compared(result, *inputs).cpu())
         if problem.reference is None:
-            expected = problem.compared(problem.work(wide)(), *wide)
+            expected = problem.compared(problem.work(wide_inputs)(), *wide_inputs)
         else:
-            expected = problem.reference(computed, *wide)
+            expected = problem.reference(computed, *wide_inputs)
         return Agreement(_distance(computed, expected), _allowed(problem, kind, torch_device))
 
     def _problem(self, size: int) -> Problem:

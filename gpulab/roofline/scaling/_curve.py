@@ -133,7 +133,7 @@ def curve_of(points: Sequence[Point]) -> Curve:
             f"the times of {name} come from several devices ({', '.join(sorted(devices))}); "
             "keep the points of one of them"
         )
-    made = Curve(
+    curve = Curve(
         on=first.task.on,
         sizes=tuple(point.task.size for point in timed),
         median_s=tuple(point.median_s for point in timed),
@@ -145,7 +145,7 @@ def curve_of(points: Sequence[Point]) -> Curve:
         n_threads=first.task.n_threads,
         missing=tuple((point.task.size, point.error) for point in points if not point.ok),
     )
-    return with_fit(made, first.task.workload, first.task.dtype)
+    return with_fit(curve, first.task.workload, first.task.dtype)
 
 
 def _how(task: Task) -> str:

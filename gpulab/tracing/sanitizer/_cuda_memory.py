@@ -48,9 +48,9 @@ class Memories:
         if key not in self._followed:
             # PyTorch returns the same Python object for a storage as long as it exists, so this
             # callback comes when the memory goes back to the allocator.
-            gone = weakref.ref(storage, lambda _storage: self._free(key))
+            reference = weakref.ref(storage, lambda _storage: self._free(key))
             block = Allocation(stream, storage.data_ptr(), storage.nbytes())
-            self._followed[key] = _FollowedStorage(gone, block)
+            self._followed[key] = _FollowedStorage(reference, block)
             self._checker.allocate(key, block)
         return key
 

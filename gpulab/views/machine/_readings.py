@@ -97,9 +97,9 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
     if not program.work or playback.is_stuck:
         return ()
     true_us = truth_us(program)
-    own = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
+    values_us = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
     judged = []
-    for name, value_us in own.items():
+    for name, value_us in values_us.items():
         if value_us is not None:
             reading = MethodReading(name, value_us, true_us)
             why = "too short" if value_us < true_us else "too long"

@@ -120,9 +120,9 @@ class _Rehearsal:
         """
         operator, args, kwargs = self._call
         sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
-        made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
-        inputs = [made.of(arg) for arg in args]
-        options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+        stand_ins = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
+        inputs = [stand_ins.of(arg) for arg in args]
+        options = {name: stand_ins.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
         with (
@@ -180,10 +180,10 @@ def overlaps(
     if len({id(item.storage_block) for item in tensors}) == len(tensors):
         return ()
     return tuple(
-        (i, j, there.offset - here.offset)
-        for j, there in enumerate(tensors)
-        for i, here in enumerate(tensors[:j])
-        if here.storage_block is there.storage_block and (is_out or _overlap(here, there))
+        (i, j, second.offset - first.offset)
+        for j, second in enumerate(tensors)
+        for i, first in enumerate(tensors[:j])
+        if first.storage_block is second.storage_block and (is_out or _overlap(first, second))
     )
 
 

@@ -348,11 +348,11 @@ class _Reading:
         ):
             if not chain and self._call is not None:
                 self._call.launchers.append(profiled)
-            made: list[ProfiledRange] = []
+            inner: list[ProfiledRange] = []
             for name in chain:
-                made.append(ProfiledRange(name, 0, made[-1] if made else profiled))
-                self._add(made[-1])
-            for each in reversed(made):
+                inner.append(ProfiledRange(name, 0, inner[-1] if inner else profiled))
+                self._add(inner[-1])
+            for each in reversed(inner):
                 self._end(each)
 
     def _place_between(self, boundaries: list[_Boundary], before_ns: int, after_ns: int) -> None:

@@ -74,8 +74,8 @@ class NVMLError(Exception):
     def __new__(cls, code: int = 999) -> Self:
         """Make an error of the subclass for ``code``, as the package does."""
         kind: Any = cls if cls is not NVMLError else _classes[code]
-        made: Self = super().__new__(kind)
-        return made
+        error: Self = super().__new__(kind)
+        return error
 
     def __str__(self) -> str:
         if self.value == nvml.NO_PERMISSION:

@@ -44,9 +44,9 @@ class _Sizes(NamedTuple):
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for PyTorch's recurrent layers."""
-    made = {name: _replacement(name, layers) for name in _N_GATES}
-    made |= {name: _cell_replacement(name, layers) for name in _CELLS}
-    return [(variable_functions, made), (torch, made)]
+    layer_functions = {name: _replacement(name, layers) for name in _N_GATES}
+    layer_functions |= {name: _cell_replacement(name, layers) for name in _CELLS}
+    return [(variable_functions, layer_functions), (torch, layer_functions)]
 
 
 def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
