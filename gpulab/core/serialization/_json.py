@@ -67,7 +67,7 @@ def _real(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
+def _int_of(text: str) -> int:
     # The length is checked first, because int() raises ValueError above 4,300 digits.
     number = int(text) if len(text) <= _MAX_DIGITS else _MAX_WHOLE
     if not -_MAX_WHOLE <= number < _MAX_WHOLE:
@@ -89,5 +89,5 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=_real, parse_int=_whole, parse_constant=_refuse_number, object_pairs_hook=_object
+    parse_float=_real, parse_int=_int_of, parse_constant=_refuse_number, object_pairs_hook=_object
 )

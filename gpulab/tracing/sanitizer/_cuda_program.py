@@ -109,7 +109,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
             # process (torch 2.11).
             event.seen_by_gpulab = self, self._checker.record(self._key(stream))  # type: ignore[attr-defined] # our mark
 
-    def _seen(self, event: torch.cuda.Event) -> Snapshot | None:
+    def _snapshot_of(self, event: torch.cuda.Event) -> Snapshot | None:
         """Return the work before ``event``, or None if it was not recorded in this block."""
         watch, snapshot = getattr(event, "seen_by_gpulab", (None, None))
         return snapshot if watch is self else None
@@ -117,12 +117,12 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
         """Note that later work of ``stream`` waits for ``event``."""
         with self._lock:
-            self._checker.stream_wait(self._key(stream), self._seen(event))
+            self._checker.stream_wait(self._key(stream), self._snapshot_of(event))
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
         """Note that the host has seen ``event`` done."""
         with self._lock:
-            self._checker.host_wait(self._seen(event))
+            self._checker.host_wait(self._snapshot_of(event))
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
         """Note that the host has seen ``stream`` idle."""
