@@ -63,5 +63,5 @@ def visible_row(row: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _written_out(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _written_out(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -161,9 +161,9 @@ class _Rescue:
 
 
 def _interrupt_later(number: int) -> None:
-    held = _thread.allocate_lock()
-    held.acquire()
-    held.acquire(timeout=_PAUSE_S)  # not time.sleep, which a virtual GPU replaces
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    lock.acquire(timeout=_PAUSE_S)  # not time.sleep, which a virtual GPU replaces
     _thread.interrupt_main(number)  # type: ignore[arg-type] # any number will do
 
 
@@ -225,8 +225,8 @@ def let_go(context: object) -> None:
     _open.discard(id(context))
     if _open:
         return
-    found = [(number, _signal.getsignal(number)) for number in _SIGNALS]
-    wrapped = [(number, handler) for number, handler in found if type(handler) is _Waiting]
+    handlers = [(number, _signal.getsignal(number)) for number in _SIGNALS]
+    wrapped = [(number, handler) for number, handler in handlers if type(handler) is _Waiting]
     # A handler that is waiting comes last, because it may run as soon as it is set. One call from
     # C sets all of them: a signal cannot arrive between two.
     wrapped.sort(key=lambda pair: pair[1].n_waits)

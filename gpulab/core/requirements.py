@@ -105,7 +105,7 @@ class NameOf:
     ----------
     kind
         What the names are of, such as ``"timing method"``.
-    known
+    names
         All valid names.
 
     Examples
@@ -115,7 +115,7 @@ class NameOf:
     """
 
     kind: str
-    known: Collection[str]
+    names: Collection[str]
 
     @property
     def wanted(self) -> str:
@@ -124,7 +124,7 @@ class NameOf:
 
     def accepts(self, value: object) -> bool:
         """Return whether a value is one of the names."""
-        return isinstance(value, str) and value in self.known
+        return isinstance(value, str) and value in self.names
 
     def check(self, **arguments: object) -> None:
         """Raise an error unless every value is one of the names.
@@ -136,7 +136,7 @@ class NameOf:
         """
         for value in arguments.values():
             if not self.accepts(value):
-                raise UnknownNameError(self.kind, value, self.known)
+                raise UnknownNameError(self.kind, value, self.names)
 
 
 def _is_whole(value: object, least: int) -> bool:
@@ -145,7 +145,7 @@ def _is_whole(value: object, least: int) -> bool:
         if not isinstance(value, Integral) or isinstance(value, bool):
             return False
         value = int(value)
-    # What no float can be, such as 10**400, is no amount of anything.
+    # A number too large for a float, such as 10**400, is no amount of anything.
     return least <= value <= sys.float_info.max
 
 
@@ -320,13 +320,13 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
     import numpy as np
 
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except Exception:  # noqa: BLE001  # an object of the user's own may raise anything
         # A value that the test below refuses, so that both mistakes have one message.
-        found = np.array(math.nan)
-    if found.ndim != 1 or np.isnan(found).any():
+        numbers = np.array(math.nan)
+    if numbers.ndim != 1 or np.isnan(numbers).any():
         raise InvalidOptionError(f"{name}={shown(values)}; it must be a list of numbers, none nan")
-    return found
+    return numbers
 
 
 def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
@@ -383,8 +383,10 @@ def check_not_negative(record: object, *names: str) -> None:
 
 @cache
 def _requirements(kind: Any) -> tuple[tuple[str, Requirement], ...]:  # noqa: ANN401  # a dataclass
-    found = ((field.name, _of_annotation(field.type)) for field in fields(kind))
-    return tuple((name, requirement) for name, requirement in found if requirement is not None)
+    requirements = ((field.name, _of_annotation(field.type)) for field in fields(kind))
+    return tuple(
+        (name, requirement) for name, requirement in requirements if requirement is not None
+    )
 
 
 _SIMPLE = {int: WHOLE, float: NUMBER, bool: FLAG, str: TEXT}

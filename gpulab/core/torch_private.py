@@ -120,7 +120,7 @@ fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 efficient_zero_tensor: Any = torch.ops.aten._efficientzerotensor.default
 
 
-def allows_tf32(what: str) -> bool:
+def allows_tf32(area: str) -> bool:
     """Return whether TF32 may be used on a GPU, for ``"matmul"``, ``"conv"`` or ``"rnn"``.
 
     It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). The
@@ -132,9 +132,9 @@ def allows_tf32(what: str) -> bool:
     (False, True)
     """
     if _float32_precision is None:
-        backend = torch.backends.cuda.matmul if what == "matmul" else torch.backends.cudnn
+        backend = torch.backends.cuda.matmul if area == "matmul" else torch.backends.cudnn
         return bool(backend.allow_tf32)
-    return bool(_float32_precision("cuda", what) == "tf32")
+    return bool(_float32_precision("cuda", area) == "tf32")
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
@@ -174,8 +174,8 @@ def mode_flags() -> dict[str, bool]:
     >>> all(isinstance(is_on, bool) for is_on in mode_flags().values())
     True
     """
-    noted = vars(torch.utils._python_dispatch)
-    return {name: noted[name] for name in noted if name.startswith("_is_in_")}
+    flags = vars(torch.utils._python_dispatch)
+    return {name: flags[name] for name in flags if name.startswith("_is_in_")}
 
 
 def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # torch's is untyped
@@ -321,9 +321,9 @@ def innermost(tensor: torch.Tensor) -> torch.Tensor:
     Examples
     --------
     >>> import torch
-    >>> seen = []
-    >>> doubled = torch.func.vmap(lambda row: seen.append(innermost(row).shape) or 2 * row)
-    >>> doubled(torch.ones(3, 2)).shape, seen
+    >>> shapes = []
+    >>> doubled = torch.func.vmap(lambda row: shapes.append(innermost(row).shape) or 2 * row)
+    >>> doubled(torch.ones(3, 2)).shape, shapes
     (torch.Size([3, 2]), [torch.Size([3, 2])])
     """
     while _is_wrapped(tensor):
@@ -564,7 +564,7 @@ def functions_never_compiled() -> tuple[Callable[..., Any], ...]:
     tables = torch._decomp.global_decomposition_table.values()
     kernels = {kernel for table in tables for kernel in table.values()}
     outermost = [*kernels, *vars(torch.optim.Optimizer).values()]
-    functions = {function for found in outermost for function in _within(found)}
+    functions = {function for entry in outermost for function in _within(entry)}
     guards = [function for function in functions if function.__code__ is guard]
     return tuple(inspect.getclosurevars(function).nonlocals["fn"] for function in guards)
 

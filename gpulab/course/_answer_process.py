@@ -35,7 +35,7 @@ from gpulab.course._seeded_random import SeededDraw
 _NO_FORK = "Windows has no fork; grade on Linux or macOS"
 
 _PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
-_PIECE = 2**16  # bytes per read: a pipe of Linux holds as many
+_PIECE = 2**16  # bytes per read: as much as a pipe of Linux contains
 _REPORT_BYTES = 2**18  # far more than a trial reports, so only a forged report is longer
 _POLL_S = 0.05  # how long a fork may have ended before this process notices
 

@@ -98,8 +98,8 @@ def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
 
 def source_of(notebook: Notebook, cell_id: str) -> str | None:
     """Return the source of the last cell with this id of nbgrader, or None if there is none."""
-    found = [_text_of(cell) for cell in notebook.cells if grade_id(cell) == cell_id]
-    return found[-1] if found else None
+    sources = [_text_of(cell) for cell in notebook.cells if grade_id(cell) == cell_id]
+    return sources[-1] if sources else None
 
 
 def value_in(source: str | None, name: str) -> object:
@@ -160,8 +160,8 @@ def _parsed(source: str | None) -> ast.Module | Unread:
 def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
     """Yield an `Unread` for each forbidden name that an answer uses.
 
-    It judges names only. What a text can compose at run time it cannot see: the walls round the
-    process keep that from the grader's files (`_confine`).
+    It judges names only and cannot see what a text composes at run time. The limits of the process
+    keep that from the grader's files (`_confine`).
     """
     for node in ast.walk(tree):
         for name in _refused(node):
@@ -215,12 +215,12 @@ def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> 
     student
         Id of the student who submitted it, from nbgrader.
     """
-    seen = Counter(filter(None, map(grade_id, notebook.cells)))
+    counts = Counter(filter(None, map(grade_id, notebook.cells)))
     described = notebook.metadata.get("kernelspec")
     kernel = described.get("name", "none") if isinstance(described, dict) else "none"
     written = _learner_named_in(notebook)
-    problems = [f"cell {name} is missing" for name in expected if not seen[name]]
-    problems += [f"cell {name} exists {n} times" for name, n in seen.items() if n > 1]
+    problems = [f"cell {name} is missing" for name in expected if not counts[name]]
+    problems += [f"cell {name} exists {n} times" for name, n in counts.items() if n > 1]
     if kernel != KERNEL:
         problems.append(f"the kernel is {shown(kernel)} and not {KERNEL!r}")
     if normal_id(written) != normal_id(student):

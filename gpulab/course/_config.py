@@ -100,11 +100,11 @@ def _graded(grader: Grader, notebook: Notebook, resources: Any) -> Notebook:  # 
 
 def _write_outputs(notebook: Notebook, cell_id: str, mark: Mark, problems: list[str]) -> None:
     """Give a cell two outputs: nbgrader reads the marks, and the learner reads the reasons."""
-    said = "\n".join([str(mark), *(f"  note: {problem}" for problem in problems)])
+    reasons = "\n".join([str(mark), *(f"  note: {problem}" for problem in problems)])
     for cell in notebook.cells:
         if grade_id(cell) == cell_id:
             cell.outputs = [
-                output("stream", name="stdout", text=f"{said}\n"),
+                output("stream", name="stdout", text=f"{reasons}\n"),
                 output("execute_result", data={"text/plain": f"{mark.points:g}"}),
             ]
 

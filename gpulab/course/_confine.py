@@ -68,7 +68,7 @@ else:
 
     def limit_resources(limits: AnswerLimits) -> None:
         """Limit this process in processor time, memory and writing to files, until it ends."""
-        # SIGXCPU comes at the first number. A second later SIGKILL ends whoever ignored it.
+        # SIGXCPU comes at the first number. A second later SIGKILL ends a process that ignored it.
         resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # With no byte allowed, every write to a file fails; pipes are not files.
@@ -103,14 +103,14 @@ def bubblewrap() -> tuple[str, ...]:
 
 
 def _packages() -> Iterable[str]:
-    """Return the folders of gpulab, Python and torch, also behind the links that lead to them."""
+    """Return the folders of gpulab, Python and torch, with the links to them resolved."""
     # Without importing torch, which the process that grades does not need.
     installed = {Path(path).resolve() for path in sys.path if (Path(path) / "torch").is_dir()}
     folders = (sys.prefix, sys.base_prefix, Path(sys.executable).resolve().parents[1])
     return [str(Path(__file__).parents[1]), *map(str, folders), *map(str, installed)]
 
 
-def walls() -> str:
+def confinement() -> str:
     """Return how answers are confined on this machine, for the instructor."""
     if bubblewrap():
         return "bubblewrap, and limits on time, memory and output"

@@ -173,9 +173,9 @@ def describe(token: str, labs: tuple[str, ...]) -> bytes:
 
 
 def _secret_of(path: Path) -> str:
-    given = os.environ.get(SECRET_VARIABLE, "").strip()
-    if given:
-        return given
+    secret = os.environ.get(SECRET_VARIABLE, "").strip()
+    if secret:
+        return secret
     file = path / GRADER / SECRET
     try:
         return file.read_text("utf-8").strip()

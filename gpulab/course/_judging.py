@@ -84,15 +84,15 @@ class Grader:
     ) -> Mark:
         source = source_of(notebook, answer_cell(lab.name, question.name))
         if isinstance(key, FunctionKey):
-            found = self._of_function(lab, question, key, source)
+            judged = self._of_function(lab, question, key, source)
         else:
             value = value_in(source, question.name)
             variant = question.variant(self.course.token, student)
-            found = value if isinstance(value, Unread) else key.judge(value, variant)
-        if isinstance(found, Unread):
-            return Mark(question.name, 0.0, question.points, found.flag, (found.text,))
-        points = question.points * sum(part.share for part in found) / len(found)
-        lines = tuple(part.text for part in found)
+            judged = value if isinstance(value, Unread) else key.judge(value, variant)
+        if isinstance(judged, Unread):
+            return Mark(question.name, 0.0, question.points, judged.flag, (judged.text,))
+        points = question.points * sum(part.share for part in judged) / len(judged)
+        lines = tuple(part.text for part in judged)
         return Mark(question.name, round(points, 2), question.points, "", lines)
 
     def _of_function(

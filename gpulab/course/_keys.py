@@ -93,18 +93,18 @@ class NumbersKey:
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
         """Judge each number separately."""
-        given = answer if isinstance(answer, dict) else {}
+        numbers = answer if isinstance(answer, dict) else {}
         return [
-            _compared(name, self._agrees(given.get(name), value))
+            _compared(name, self._agrees(numbers.get(name), value))
             for name, value in self.right(variant).items()
         ]
 
-    def _agrees(self, given: object, value: float) -> bool:
-        if isinstance(given, bool) or not isinstance(given, int | float):
+    def _agrees(self, number: object, value: float) -> bool:
+        if isinstance(number, bool) or not isinstance(number, int | float):
             return False
-        if abs(given) > _LARGE:  # an int may be too large for a float, and isclose would raise
+        if abs(number) > _LARGE:  # an int may be too large for a float, and isclose would raise
             return False
-        return isclose(given, value, rel_tol=self.tolerance)
+        return isclose(number, value, rel_tol=self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ class SetsKey:
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
         """Judge each set separately; the order of the letters does not matter."""
-        given = answer if isinstance(answer, dict) else {}
+        sets = answer if isinstance(answer, dict) else {}
         return [
-            _compared(name, isinstance(given.get(name), str) and set(given[name]) == set(letters))
+            _compared(name, isinstance(sets.get(name), str) and set(sets[name]) == set(letters))
             for name, letters in self.right(variant).items()
         ]
 
@@ -204,10 +204,10 @@ class Part:
 
     def _numbers(self, facts: Mapping[str, object]) -> list[float]:
         """Return the numbers to compare; none if the trial recorded something else."""
-        noted = facts.get(self.fact or self.name)
-        if not isinstance(noted, list):
+        fact = facts.get(self.fact or self.name)
+        if not isinstance(fact, list):
             return []
-        chosen = noted if self.index is None else noted[self.index : self.index + 1]
+        chosen = fact if self.index is None else fact[self.index : self.index + 1]
         is_right = all(isinstance(number, float) and isfinite(number) for number in chosen)
         return chosen if is_right else []
 
@@ -243,8 +243,8 @@ class FunctionKey:
             # named by `after` must be right before it can earn marks.
             first = shares.get(part.after)
             agrees = part.agrees(found, right) and (first is None or first.share > 0)
-            noted = found.get(part.fact or part.name)
-            raised = f" ({visible(noted)[:200]})" if isinstance(noted, str) else ""
+            fact = found.get(part.fact or part.name)
+            raised = f" ({visible(fact)[:200]})" if isinstance(fact, str) else ""
             text = f"{part.name}: right." if agrees else f"{part.name}: {part.text}{raised}"
             shares[part.name] = Share(float(agrees), text)
         return list(shares.values())

@@ -7,7 +7,7 @@ from typing import Any
 from gpulab.core.errors import DamagedDataError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.serialization import parse_json, read_bytes
-from gpulab.course._confine import walls
+from gpulab.course._confine import confinement
 from gpulab.course._folder import MARKS, CourseFolder
 from gpulab.course._notebook import read_notebook
 
@@ -47,7 +47,7 @@ def report(folder: Path) -> str:
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in cells) + 2 for column in (0, 1)]
     lines = [f"{lab:<{widths[0]}}{student:<{widths[1]}}{text}" for lab, student, text in cells]
-    return "\n".join([*lines, f"Answers on this machine run behind {walls()}."])
+    return "\n".join([*lines, f"Answers on this machine run behind {confinement()}."])
 
 
 def _submitted(folder: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from typing import Self
 
 from gpulab.core.errors import GradingError
 from gpulab.core.foreign_text import visible
-from gpulab.course._confine import AnswerLimits, bubblewrap, walls
+from gpulab.course._confine import AnswerLimits, bubblewrap, confinement
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
 _CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later
@@ -110,10 +110,10 @@ class Sandbox:
                 "Windows cannot limit what an answer uses; grade on Linux or macOS, or in WSL"
             )
         if not bubblewrap():
-            warnings.warn(f"Answers run behind {walls()}.", stacklevel=2)
+            warnings.warn(f"Answers run behind {confinement()}.", stacklevel=2)
         # No other variable is passed on: the grader's secret may be one of them.
-        kept = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        names = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
+        environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {
             "PYTHONPATH": os.pathsep.join([_import_root(), *filter(None, sys.path)]),
             "OMP_NUM_THREADS": "1",
@@ -141,27 +141,27 @@ def _import_root() -> str:
 
 def _read(reply: dict[str, object], mark: str) -> Outcome:
     """Return the outcome that a reply reports, although the answer may have forged lines of it."""
-    said: dict[str, list[object]] = {}
+    report: dict[str, list[object]] = {}
     for text in reply["lines"]:  # type: ignore[attr-defined]  # our own list
         line = _line(text)
         if line.pop("mark", None) != mark:
             line = {"forged": text}
         for name, value in line.items():
-            said.setdefault(name, []).append(value)
-    facts = said.get("facts", [])
-    # The first that is found is reported, so causes come before their effects: an answer that
+            report.setdefault(name, []).append(value)
+    facts = report.get("facts", [])
+    # The first that applies is returned, so causes come before their effects: an answer that
     # printed too much or took too long was ended, and so also has no facts.
-    for flag, found, text in (
+    for flag, applies, text in (
         ("output", reply["stopped"] == "output", "It printed more than is allowed."),
-        ("forged", "forged" in said, "It wrote into the checker's report."),
+        ("forged", "forged" in report, "It wrote into the checker's report."),
         ("time", _ran_long(reply), "It took longer than is allowed."),
-        ("patched", "patched" in said, f"It replaced {_first(said, 'patched')}."),
-        ("memory", _used_up(said), "It needed more memory than is allowed."),
-        ("missing", "missing" in said, f"There is no function {_first(said, 'missing')}."),
-        ("error", "error" in said, f"It raised {_first(said, 'error')}."),
+        ("patched", "patched" in report, f"It replaced {_first(report, 'patched')}."),
+        ("memory", _used_up(report), "It needed more memory than is allowed."),
+        ("missing", "missing" in report, f"There is no function {_first(report, 'missing')}."),
+        ("error", "error" in report, f"It raised {_first(report, 'error')}."),
         ("ended", len(facts) != 1, "It ended its process."),
     ):
-        if found:
+        if applies:
             return Outcome({}, flag, text)
     return Outcome(dict(facts[0])) if isinstance(facts[0], dict) else Outcome({}, "ended")
 
@@ -170,14 +170,14 @@ def _ran_long(reply: dict[str, object]) -> bool:
     return reply["stopped"] == "time" or reply["code"] in _CPU_CODES
 
 
-def _used_up(said: dict[str, list[object]]) -> bool:
+def _used_up(report: dict[str, list[object]]) -> bool:
     """Return whether the answer ran out of memory; torch then raises RuntimeError, by its text."""
-    texts = [*said.get("error", ()), *map(str, said.get("facts", ()))]
-    return "memory" in said or any("can't allocate memory" in str(text) for text in texts)
+    texts = [*report.get("error", ()), *map(str, report.get("facts", ()))]
+    return "memory" in report or any("can't allocate memory" in str(text) for text in texts)
 
 
-def _first(said: dict[str, list[object]], name: str) -> str:
-    text = visible(str(said.get(name, [""])[0]))
+def _first(report: dict[str, list[object]], name: str) -> str:
+    text = visible(str(report.get(name, [""])[0]))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 

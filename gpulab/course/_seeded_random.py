@@ -26,7 +26,7 @@ class SeededDraw:
     def below(self, n: int) -> int:
         """Return a whole number from 0 to ``n - 1``."""
         block = self._seed + next(self._counter).to_bytes(4, "big")
-        # Of a number of 256 bits, the remainder is uniform for every purpose here.
+        # The remainder of a number of 256 bits is uniform enough for every purpose here.
         return int.from_bytes(hashlib.sha256(block).digest(), "big") % n
 
     def pick(self, items: Sequence[T]) -> T:
@@ -35,8 +35,8 @@ class SeededDraw:
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
         """Return the items in another order."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in items]
+        remaining = list(items)
+        return [remaining.pop(self.below(len(remaining))) for _ in items]
 
     def number(self, low: int, high: int, step: int = 1) -> int:
         """Return a whole number from ``low`` to ``high``, in steps."""

@@ -124,8 +124,8 @@ def _fact(trial: Trial) -> object:
     """Return the numbers of a trial, or a text that says why there are none."""
     if trial.error is not None:
         return f"{type(trial.error).__name__}: {trial.error}"
-    found = numbers(trial.value)
-    return f"returned {type(trial.value).__name__}" if found is None else found
+    durations = numbers(trial.value)
+    return f"returned {type(trial.value).__name__}" if durations is None else durations
 
 
 def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
@@ -137,13 +137,13 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-            made = _try(watch, function, l2_bytes)
-            if made.error is not None:
-                return dict.fromkeys(("H200", "another", "host"), _fact(made))
+            flush = _try(watch, function, l2_bytes)
+            if flush.error is not None:
+                return dict.fromkeys(("H200", "another", "host"), _fact(flush))
             fact = "H200" if name == "H200" else "another"
             # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
-            facts[fact] = _after_flush(watch, made.value, l2_bytes, draw.number(20, 30))
-            facts["host"] = _host_time(watch, made.value)
+            facts[fact] = _after_flush(watch, flush.value, l2_bytes, draw.number(20, 30))
+            facts["host"] = _host_time(watch, flush.value)
     return facts
 
 
@@ -253,10 +253,10 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
     contents = [float(draw.number(1, 1 << 20)) for _ in range(_N_STEPS)]
     with _gpu():
         bench = _PipelineBench(cycles, contents)
-        with hazards() as found:
+        with hazards() as races:
             problem = bench.run(watch, function)
             torch.cuda.synchronize()
-        facts["order"] = problem or [float(len(found.found))]
+        facts["order"] = problem or [float(len(races.found))]
         facts["values"] = problem or bench.values()
     with _gpu():
         bench = _PipelineBench(cycles, contents)

@@ -128,8 +128,8 @@ def _query(fields: str) -> list[str]:
 def _read(row: str) -> InstalledGpu:
     driver, _, capability = row.partition(",")
     major, _, minor = capability.strip().partition(".")
-    known = major.isdigit() and minor.isdigit()
-    return InstalledGpu(driver.strip(), (int(major), int(minor)) if known else None)
+    has_capability = major.isdigit() and minor.isdigit()
+    return InstalledGpu(driver.strip(), (int(major), int(minor)) if has_capability else None)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,11 @@ def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
 
 
 def _driver_row() -> DiagnosisRow:
-    found = _probe.read_driver()
-    if found.version is not None:
-        return DiagnosisRow("driver", found.version, "read through NVML")
+    driver = _probe.read_driver()
+    if driver.version is not None:
+        return DiagnosisRow("driver", driver.version, "read through NVML")
     lacking = "nothing; results carry no driver version"
-    return DiagnosisRow("driver", found.state, found.reason, lacking)
+    return DiagnosisRow("driver", driver.state, driver.reason, lacking)
 
 
 def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:

@@ -55,8 +55,8 @@ def cuda_obstacle() -> Obstacle | None:
     Examples
     --------
     >>> from gpulab.device import cuda_obstacle
-    >>> found = cuda_obstacle()
-    >>> found is None or bool(found.cure)
+    >>> obstacle = cuda_obstacle()
+    >>> obstacle is None or bool(obstacle.cure)
     True
     """
     import torch

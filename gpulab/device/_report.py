@@ -60,5 +60,5 @@ class Report:
 
 def explain(row: DiagnosisRow) -> str:
     """Return the reason of a row, and what is used in place of what is missing."""
-    said = f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason
-    return one_line(said)
+    reason = f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason
+    return one_line(reason)

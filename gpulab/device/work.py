@@ -30,7 +30,7 @@ def collector_paused() -> Iterator[None]:
     ...     gc.isenabled()
     False
     """
-    # Asked first: a program that runs without the collector must not get it back from us.
+    # Read first: if the program runs without the collector, it must stay off afterwards.
     was_enabled = gc.isenabled()
     try:
         gc.disable()
@@ -102,13 +102,14 @@ def refuse_endless(n_calls: int, call_s: float | None = None, **counts: int | No
     total_s = int(n_calls) * Fraction(call_s or _LEAST_CALL_S)
     if total_s <= _LONGEST_S:
         return
-    given = ", ".join(
+    counts_text = ", ".join(
         f"{name}={shown(n)}" for name, n in counts.items() if n is not None and n > 1
     )
     how = "even at 5 µs each" if call_s is None else f"at {format_time(call_s)} each, as now,"
     hours = total_s / 3600
     about = f"{float(hours):,.1f} hours" if hours < _COUNTED_HOURS else "longer than anybody waits"
     raise InvalidOptionError(
-        f"{given} calls the work {shown(n_calls)} times, which {how} takes {about}; more than an "
-        "hour is refused: ask for fewer, or leave n_samples out to stop when the answer is precise"
+        f"{counts_text} calls the work {shown(n_calls)} times, which {how} takes {about}; more "
+        "than an hour is refused: ask for fewer, or leave n_samples out to stop when the answer "
+        "is precise"
     )

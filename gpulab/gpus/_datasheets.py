@@ -95,7 +95,7 @@ class GpuSpec:
 
     @property
     def reference(self) -> str:
-        """The document behind the bandwidth and most peaks.
+        """The document that states the bandwidth and most peaks.
 
         Examples
         --------
@@ -113,8 +113,8 @@ class GpuSpec:
         >>> gpu("L40S").unconfirmed
         ('idle_w',)
         """
-        found = self.references.items()
-        return tuple(sorted(name for name, text in found if text.startswith(_UNCONFIRMED)))
+        references = self.references.items()
+        return tuple(sorted(name for name, text in references if text.startswith(_UNCONFIRMED)))
 
     @property
     def basis(self) -> str:
@@ -183,10 +183,12 @@ def why_unknown(driver_name: str) -> str:
     """
     if by_driver_name(driver_name) is not None:
         return ""
-    if found := _SLICE.match(driver_name):
-        whole = by_driver_name(found["whole"])
-        name = "whole" if whole is None else whole.name
-        reason = f"is a part of a GPU (MIG {found['part']}), for which the figures of the {name}"
+    if slice_match := _SLICE.match(driver_name):
+        full_gpu = by_driver_name(slice_match["whole"])
+        name = "whole" if full_gpu is None else full_gpu.name
+        reason = (
+            f"is a part of a GPU (MIG {slice_match['part']}), for which the figures of the {name}"
+        )
         return f"{driver_name} {reason} do not hold: {_MEASURED_ONLY}"
     if _SHARE.search(driver_name):
         reason = "is a virtual GPU, which has a share of a real one"
@@ -228,10 +230,10 @@ def _bare(driver_name: str) -> str:
 
 @cache
 def _file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    content: dict[str, Any] = json.loads(
         files("gpulab").joinpath("data/gpus.json").read_text("utf-8")
     )
-    return found
+    return content
 
 
 @cache
@@ -243,33 +245,33 @@ def _table() -> dict[str, GpuSpec]:
 @cache
 def _by_driver_name() -> dict[str, GpuSpec]:
     """Return the GPUs by driver name, and boards that differ from one of them in a few figures."""
-    found = {_bare(spec.driver_name): spec for spec in _table().values()}
+    specs = {_bare(spec.driver_name): spec for spec in _table().values()}
     for row in _file()["gpus"]:
         for name, others in row.get("also", {}).items():
-            found[_bare(name)] = replace(_table()[_key(row["name"])], driver_name=name, **others)
-    return found
+            specs[_bare(name)] = replace(_table()[_key(row["name"])], driver_name=name, **others)
+    return specs
 
 
 def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
-    given, peaks = row["references"], row[_PEAKS]
+    references, peaks = row["references"], row[_PEAKS]
     # Without links of its own a GPU reaches others as it reaches the host.
     if _PEER not in row:
         row = {_PEER: row[_LINK], **row}
-        given = {_PEER: given.get(_LINK, given["default"]), **given}
+        references = {_PEER: references.get(_LINK, references["default"]), **references}
     # "also" lists boards that differ in a few figures; they become records of their own.
-    known = {key: value for key, value in row.items() if key != "also"}
+    values = {key: value for key, value in row.items() if key != "also"}
     # Only Hopper's rows state another clock, and only for its tensor cores.
     at_boost = dict.fromkeys(peaks, row["boost_clock_mhz"])
-    known[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
-    known["compute_capability"] = tuple(row["compute_capability"])
-    figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
+    values[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
+    values["compute_capability"] = tuple(row["compute_capability"])
+    figures = {name: references.get(name, references["default"]) for name in row.keys() & _FIGURES}
     # The boost clock's reference, if no document states another clock for the peaks.
-    figures[_PEAK_CLOCKS] = given.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
+    figures[_PEAK_CLOCKS] = references.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
     # A peak's own reference counts before that of all peaks, and that before the default.
-    usual = given.get(_PEAKS, given["default"])
-    figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}
-    known["references"] = {name: documents[key] for name, key in sorted(figures.items())}
-    return GpuSpec(**known)
+    usual = references.get(_PEAKS, references["default"])
+    figures |= {f"{_PEAKS}.{name}": references.get(f"{_PEAKS}.{name}", usual) for name in peaks}
+    values["references"] = {name: documents[key] for name, key in sorted(figures.items())}
+    return GpuSpec(**values)
 
 
 _FIGURES = frozenset(field.name for field in fields(GpuSpec)) - _NOT_FIGURES

@@ -178,12 +178,12 @@ class FreedMemory:
 
         The next one comes when there are twice as many blocks as this one leaves.
         """
-        left = {
+        remaining = {
             key: (block, [past for past in history if not past.is_past(host)])
             for key, (block, history) in self._by_address.items()
         }
         self._by_address = {
-            key: (block, history) for key, (block, history) in left.items() if history
+            key: (block, history) for key, (block, history) in remaining.items() if history
         }
         self._blocks = sorted(self._by_address)
         self._n_swept_at = max(_MIN_SWEPT, 2 * len(self._by_address))

@@ -61,7 +61,7 @@ class _Call:
         self._source = _parsed(
             "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
         )
-        self._seen: set[ast.AST] = set()
+        self._visited: set[ast.AST] = set()
 
     def is_used(self) -> bool:
         """Return whether the program decides anything by the result."""
@@ -72,9 +72,9 @@ class _Call:
 
     def _decides(self, value: ast.AST | None) -> bool:
         """Return whether anything depends on the value of an expression."""
-        if value is None or value in self._seen:
+        if value is None or value in self._visited:
             return False
-        self._seen.add(value)
+        self._visited.add(value)
         parent = self._source.parents.get(value)
         match parent:
             case ast.Expr():

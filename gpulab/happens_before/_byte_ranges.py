@@ -128,11 +128,11 @@ def _joined(axes: list[Axis]) -> list[Axis]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _meet(one: Extent, other: Extent) -> bool:
-    if _kept_apart(one, other):
+def _meet(first: Extent, second: Extent) -> bool:
+    if _kept_apart(first, second):
         return False
     # The loop goes over the runs of one view, so it takes the one with fewer runs.
-    sparse, dense = sorted((one, other), key=lambda extent: extent.n_runs)
+    sparse, dense = sorted((first, second), key=lambda extent: extent.n_runs)
     if sparse.n_runs > MAX_RUNS:
         return True
     start, run_bytes = dense.start, sparse.run_bytes
@@ -141,15 +141,15 @@ def _meet(one: Extent, other: Extent) -> bool:
     )
 
 
-def _kept_apart(one: Extent, other: Extent) -> bool:
+def _kept_apart(first: Extent, second: Extent) -> bool:
     """Return whether the two are disjoint modulo the greatest common divisor of all steps.
 
     Two columns of a matrix are the usual case: no loop over their rows is needed.
     """
     # Modulo this number, all runs of a view start at the same place.
-    period = math.gcd(*(step for step, _ in (*one.axes, *other.axes)))
-    gap = (other.start - one.start) % period
-    return one.run_bytes <= gap and other.run_bytes <= period - gap
+    period = math.gcd(*(step for step, _ in (*first.axes, *second.axes)))
+    gap = (second.start - first.start) % period
+    return first.run_bytes <= gap and second.run_bytes <= period - gap
 
 
 def _runs(view: Extent) -> Iterator[int]:

@@ -69,8 +69,8 @@ def _cell_number(name: str) -> str | None:
     """Return the name of a cell in IPython's own tracebacks, e.g. ``In[3]``, or None."""
     module: Any = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
-    found = None if shell is None else shell.compile.format_code_name(name)
-    return None if found is None else str(found[1])
+    label = None if shell is None else shell.compile.format_code_name(name)
+    return None if label is None else str(label[1])
 
 
 @cache  # a process has few files, and each launch asks for a handful of them
@@ -94,6 +94,6 @@ def _inner_folders() -> tuple[str, ...]:
     folders = [threading.__file__, contextlib.__file__]
     for package in ("torch", __name__.partition(".")[0]):
         spec = find_spec(package)
-        found = (spec.submodule_search_locations or ()) if spec is not None else ()
-        folders += [os.path.join(folder, "") for folder in found]  # noqa: PTH118 # ends in a slash
+        locations = (spec.submodule_search_locations or ()) if spec is not None else ()
+        folders += [os.path.join(folder, "") for folder in locations]  # noqa: PTH118 # ends in a slash
     return tuple(folders)

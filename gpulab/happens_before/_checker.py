@@ -40,10 +40,10 @@ class Checker:
     Stream 0 writes ``x``, and stream 1 reads it without waiting:
 
     >>> from gpulab.happens_before import MemoryAccess, extent
-    >>> whole = extent((4,), (1,), 0, 4)
+    >>> vector = extent((4,), (1,), 0, 4)
     >>> checker = Checker()
-    >>> checker.launch((0, 0), "fill_", [MemoryAccess("x", whole, True, "x")], ("train.py", 1))
-    >>> checker.launch((0, 1), "sum", [MemoryAccess("x", whole, False, "x")], ("train.py", 2))
+    >>> checker.launch((0, 0), "fill_", [MemoryAccess("x", vector, True, "x")], ("train.py", 1))
+    >>> checker.launch((0, 1), "sum", [MemoryAccess("x", vector, False, "x")], ("train.py", 2))
     >>> [hazard.kind for hazard in checker.hazards]
     ['read before the write is done']
     """
@@ -109,7 +109,7 @@ class Checker:
             self._settle()
             thread = self._thread(stream)
             # Replaced and not updated: snapshots of earlier events share the old clock.
-            thread.seen = joined(thread.seen, snapshot)
+            thread.before = joined(thread.before, snapshot)
 
     def host_wait(self, snapshot: Snapshot | None) -> None:
         """Note that the host has waited for an event, or has seen that it is done."""
@@ -142,9 +142,9 @@ class Checker:
                 self._report(past, new)
                 # As for streams: from here on the missing wait counts as made.
                 self.host_wait_stream(past.thread.key)
-        left = [past for past in history if not past.is_past(self._host)]
-        if left:
-            self._history[access.memory] = left
+        remaining = [past for past in history if not past.is_past(self._host)]
+        if remaining:
+            self._history[access.memory] = remaining
         else:
             self.forget(access.memory)
 
@@ -189,8 +189,8 @@ class Checker:
             # A new owner follows these without any further wait: what the host has seen done, and
             # the work of the streams that the allocator waits for.
             clocks = [self._host, *(self._thread(stream).clock() for stream in streams)]
-            left = [past for past in history if not any(map(past.is_past, clocks))]
-            self._freed.keep(block, left, self._host)
+            remaining = [past for past in history if not any(map(past.is_past, clocks))]
+            self._freed.keep(block, remaining, self._host)
 
     def _thread(self, stream: StreamKey) -> Thread:
         thread = self._threads.get(stream)
@@ -214,9 +214,9 @@ class Checker:
             last.renew(access, name, site)
             return
         new = RecordedAccess(thread, access, name, site)
-        left = []
+        remaining = []
         for past in history:
-            if past.thread is thread or thread.seen.get(past.thread, 0) >= past.tick:
+            if past.thread is thread or thread.before.get(past.thread, 0) >= past.tick:
                 # Whatever conflicts with the old access later conflicts with the new one, too.
                 if (is_write or not past.is_write) and extent.covers(past.extent):
                     continue
@@ -226,26 +226,30 @@ class Checker:
                     continue  # a wait would not help here, only record_stream
                 # From here on the missing wait counts as made: one mistake is one hazard.
                 self.stream_wait(thread.key, self.record(past.thread.key))
-            left.append(past)
-        left.append(new)
-        self._history[memory] = left if len(left) % _COMPACTED_EVERY else self._compacted(left)
+            remaining.append(past)
+        remaining.append(new)
+        self._history[memory] = (
+            remaining if len(remaining) % _COMPACTED_EVERY else self._compacted(remaining)
+        )
 
     def _compacted(self, history: list[RecordedAccess]) -> list[RecordedAccess]:
         """Drop the accesses that the host knows to be done, and join neighbouring ones."""
-        left: list[RecordedAccess] = []
+        remaining: list[RecordedAccess] = []
         for past in history:
             if past.is_past(self._host):
                 continue
-            if left and left[-1].continues_in(past):
-                last = left[-1].extent
-                left[-1].extent = Extent(last.start, past.extent.stop - last.start)
+            if remaining and remaining[-1].continues_in(past):
+                last = remaining[-1].extent
+                remaining[-1].extent = Extent(last.start, past.extent.stop - last.start)
             else:
-                left.append(past)
-        return left[-MAX_RECORDED:]
+                remaining.append(past)
+        return remaining[-MAX_RECORDED:]
 
     def _report(self, earlier: RecordedAccess, later: RecordedAccess) -> None:
         key = (kind_of(earlier, later), earlier.site, later.site)
-        known = self._hazards.get(key)
+        reported = self._hazards.get(key)
         self._hazards[key] = (
-            judge(earlier, later) if known is None else replace(known, count=known.count + 1)
+            judge(earlier, later)
+            if reported is None
+            else replace(reported, count=reported.count + 1)
         )

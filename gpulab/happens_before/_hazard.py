@@ -97,13 +97,13 @@ class Hazard:
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
-        what = f"{self.kind}: {one_line(self.tensor)}{times}"
+        heading = f"{self.kind}: {one_line(self.tensor)}{times}"
         # With one event for all rounds of a loop, each round would wait for the one before.
         repeats = self.count > 1 and "record_event" in self.cure
         each = (
             "\n  if this is a loop over several buffers, with an event for each" if repeats else ""
         )
-        return visible(f"{what}\n  {self.first}; {self.second}\n  {self.cure}{each}")
+        return visible(f"{heading}\n  {self.first}; {self.second}\n  {self.cure}{each}")
 
 
 def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:

@@ -18,40 +18,40 @@ class Thread:
         Index of the device, and number of the stream.
     tick
         The epoch of its next operation.
-    seen
+    before
         For each other stream the last epoch that this stream comes after. The mapping is
         replaced and never changed, because snapshots share it.
     host
-        The host's clock that ``seen`` contains already.
+        The host's clock that ``before`` contains already.
     n_operations
         How many kernels and copies were launched on it.
     """
 
-    __slots__ = ("host", "key", "n_operations", "seen", "tick")
+    __slots__ = ("before", "host", "key", "n_operations", "tick")
 
     def __init__(self, key: StreamKey) -> None:
         self.key = key
         self.tick = 1
-        self.seen: Clock = {}
+        self.before: Clock = {}
         # Not the checker's clock, so that the first use of the stream takes that one over.
-        self.host: Clock = self.seen
+        self.host: Clock = self.before
         self.n_operations = 0
 
     def follow(self, host: Clock) -> None:
         """Order later work after everything that the host has seen done."""
         self.host = host
-        self.seen = _later(self.seen, host)
+        self.before = _later(self.before, host)
 
     def record(self) -> "Snapshot":
         """End the epoch; return the work that is done once an event recorded now is done."""
         # The present epoch belongs to the event: everything launched so far comes before it.
-        snapshot = Snapshot(self, self.tick, self.seen)
+        snapshot = Snapshot(self, self.tick, self.before)
         self.tick += 1
         return snapshot
 
     def clock(self) -> Clock:
         """Return what comes before the stream's next operation, its own work included."""
-        return {**self.seen, self: self.tick}
+        return {**self.before, self: self.tick}
 
 
 class Snapshot(NamedTuple):
@@ -66,7 +66,7 @@ class Snapshot(NamedTuple):
 
     thread: Thread
     tick: int
-    seen: Clock
+    before: Clock
 
 
 def joined(clock: Clock, snapshot: Snapshot) -> Clock:
@@ -74,12 +74,12 @@ def joined(clock: Clock, snapshot: Snapshot) -> Clock:
     # A stream's epochs are in order, so a clock with this epoch has all that came before it.
     if clock.get(snapshot.thread, 0) >= snapshot.tick:
         return clock
-    return {**_later(clock, snapshot.seen), snapshot.thread: snapshot.tick}
+    return {**_later(clock, snapshot.before), snapshot.thread: snapshot.tick}
 
 
-def _later(one: Clock, other: Clock) -> Clock:
-    later = dict(one)
-    for thread, tick in other.items():
+def _later(first: Clock, second: Clock) -> Clock:
+    later = dict(first)
+    for thread, tick in second.items():
         if later.get(thread, 0) < tick:
             later[thread] = tick
     return later

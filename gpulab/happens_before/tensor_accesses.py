@@ -92,9 +92,9 @@ def check_host_operation(
     ()
     """
     for position, argument in enumerate(arguments_of(func)):
-        given = kwargs.get(argument.name, args[position] if position < len(args) else None)
+        value = kwargs.get(argument.name, args[position] if position < len(args) else None)
         is_write = argument.alias_info is not None and argument.alias_info.is_write
-        for item in given if isinstance(given, (list, tuple)) else (given,):
+        for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, torch.Tensor) and item.numel():
                 access = host_access(item, is_write=is_write)
                 checker.host_access(access, func.overloadpacket.__name__, user_site())

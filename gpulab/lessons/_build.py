@@ -56,8 +56,8 @@ def solved(source: Path) -> Notebook:
     """Return the notebook of a lesson with its solutions, for tests that run it."""
     notebook = read_source(source)
     for cell in notebook.cells:
-        kept = [line for line in cell.source.split("\n") if not _is_marker(line)]
-        cell.source = "\n".join(kept)
+        lines = [line for line in cell.source.split("\n") if not _is_marker(line)]
+        cell.source = "\n".join(lines)
     return notebook
 
 
@@ -105,8 +105,10 @@ def _v4() -> Any:  # noqa: ANN401 # nbformat's functions are untyped
 def _tidy(cell: Notebook) -> Notebook:
     v4 = _v4()
     make = {"code": v4.new_code_cell, "markdown": v4.new_markdown_cell, "raw": v4.new_raw_cell}
-    kept = {name: cell.metadata[name] for name in ("nbgrader", "tags") if name in cell.metadata}
-    return make[cell.cell_type](cell.source, metadata=kept)
+    metadata = {
+        name: cell.metadata[name] for name in ("nbgrader", "tags") if name in cell.metadata
+    }
+    return make[cell.cell_type](cell.source, metadata=metadata)
 
 
 def _ids(sources: Iterable[str]) -> Iterator[str]:
@@ -115,13 +117,13 @@ def _ids(sources: Iterable[str]) -> Iterator[str]:
     A new cell then does not change the ids of the cells after it, to which reports and the
     progress page link.
     """
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for source in sources:
         words = re.findall(r"[a-z0-9]+", source.split("\n", maxsplit=1)[0].lower())
         # nbformat allows 64 characters; the rest is for the number of a repeated line.
         slug = "-".join(words)[:48].strip("-") or hashlib.sha256(source.encode()).hexdigest()[:8]
-        seen[slug] = seen.get(slug, 0) + 1
-        yield slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
+        counts[slug] = counts.get(slug, 0) + 1
+        yield slug if counts[slug] == 1 else f"{slug}-{counts[slug]}"
 
 
 def _is_marker(line: str) -> bool:

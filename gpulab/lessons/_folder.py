@@ -73,10 +73,10 @@ def shipped(folder: Path) -> list[Path]:
     >>> lessons.shipped(lessons.notebooks_folder())[0].name
     '00_start_here.ipynb'
     """
-    found = (
+    paths = (
         path.relative_to(folder) for path in folder.rglob("*") if path.suffix in {".ipynb", ".md"}
     )
-    return sorted(path for path in found if not any(part.startswith(".") for part in path.parts))
+    return sorted(path for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def copy_lessons(folder: Path) -> CopiedLessons:
@@ -184,5 +184,5 @@ def _read_manifest(folder: Path) -> dict[str, str]:
         digests = parse_json(_inside(folder, MANIFEST).read_bytes())
     except (FileNotFoundError, DamagedDataError):
         return {}
-    known = digests.items() if isinstance(digests, dict) else ()
-    return {name: digest for name, digest in known if isinstance(digest, str)}
+    items = digests.items() if isinstance(digests, dict) else ()
+    return {name: digest for name, digest in items if isinstance(digest, str)}

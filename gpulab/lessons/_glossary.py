@@ -30,11 +30,11 @@ def link_first_uses(notebook: Notebook, page: str = GLOSSARY) -> None:
     page
         Path of the glossary, relative to the lesson's folder.
     """
-    seen: set[str] = set()
+    linked: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             is_opening = cell is notebook.cells[0]
-            cell.source = _linked(cell.source, seen, page, skip_tables=is_opening)
+            cell.source = _linked(cell.source, linked, page, skip_tables=is_opening)
 
 
 def glossary_page() -> str:
@@ -52,17 +52,19 @@ def _section(entry: terms.Entry) -> str:
     return f"{address}## {entry.name}\n\n{meaning} ({lesson})"
 
 
-def _linked(text: str, seen: set[str], page: str = GLOSSARY, *, skip_tables: bool = False) -> str:
-    """Return a Markdown text with a link at the first use of each term that is not in ``seen``.
+def _linked(
+    text: str, linked: set[str], page: str = GLOSSARY, *, skip_tables: bool = False
+) -> str:
+    """Return a Markdown text with a link at the first use of each term that is not in ``linked``.
 
-    The linked terms are added to ``seen``.
+    The linked terms are added to ``linked``.
     """
     parts, done = [], 0
-    for found, entry in terms.uses_in(text):
-        row = text.rfind("\n", 0, found.start()) + 1
-        if entry.name in seen or (skip_tables and text.startswith("|", row)):
+    for match, entry in terms.uses_in(text):
+        row = text.rfind("\n", 0, match.start()) + 1
+        if entry.name in linked or (skip_tables and text.startswith("|", row)):
             continue
-        seen.add(entry.name)
-        parts += [text[done : found.start()], f"[{found[0]}]({page}#{entry.anchor})"]
-        done = found.end()
+        linked.add(entry.name)
+        parts += [text[done : match.start()], f"[{match[0]}]({page}#{entry.anchor})"]
+        done = match.end()
     return "".join([*parts, text[done:]])

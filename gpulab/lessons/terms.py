@@ -138,9 +138,9 @@ def glossary(term: str | None = None) -> Glossary:
         for entry in entries()
         for form in (*entry.forms, entry.name)
     }
-    asked = " ".join(term.lower().split())
+    wanted = " ".join(term.lower().split())
     # The plain form too: some terms end in "s", such as "backward pass".
-    for form in (asked, asked.removesuffix("s"), asked.removesuffix("es")):
+    for form in (wanted, wanted.removesuffix("s"), wanted.removesuffix("es")):
         if form in by_form:
             return Glossary((by_form[form],))
     raise UnknownNameError("term", term, by_form, listed_by="gpulab.glossary()")
@@ -167,7 +167,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def uses_in(markdown: str) -> Iterator[tuple[re.Match[str], Entry]]:
-    """Yield each use of a term in a Markdown text, with its place and its entry.
+    """Yield each use of a term in a Markdown text, with its match and its entry.
 
     Code, links, formulas and headings are left out. Where two terms begin at the same place,
     the longer one counts: "CUDA graph" is not a use of "CUDA".
@@ -178,9 +178,9 @@ def uses_in(markdown: str) -> Iterator[tuple[re.Match[str], Entry]]:
     ['launch']
     """
     pattern, forms = _pattern()
-    for found in pattern.finditer(markdown):
-        if found.lastindex is not None:
-            yield found, forms[found.lastindex - 1][1]
+    for match in pattern.finditer(markdown):
+        if match.lastindex is not None:
+            yield match, forms[match.lastindex - 1][1]
 
 
 @cache

@@ -58,10 +58,10 @@ class Ceilings:
         check_fields(self)
         if self.source:
             check_source(self.source)
-        found = [roof.basis for roof in self.roofs]
-        if len(set(found)) < len(found) or not set(found) <= set(BASES):
+        bases = [roof.basis for roof in self.roofs]
+        if len(set(bases)) < len(bases) or not set(bases) <= set(BASES):
             raise InvalidOptionError(
-                f"roofs of {', '.join(found)}; give at most one each of {', '.join(BASES)}"
+                f"roofs of {', '.join(bases)}; give at most one each of {', '.join(BASES)}"
             )
 
     @property
@@ -141,8 +141,8 @@ def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
         # No source: a data sheet is neither measured nor computed.
         return Ceilings(spec.driver_name, "", (data_sheet(spec),))
     with device.active() as in_use:
-        known = gpus.by_driver_name(in_use.name)
-        roofs = () if known is None else (data_sheet(known), *_live(known))
+        spec_in_use = gpus.by_driver_name(in_use.name)
+        roofs = () if spec_in_use is None else (data_sheet(spec_in_use), *_live(spec_in_use))
         return Ceilings(in_use.name, in_use.source, roofs)
 
 
@@ -152,9 +152,9 @@ def _live(spec: GpuSpec) -> Iterator[Roof]:
         return
     load = workload("copy").make(_LOAD_ELEMENTS, "float32")
     # The last reading counts: the first ones may still show the clocks of an idle GPU.
-    *_, seen = clocks.watch(load, duration_s=_LOOK_S, parts=("sm_mhz", "memory_mhz"))
-    if seen.sm_mhz and seen.memory_mhz:
-        yield at_clocks(spec, seen.sm_mhz, seen.memory_mhz)
+    *_, reading = clocks.watch(load, duration_s=_LOOK_S, parts=("sm_mhz", "memory_mhz"))
+    if reading.sm_mhz and reading.memory_mhz:
+        yield at_clocks(spec, reading.sm_mhz, reading.memory_mhz)
 
 
 def ceilings_of(recording: Recording) -> Ceilings:
@@ -221,16 +221,18 @@ def _rows_of(roof: Roof) -> Iterator[Row]:
 
 
 def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
-    kept = list(rows)
+    every_row = list(rows)
     # Unknown rows, such as those of a later version, are ignored.
     for basis in BASES:
-        found = {row["quantity"]: float(row["value"]) for row in kept if row["roof"] == basis}
+        values = {
+            row["quantity"]: float(row["value"]) for row in every_row if row["roof"] == basis
+        }
         # Every roof has a bandwidth, so without one there is no roof of this kind.
-        if _MEMORY not in found:
+        if _MEMORY not in values:
             continue
-        peaks = {name: value for name, value in found.items() if name not in _UNITS}
-        detail = next(str(row.get("detail", "")) for row in kept if row["roof"] == basis)
-        yield Roof(basis, peaks, found[_MEMORY], found.get(_L2), found.get(_FLOOR), detail)
+        peaks = {name: value for name, value in values.items() if name not in _UNITS}
+        detail = next(str(row.get("detail", "")) for row in every_row if row["roof"] == basis)
+        yield Roof(basis, peaks, values[_MEMORY], values.get(_L2), values.get(_FLOOR), detail)
 
 
 def _line(roof: Roof) -> str:

@@ -75,8 +75,8 @@ class Chart:
     @property
     def source(self) -> str:
         """Where the points come from; empty if there are only predictions."""
-        known = set(self.table["source"]) - {""}
-        return str(known.pop()) if len(known) == 1 else self.ceilings.source
+        sources = set(self.table["source"]) - {""}
+        return str(sources.pop()) if len(sources) == 1 else self.ceilings.source
 
     @property
     def device_name(self) -> str:
@@ -114,22 +114,22 @@ def chart(
     """
     CEILINGS.check(ceilings=ceilings)
     NAME.check(dtype=dtype)
-    found = table(points)
-    kept = found[found["dtype"] == dtype].reset_index(drop=True)
-    if kept.empty:
+    comparable = table(points)
+    of_dtype = comparable[comparable["dtype"] == dtype].reset_index(drop=True)
+    if of_dtype.empty:
         raise InvalidOptionError(
             f"dtype={dtype!r}, and no point of it can be compared; there are "
-            f"{', '.join(set(found['dtype']))}"
-            if len(found)
+            f"{', '.join(set(comparable['dtype']))}"
+            if len(comparable)
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )
-    here = (ceilings.source, visible(ceilings.device_name))  # as the table has it
-    for pair in set(zip(kept["source"], kept["device_name"], strict=True)):
+    device = (ceilings.source, visible(ceilings.device_name))  # as the table has it
+    for pair in set(zip(of_dtype["source"], of_dtype["device_name"], strict=True)):
         # Without a source there is only a data sheet, which fits measured and virtual points
         # alike.
-        if pair != here and ceilings.source:
+        if pair != device and ceilings.source:
             raise InvalidOptionError(
-                f"the points are {' on '.join(pair)} and the ceilings {' on '.join(here)}; "
+                f"the points are {' on '.join(pair)} and the ceilings {' on '.join(device)}; "
                 "use points and ceilings of the same GPU"
             )
-    return Chart(ceilings, kept)
+    return Chart(ceilings, of_dtype)

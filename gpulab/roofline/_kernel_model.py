@@ -123,11 +123,11 @@ def _record_launches(
 ) -> tuple[ModelledKernel, ...]:
     """Return the kernels that ``work`` launches, recorded at their launch."""
     machine = virtual.machine
-    found: list[ModelledKernel] = []
+    kernels: list[ModelledKernel] = []
 
     def note(task: StreamTask, _host_ns: int, _touches: object = ()) -> StreamTask:
         if task.kind is Kind.KERNEL and isinstance(task.demand, ModelledKernel):
-            found.append(task.demand)
+            kernels.append(task.demand)
         return task
 
     # Replaced on this object only, so that other virtual GPUs launch as usual.
@@ -136,18 +136,18 @@ def _record_launches(
         work()
     finally:
         del vars(machine)["launch"]
-    return tuple(found)
+    return tuple(kernels)
 
 
 def _cache_traffic(
     kernels: Iterable[ModelledKernel], spec: GpuSpec, cache: str
 ) -> list[tuple[KernelWork, Traffic]]:
     """Return each kernel with the bytes that come from the cache and from memory."""
-    held = L2Cache(spec.l2_bytes)  # empty and clean, as a read flush leaves it
+    l2 = L2Cache(spec.l2_bytes)  # empty and clean, as a read flush leaves it
     for _ in range(_N_WARM if cache == "hot" else 0):
         for kernel in kernels:
-            held.serve(kernel.accesses)
-    return [(kernel.work, held.serve(kernel.accesses)) for kernel in kernels]
+            l2.serve(kernel.accesses)
+    return [(kernel.work, l2.serve(kernel.accesses)) for kernel in kernels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class _Kernel:
         idle = replace(work, scratch_bytes=0) if work.scratch_bytes else work
         # The ratio of hits to misses stays, because the model's correction depends on it.
         thin = Traffic(*(-(-n // _THIN) for n in (traffic.hit_bytes, traffic.miss_bytes)))
-        # A stretch of 0 removes the arithmetic and keeps the schedule of the kernel.
+        # stretch=0 removes the time of the arithmetic and keeps the schedule of the kernel.
         return cls(
             duration_ns(work, traffic, spec),
             duration_ns(idle, thin, spec),

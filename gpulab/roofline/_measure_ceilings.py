@@ -67,12 +67,12 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     FLAG.check(progress=progress)
 
     def timed(work: Callable[[], object], cache: str) -> float:
-        found = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
-        return found.median_s
+        measurement = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
+        return measurement.median_s
 
     with device.active():
         # The clocks are read first: matmuls heat the GPU, and then its clock falls.
-        known = ceilings()
+        unmeasured = ceilings()
         sides, peaks = _peaks(timed)
         n_copied = _n_copied()
         roof = Roof(
@@ -83,7 +83,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
             timed(workload("add").make(1, "float32"), "hot"),
             detail=f"matmuls of {sides}, copy of {n_copied * _ITEM_BYTES >> 20} MiB",
         )
-    return Ceilings(known.device_name, known.source, (*known.roofs, roof))
+    return Ceilings(unmeasured.device_name, unmeasured.source, (*unmeasured.roofs, roof))
 
 
 MedianTimer = Callable[[Callable[[], object], str], float]
@@ -131,9 +131,9 @@ def _tf32(*, allowed: bool) -> Iterator[None]:
 def _n_copied() -> int:
     _, total_bytes = torch.cuda.mem_get_info()
     # A share of the total memory, not of the free: the result must not depend on other tensors.
-    room = total_bytes // _COPY_SHARE // _ITEM_BYTES
+    n_elements = total_bytes // _COPY_SHARE // _ITEM_BYTES
     # A power of two, so that all GPUs with enough memory copy the same amount.
-    return int(min(_COPY_ELEMENTS, 1 << (room.bit_length() - 1)))
+    return int(min(_COPY_ELEMENTS, 1 << (n_elements.bit_length() - 1)))
 
 
 def _rate(timed: MedianTimer, n: int, cache: str) -> float:

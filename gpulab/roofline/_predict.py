@@ -70,9 +70,9 @@ memory
 
     def __str__(self) -> str:
         where = self.device_name or "a GPU of these limits"
-        took = format_time(self.duration_s)
+        duration = format_time(self.duration_s)
         return one_line(
-            f"{self.workload} n={self.size} {self.dtype}: {took} predicted for {where} "
+            f"{self.workload} n={self.size} {self.dtype}: {duration} predicted for {where} "
             f"({self.model} model, {self.cache} cache), bound by {self.bound}"
         )
 
@@ -82,7 +82,7 @@ memory
         return self.flops / self.size_bytes
 
 
-def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
+def predict(  # noqa: PLR0913 # what is timed, where, and how it is computed
     name: str,
     size: int,
     dtype: str = "float32",
@@ -123,8 +123,8 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
 
     Examples
     --------
-    >>> found = predict("matmul", 4096, "float16", "A100", model="plain")
-    >>> found.bound, f"{found.duration_s * 1e3:.2f} ms", f"{found.intensity:.0f} FLOP/byte"
+    >>> time = predict("matmul", 4096, "float16", "A100", model="plain")
+    >>> time.bound, f"{time.duration_s * 1e3:.2f} ms", f"{time.intensity:.0f} FLOP/byte"
     ('compute', '0.44 ms', '1365 FLOP/byte')
     """
     NameOf("model", MODELS).check(model=model)

@@ -71,14 +71,14 @@ def table(
     """
     import pandas as pd
 
-    found = points_of(points)
+    every_point = points_of(points)
     if ceilings is not None:
         CEILINGS.check(ceilings=ceilings)
-    kept = [point for point in found if _is_comparable(point)]
+    comparable = [point for point in every_point if _is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
     rows = [
         visible_row(row)
-        for driver_name, group in groupby(kept, key=attrgetter("device_name"))
+        for driver_name, group in groupby(comparable, key=attrgetter("device_name"))
         for row in _rows(group, gpus.by_driver_name(driver_name), roof)
     ]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
@@ -161,8 +161,8 @@ def _row(point: Point, spec: GpuSpec | None, measured: Roof | None) -> dict[str,
     row = {name: getattr(task, name) for name in _TASK}
     row |= {"source": point.source, "device_name": point.device_name}
     row |= {"measured_s": point.median_s, "plain_basis": "" if roof is None else roof.basis}
-    for model, found in zip(_MODELS, (plain, refined), strict=True):
-        row[f"{model}_s"] = math.nan if found is None else found.duration_s
+    for model, prediction in zip(_MODELS, (plain, refined), strict=True):
+        row[f"{model}_s"] = math.nan if prediction is None else prediction.duration_s
         # Divided even without a prediction: the ratio to nan is nan, which pandas leaves out.
         row[f"{model}_ratio"] = point.median_s / row[f"{model}_s"]
     if last is not None:

@@ -81,12 +81,12 @@ def call_counts(work: Work) -> CallCounts:
         torch.cuda.synchronize()
         before_bytes = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        found = profiling.capture(work)
+        captured = profiling.capture(work)
         peak_bytes = torch.cuda.max_memory_allocated() - before_bytes
-    copies = [record for record in found.records if record.kind in _COPIES]
-    n_waits = sum(call.kind == "wait" for call in found.calls)
+    copies = [record for record in captured.records if record.kind in _COPIES]
+    n_waits = sum(call.kind == "wait" for call in captured.calls)
     return CallCounts(
-        n_kernels=found.n_kernels,
+        n_kernels=captured.n_kernels,
         n_copies=len(copies),
         copied_bytes=sum(copy.size_bytes or 0 for copy in copies),
         n_waits=n_waits - 1,  # the last one is that of the capture

@@ -90,12 +90,12 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
         # Without this wait, work of the warm-up would be among the records.
         torch.cuda.synchronize()
         machine = None if in_use.virtual is None else in_use.virtual.machine
-        seen = _recorded(work, machine)
-    spans, zero_ns = spans_of(seen.records, seen.notes, profiling.short_name)
+        recorded = _recorded(work, machine)
+    spans, zero_ns = spans_of(recorded.records, recorded.notes, profiling.short_name)
     end_s = max((span.end_s for span in spans), default=0.0)
-    memory = memory_series(seen.readings, zero_ns, end_s)
-    found = seen.records
-    return Timeline(spans, found.source, found.device_name, memory, found.n_missing)
+    memory = memory_series(recorded.readings, zero_ns, end_s)
+    records = recorded.records
+    return Timeline(spans, records.source, records.device_name, memory, records.n_missing)
 
 
 def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
@@ -103,15 +103,15 @@ def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
     if machine is not None:
         watch = MachineWatch(machine)
         with watch_memory(machine) as readings, watch.watching():
-            found = profiling.capture(work)
-        return _Recorded(found, watch.event_notes(found.calls), readings)
+            records = profiling.capture(work)
+        return _Recorded(records, watch.event_notes(records.calls), readings)
     # The clock of Kineto's records, so that notes and records have one axis of time.
     listener = EventListener(time.time_ns)
     with watch_memory(None) as readings, listener.listening():
-        found = profiling.capture(work)
+        records = profiling.capture(work)
     # The streams' numbers need a session of their own, which can only come after this one.
-    notes = event_notes(listener.calls, found.calls, stream_numbers(listener.streams))
-    return _Recorded(found, notes, readings)
+    notes = event_notes(listener.calls, records.calls, stream_numbers(listener.streams))
+    return _Recorded(records, notes, readings)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ _LEAST_US = 0.001
 
 
 def trace(
-    spans: Sequence[Span], series: Sequence[CounterSeries], place: str, device_name: str
+    spans: Sequence[Span], series: Sequence[CounterSeries], device_label: str, device_name: str
 ) -> dict[str, object]:
     """Return the content of a trace file, ready for ``json.dumps``.
 
@@ -33,7 +33,7 @@ def trace(
     """
     placed = layout(spans)
     events = [
-        *_names(placed, place),
+        *_names(placed, device_label),
         *(_complete(span, row) for span, row in zip(spans, placed.rows, strict=True)),
         *_flows(spans, placed),
         *_counters(series),
@@ -42,17 +42,17 @@ def trace(
         "traceEvents": events,
         # The times themselves are microseconds, whatever is written here.
         "displayTimeUnit": "ns",
-        "otherData": {"device": visible(device_name), "place": place},
+        "otherData": {"device": visible(device_name), "place": device_label},
     }
 
 
-def _names(placed: LaneLayout, place: str) -> Iterator[TraceEvent]:
-    seen = set()
+def _names(placed: LaneLayout, device_label: str) -> Iterator[TraceEvent]:
+    processes = set()
     for lane in placed.lanes:
         process = _process(lane.device)
-        if process not in seen:
-            seen.add(process)
-            name = "host" if lane.device is None else f"cuda:{lane.device} ({place})"
+        if process not in processes:
+            processes.add(process)
+            name = "host" if lane.device is None else f"cuda:{lane.device} ({device_label})"
             yield _metadata(process, 0, "process_name", {"name": name})
             # Puts the host above the devices, whatever their names are.
             yield _metadata(process, 0, "process_sort_index", {"sort_index": process})

@@ -71,8 +71,8 @@ def counter_series(
     spans: Sequence[Span], memory: Sequence[CounterSeries]
 ) -> tuple[CounterSeries, ...]:
     """Return the series to draw below the lanes: engines, queue and memory, sorted by device."""
-    found = [*engine_use(spans), *queue_depth(spans), *memory]
-    return tuple(sorted(found, key=lambda series: series.device))
+    every_series = [*engine_use(spans), *queue_depth(spans), *memory]
+    return tuple(sorted(every_series, key=lambda series: series.device))
 
 
 def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:

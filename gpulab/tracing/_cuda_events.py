@@ -179,10 +179,10 @@ def event_notes(
     used: set[int] = set()
     for event_call in reversed(list(event_calls)):
         candidates = [call for name in _NAMES[event_call.kind] for call in by_name.get(name, ())]
-        found = _nearest(event_call, candidates, used)
-        if found is not None:
-            used.add(found.correlation)
-            pairs.append((event_call, found))
+        nearest = _nearest(event_call, candidates, used)
+        if nearest is not None:
+            used.add(nearest.correlation)
+            pairs.append((event_call, nearest))
     correlations = {id(event_call): call.correlation for event_call, call in pairs}
     return [
         EventNote(
@@ -247,5 +247,5 @@ def stream_numbers(
     # If a record is missing, the others cannot be assigned: the order is all that is known.
     if len(done) != len(streams):
         return {}
-    found = ((record.device, record.stream) for record in done)
-    return dict(zip(streams, found, strict=True))
+    numbers = ((record.device, record.stream) for record in done)
+    return dict(zip(streams, numbers, strict=True))

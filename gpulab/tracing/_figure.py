@@ -207,8 +207,8 @@ def draw_timeline(
     plot = timeline_plot(record, summary)
     if alt is not None:
         alt = "\n".join([alt, *plot.notes])
-    place = shortened(record.place, _MOST_PLACE)
-    return plot.figure(title=title, alt=alt, ax_size=ax_size, source=place)
+    label = shortened(record.place, _MOST_PLACE)
+    return plot.figure(title=title, alt=alt, ax_size=ax_size, source=label)
 
 
 def title_of(series: CounterSeries, shown: Drawing) -> str:

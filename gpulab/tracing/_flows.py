@@ -33,24 +33,24 @@ def flows(spans: Sequence[Span]) -> list[Flow]:
     launched, recorded, awaited = [], [], []
     callers = callers_of(spans)
     done = last_ends(spans)
-    for place, span in enumerate(spans):
+    for index, span in enumerate(spans):
         if not span.is_on_host and span.correlation in callers:
             caller = callers[span.correlation]
             if span.is_work:
-                launched.append(Flow("launch", caller, place))
+                launched.append(Flow("launch", caller, index))
             else:
-                recorded.append(Flow("record", caller, place))
+                recorded.append(Flow("record", caller, index))
         # A wait without a source is one for work that was launched before the recording began.
         if span.waits_for in done:
-            awaited.append(Flow("wait", done[span.waits_for], place))
+            awaited.append(Flow("wait", done[span.waits_for], index))
     return launched + recorded + awaited
 
 
 def callers_of(spans: Sequence[Span]) -> dict[int | None, int]:
     """Return the index of the host's call for each correlation number."""
     return {
-        span.correlation: place
-        for place, span in enumerate(spans)
+        span.correlation: index
+        for index, span in enumerate(spans)
         if span.is_on_host and span.correlation is not None
     }
 
@@ -60,10 +60,10 @@ def last_ends(spans: Sequence[Span]) -> dict[int | None, int]:
     # All kernels of a CUDA graph share one correlation, and a wait for the graph waits for the
     # last of them.
     last: dict[int | None, int] = {}
-    for place, span in enumerate(spans):
+    for index, span in enumerate(spans):
         if span.is_on_host or span.correlation is None:
             continue
         other = last.get(span.correlation)
         if other is None or spans[other].end_s < span.end_s:
-            last[span.correlation] = place
+            last[span.correlation] = index
     return last

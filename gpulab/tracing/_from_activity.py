@@ -52,12 +52,12 @@ def spans_of(
     times_ns = [each.start_ns for group in (records.records, calls) for each in group]
     zero_ns = min(times_ns, default=0)
     maker = _Maker(records, notes, zero_ns)
-    made = [
+    spans = [
         *maker.host_spans(),
         *(replace(span, name=shorten(span.name)) for span in maker.work_spans()),
         *maker.event_spans(),
     ]
-    return tuple(sorted(made, key=lambda span: (span.start_s, span.end_s))), zero_ns
+    return tuple(sorted(spans, key=lambda span: (span.start_s, span.end_s))), zero_ns
 
 
 class _Maker:
@@ -151,14 +151,14 @@ class _Maker:
         queue = self._by_stream[note.stream]
         # At its place and not at the end: notes come in the order of calls, but the queue already
         # contains the work of later launches.
-        queue.insert(_place(queue, note.correlation), entry)
+        queue.insert(_n_before(queue, note.correlation), entry)
         return start_ns, end_ns
 
     def _end_before(self, stream: StreamNumber, correlation: int) -> int:
         """Return the end in ns of the work launched on a stream before a call; 0 without any."""
         queue = self._by_stream[stream]
-        place = _place(queue, correlation)
-        return queue[place - 1].end_ns if place else 0
+        n_before = _n_before(queue, correlation)
+        return queue[n_before - 1].end_ns if n_before else 0
 
     def _awaited(self, call: HostCall, note: EventNote | None) -> int | None:
         """Return the correlation of the work that a call waited for; None if it did not wait."""
@@ -174,8 +174,8 @@ class _Maker:
             return note.awaited
         if note is not None and note.stream is not None:
             queue = self._by_stream[note.stream]
-            place = _place(queue, call.correlation)
-            return queue[place - 1].correlation if place else None
+            n_before = _n_before(queue, call.correlation)
+            return queue[n_before - 1].correlation if n_before else None
         before = [
             record for record in self._records if (record.correlation or 0) < call.correlation
         ]
@@ -198,7 +198,7 @@ class _Maker:
         return (time_ns - self._zero_ns) * _NS
 
 
-def _place(queue: Sequence[ActivityRecord], correlation: int) -> int:
+def _n_before(queue: Sequence[ActivityRecord], correlation: int) -> int:
     return bisect_left(queue, correlation, key=lambda record: record.correlation or 0)
 
 

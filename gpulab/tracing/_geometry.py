@@ -114,7 +114,7 @@ def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
 
 
 def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
-    number = {kind: place for place, kind in enumerate(SPAN_KINDS)}
+    number = {kind: index for index, kind in enumerate(SPAN_KINDS)}
     n = len(spans)
     sizes = (np.nan if span.size_bytes is None else span.size_bytes for span in spans)
     start_s = np.fromiter((span.start_s for span in spans), np.float64, n) - begin_s
@@ -142,14 +142,14 @@ def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None
         piece = np.minimum((bars.start_s / piece_s).astype(np.int64), n_pieces)
         # A long span gets a key that no other has, counted down from the largest number.
         key = np.where(short, bars.row * (n_pieces + 1) + piece, _HUGE - np.arange(len(bars)))
-        found, group = np.unique(key, return_inverse=True)
+        keys, group = np.unique(key, return_inverse=True)
         # With one piece, all short spans of a row are one bar already.
-        if len(found) <= max_bars or n_pieces == 1:
+        if len(keys) <= max_bars or n_pieces == 1:
             break
         # Halving takes few steps; at worst the picture has half as many bars as it could have.
         n_pieces //= 2
     note = (
-        f"{len(bars):,} spans, drawn as {len(found):,} bars: neighbours shorter than "
+        f"{len(bars):,} spans, drawn as {len(keys):,} bars: neighbours shorter than "
         f"{format_time(piece_s)} are drawn as one."
     )
     return group.astype(np.int64), note
@@ -170,8 +170,8 @@ def _merged(bars: Bars, group: Integers) -> Bars:
     np.add.at(shares, (group, bars.kind), bars.end_s - bars.start_s + 1e-15)
     kind = shares.argmax(axis=1)
     names = tuple(
-        bars.name[place] if n_here == 1 else f"{n_here:,} spans, mostly {SPAN_KINDS[most]}"
-        for place, n_here, most in zip(first, count, kind, strict=True)
+        bars.name[index] if n_here == 1 else f"{n_here:,} spans, mostly {SPAN_KINDS[most]}"
+        for index, n_here, most in zip(first, count, kind, strict=True)
     )
     # A group may mix copies with kernels, so it has no size.
     sizes = np.where(count == 1, bars.size_bytes[first], np.nan)
@@ -180,16 +180,16 @@ def _merged(bars: Bars, group: Integers) -> Bars:
 
 
 def _arrows(
-    found: Sequence[Flow], group: Integers | None, bars: Bars, order: Integers
+    flows: Sequence[Flow], group: Integers | None, bars: Bars, order: Integers
 ) -> tuple[Flow, ...]:
     """Return the arrows between the reordered bars, without those of bars that are groups."""
-    place = np.empty(len(bars), np.int64)
-    place[order] = np.arange(len(bars))
-    of_span = place if group is None else place[group]
+    position = np.empty(len(bars), np.int64)
+    position[order] = np.arange(len(bars))
+    of_span = position if group is None else position[group]
     alone = bars.count[order] == 1
     return tuple(
         Flow(kind, int(of_span[source]), int(of_span[target]))
-        for kind, source, target in found
+        for kind, source, target in flows
         if alone[of_span[source]] and alone[of_span[target]]
     )
 
@@ -203,7 +203,7 @@ def _reordered(bars: Bars, order: Integers) -> Bars:
         take(bars.end_s),
         take(bars.row),
         take(bars.kind),
-        tuple(bars.name[place] for place in order),
+        tuple(bars.name[index] for index in order),
         take(bars.count),
         take(bars.size_bytes),
         take(bars.busy_s),

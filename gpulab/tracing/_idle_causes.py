@@ -91,20 +91,20 @@ def gaps(spans: Sequence[Span]) -> list[Gap]:
         device = work.device or 0
         devices[device].append(work)
         streams[device, work.lane].append(work)
-    found: dict[Interval, Gap] = {}
+    by_interval: dict[Interval, Gap] = {}
     # Devices before streams, because a gap of both is reported for the device.
     for device, queue in devices.items():
         for start_s, work in _pauses(queue):
             why = finder.explain(start_s, work)
             gap = Gap(f"cuda:{device}", start_s, work.start_s, *why, device)
-            found[start_s, work.start_s] = gap
+            by_interval[start_s, work.start_s] = gap
     for (_, lane), queue in streams.items():
         for start_s, work in _pauses(queue):
             # A stream that worked alone has the gaps of its device, which are listed already.
-            if (start_s, work.start_s) not in found:
+            if (start_s, work.start_s) not in by_interval:
                 gap = Gap(lane, start_s, work.start_s, *finder.explain(start_s, work))
-                found[start_s, work.start_s] = gap
-    return sorted(found.values(), key=lambda gap: (gap.start_s, gap.end_s))
+                by_interval[start_s, work.start_s] = gap
+    return sorted(by_interval.values(), key=lambda gap: (gap.start_s, gap.end_s))
 
 
 def _pauses(works: Iterable[Span]) -> Iterator[tuple[float, Span]]:
@@ -126,8 +126,8 @@ class _Sorted:
     def touching(self, start_s: float, end_s: float) -> Iterator[Span]:
         """Yield the spans that overlap or touch the interval, sorted by end."""
         # By index, because a slice would copy the rest of the timeline for every gap.
-        for place in range(bisect_left(self._ends, start_s), len(self.spans)):
-            span = self.spans[place]
+        for index in range(bisect_left(self._ends, start_s), len(self.spans)):
+            span = self.spans[index]
             if span.start_s <= end_s:
                 yield span
             elif span.end_s > end_s:
@@ -135,8 +135,8 @@ class _Sorted:
 
     def last_end(self, start_s: float, end_s: float) -> Span | None:
         """Return the span that ends last within the interval, or None."""
-        place = bisect_right(self._ends, end_s) - 1
-        return self.spans[place] if place >= 0 and self._ends[place] > start_s else None
+        index = bisect_right(self._ends, end_s) - 1
+        return self.spans[index] if index >= 0 and self._ends[index] > start_s else None
 
 
 class _Causes:
@@ -194,10 +194,10 @@ class _Causes:
         return "waited for an event" + ("" if awaited is None else f" of {awaited.lane}")
 
     def _host_reasons(self, start_s: float, work: Span) -> Iterator[tuple[str, str, float]]:
-        place = self._callers.get(work.correlation)
-        if work.correlation is None or place is None:
+        caller = self._callers.get(work.correlation)
+        if work.correlation is None or caller is None:
             return
-        launch = self._spans[place]
+        launch = self._spans[caller]
         if launch.end_s <= start_s:
             return  # the launch was in the queue before the gap began
         yield *self._what_the_host_did(start_s, launch, work), launch.end_s

@@ -59,28 +59,28 @@ def layout(spans: Sequence[Span]) -> LaneLayout:
     number. In a lane, a span that overlaps another one gets the next row that is free, up to 8
     rows. Spans without duration, such as events, stay in the first row.
     """
-    places: dict[tuple[int | None, str], list[int]] = {}
-    for place, span in enumerate(spans):
-        places.setdefault((_device_of(span), span.lane), []).append(place)
+    indices_by_lane: dict[tuple[int | None, str], list[int]] = {}
+    for index, span in enumerate(spans):
+        indices_by_lane.setdefault((_device_of(span), span.lane), []).append(index)
     rows = [0] * len(spans)
     lanes: list[Lane] = []
     first_row = 0
-    for key in sorted(places, key=lambda key: _rank(spans[places[key][0]])):
-        n_rows = _fill(spans, sorted(places[key], key=lambda p: spans[p].start_s), rows)
-        for place in places[key]:
-            rows[place] += first_row
+    for key in sorted(indices_by_lane, key=lambda key: _rank(spans[indices_by_lane[key][0]])):
+        n_rows = _fill(spans, sorted(indices_by_lane[key], key=lambda p: spans[p].start_s), rows)
+        for index in indices_by_lane[key]:
+            rows[index] += first_row
         device, name = key
         lanes.append(Lane(name, device, first_row, n_rows))
         first_row += n_rows
     return LaneLayout(tuple(lanes), tuple(rows))
 
 
-def _fill(spans: Sequence[Span], places: list[int], rows: list[int]) -> int:
+def _fill(spans: Sequence[Span], indices: list[int], rows: list[int]) -> int:
     """Write the row of each span of one lane into ``rows``, and return the number of rows."""
     # The end of the last span in each row; the first row is free from the start.
     ends_s = [float("-inf")]
-    for place in places:
-        span = spans[place]
+    for index in indices:
+        span = spans[index]
         # An event has no length and would open a new row for nothing.
         if span.start_s == span.end_s:
             continue
@@ -89,7 +89,7 @@ def _fill(spans: Sequence[Span], places: list[int], rows: list[int]) -> int:
         if row == len(ends_s):
             ends_s.append(span.end_s)
         ends_s[row] = max(ends_s[row], span.end_s)
-        rows[place] = row
+        rows[index] = row
     return len(ends_s)
 
 

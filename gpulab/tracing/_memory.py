@@ -108,7 +108,7 @@ def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[Count
     end_s
         The end of the timeline in seconds; later changes are left out.
     """
-    found = []
+    series = []
     for device, readings_here in enumerate(readings):
         # What happened before the first span counts as the state at its start.
         times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in readings_here]
@@ -119,7 +119,7 @@ def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[Count
             if time_s <= end_s
         }
         if any(points.values()):
-            found.append(
+            series.append(
                 CounterSeries("memory", "B", device, tuple(points), tuple(points.values()))
             )
-    return tuple(found)
+    return tuple(series)

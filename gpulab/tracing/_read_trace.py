@@ -68,10 +68,10 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     --------
     >>> import tempfile, gpulab, torch
     >>> from torch.profiler import profile
-    >>> with gpulab.virtual_gpu("H200"), profile() as found:
+    >>> with gpulab.virtual_gpu("H200"), profile() as profiler:
     ...     x = torch.ones(1024, device="cuda").exp()
     >>> path = f"{tempfile.mkdtemp()}/trace.json"
-    >>> found.export_chrome_trace(path)
+    >>> profiler.export_chrome_trace(path)
     >>> [span.name for span in read_trace(path).spans if span.kind == "kernel"]
     ['ones', 'exp']
     """
@@ -96,9 +96,9 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
         )
     source, name = _origin(trace)
     shown = [call for call in calls if call is not None]
-    found = Records(tuple(records), tuple(shown), source, device_name or name)
-    spans, _ = spans_of(found, (), profiling.short_name)
-    return Timeline(spans, source, found.device_name)
+    captured = Records(tuple(records), tuple(shown), source, device_name or name)
+    spans, _ = spans_of(captured, (), profiling.short_name)
+    return Timeline(spans, source, captured.device_name)
 
 
 def _text(path: str | Path) -> str:
@@ -112,14 +112,14 @@ def _text(path: str | Path) -> str:
 
 
 def _events(trace: object) -> Iterator[_Event]:
-    whole: dict[str, object] = trace if isinstance(trace, dict) else {"traceEvents": trace}
-    other = whole.get("otherData")
+    content: dict[str, object] = trace if isinstance(trace, dict) else {"traceEvents": trace}
+    other = content.get("otherData")
     if isinstance(other, dict) and "place" in other:
         raise DamagedDataError(
             "Timeline.to_chrome_trace() wrote it, and only viewers read that; save a timeline "
             "with to_json(), which Timeline.from_json() reads"
         )
-    listed = whole.get("traceEvents")
+    listed = content.get("traceEvents")
     if not isinstance(listed, list):
         raise DamagedDataError("it has no list of trace events")
     complete = [each for each in listed if isinstance(each, dict) and each.get("ph") == "X"]
@@ -182,8 +182,8 @@ def _call(event: _Event, number: int) -> HostCall | None:
 
 def _origin(trace: object) -> tuple[str, str]:
     """Return the source and the name of the device; the name is empty if the file has none."""
-    whole: dict[str, object] = trace if isinstance(trace, dict) else {}
-    other, devices = whole.get("otherData"), whole.get("deviceProperties")
+    content: dict[str, object] = trace if isinstance(trace, dict) else {}
+    other, devices = content.get("otherData"), content.get("deviceProperties")
     # The virtual GPU writes this field when torch.profiler saves a trace.
     is_virtual = isinstance(other, dict) and other.get("source") == "virtual"
     first = devices[0] if isinstance(devices, list) and devices else {}

@@ -188,14 +188,14 @@ class Summary:
         return f'<pre class="gpulab-summary">{clean(str(self))}</pre>'
 
 
-def summarize(spans: Sequence[Span], place: str, n_missing: int = 0) -> Summary:
+def summarize(spans: Sequence[Span], device_label: str, n_missing: int = 0) -> Summary:
     """Return the summary of a timeline.
 
     Parameters
     ----------
     spans
         The spans, in any order.
-    place
+    device_label
         Name of the device with the source of the times.
     n_missing
         Number of launches without records.
@@ -211,7 +211,12 @@ def summarize(spans: Sequence[Span], place: str, n_missing: int = 0) -> Summary:
     shares = [_share(device, by_device[device], (start_s, end_s)) for device in sorted(by_device)]
     longest = sorted(gaps(spans), key=lambda gap: -gap.duration_s)
     return Summary(
-        place, end_s - start_s, tuple(kinds.items()), tuple(shares), tuple(longest), n_missing
+        device_label,
+        end_s - start_s,
+        tuple(kinds.items()),
+        tuple(shares),
+        tuple(longest),
+        n_missing,
     )
 
 

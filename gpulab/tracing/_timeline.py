@@ -137,12 +137,12 @@ class Timeline(Saved):
         for name in ("name", "lane"):
             columns[name] = list(map(visible, columns[name]))
         # "Int64" with a capital I has missing values; in int64 they would turn numbers to floats.
-        whole = dict.fromkeys(
+        nullable = dict.fromkeys(
             ("stream", "device", "correlation", "waits_for", "size_bytes"), "Int64"
         )
         return (
             pd.DataFrame(columns)
-            .astype(whole)
+            .astype(nullable)
             .assign(
                 duration_s=[span.duration_s for span in self.spans],
                 source=self.source,

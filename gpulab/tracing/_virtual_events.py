@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _SeenEvent:
+class _ObservedEvent:
     """One event or wait of a stream, or one wait of the host, with the end of its call."""
 
     kind: EventKind
@@ -31,22 +31,22 @@ class MachineWatch:
 
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
-        self._seen: list[_SeenEvent] = []
+        self._events: list[_ObservedEvent] = []
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Note the events and waits made inside the block."""
         machine, host = self._machine, self._machine.host
-        mine = (
+        replacements = (
             (machine, "mark", self._mark(machine.mark)),
             (host, "wait", self._wait(host.wait)),
         )
         try:
-            for owner, name, function in mine:
+            for owner, name, function in replacements:
                 vars(owner)[name] = function
             yield
         finally:
-            for owner, name, _ in mine:
+            for owner, name, _ in replacements:
                 vars(owner).pop(name, None)
 
     def event_notes(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
@@ -58,14 +58,14 @@ class MachineWatch:
         numbers = {call.end_ns: call.correlation for call in calls}
         return [
             EventNote(
-                seen.kind,
-                numbers[seen.end_ns],
-                None if seen.task is None else seen.task.stream.key,
-                self._number(seen.awaited, numbers),
-                None if seen.task is None else seen.task.end_ns,
+                event.kind,
+                numbers[event.end_ns],
+                None if event.task is None else event.task.stream.key,
+                self._number(event.awaited, numbers),
+                None if event.task is None else event.task.end_ns,
             )
-            for seen in self._seen
-            if seen.end_ns in numbers
+            for event in self._events
+            if event.end_ns in numbers
         ]
 
     def _number(self, task: "StreamTask | None", numbers: dict[int, int]) -> int | None:
@@ -82,7 +82,7 @@ class MachineWatch:
             task = original(stream, host_ns, waits_for)
             kind: EventKind = "wait" if waits_for else "event"
             awaited = waits_for[-1] if waits_for else None
-            self._seen.append(_SeenEvent(kind, self._machine.host.now_ns, awaited, task))
+            self._events.append(_ObservedEvent(kind, self._machine.host.now_ns, awaited, task))
             return task
 
         return marked
@@ -91,6 +91,8 @@ class MachineWatch:
         # host.wait() waits for one task, as a wait for an event does.
         def waited(task: "StreamTask | None") -> None:
             original(task)
-            self._seen.append(_SeenEvent("synchronize event", self._machine.host.now_ns, task))
+            self._events.append(
+                _ObservedEvent("synchronize event", self._machine.host.now_ns, task)
+            )
 
         return waited

@@ -88,14 +88,14 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
         "end": _floats(bars.end_s * _MICRO),
         "size": _floats(bars.size_bytes),
         "busy": _floats(bars.busy_s * _MICRO),
-        "row": _whole(bars.row),
-        "kind": _whole(bars.kind),
-        "name": _whole(names),
-        "count": _whole(bars.count),
+        "row": _int32s(bars.row),
+        "kind": _int32s(bars.kind),
+        "name": _int32s(names),
+        "count": _int32s(bars.count),
         "arrows": {
             "kind": [arrow.kind for arrow in arrows],
-            "source": _whole([arrow.source for arrow in arrows]),
-            "target": _whole([arrow.target for arrow in arrows]),
+            "source": _int32s([arrow.source for arrow in arrows]),
+            "target": _int32s([arrow.target for arrow in arrows]),
         },
     }
 
@@ -117,7 +117,7 @@ def _floats(values: Any) -> bytes:  # noqa: ANN401  # anything that numpy makes 
     return np.asarray(values, dtype="<f8").tobytes()
 
 
-def _whole(values: Any) -> bytes:  # noqa: ANN401  # as above
+def _int32s(values: Any) -> bytes:  # noqa: ANN401  # as above
     return np.asarray(values, dtype="<i4").tobytes()
 
 

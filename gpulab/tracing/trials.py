@@ -194,8 +194,10 @@ class Trial:
         """The kernels and copies that are not the work's; None if there are no records."""
         if self.records is None:
             return None
-        own = {call.correlation for call in self.records.calls if self._is_own(call)}
-        return tuple(record for record in self.records.records if record.correlation in own)
+        correlations = {call.correlation for call in self.records.calls if self._is_own(call)}
+        return tuple(
+            record for record in self.records.records if record.correlation in correlations
+        )
 
     @property
     def n_kernels(self) -> int:
@@ -247,11 +249,11 @@ class WatchedWork:
         self._work = work
         self.most_calls = most_calls
 
-    def __call__(self, *given: object, **named: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the work, and note the call if a function is tried."""
         if not _running:
-            return self._work(*given, **named)
-        return _running[-1].note(self, lambda: self._work(*given, **named))
+            return self._work(*args, **kwargs)
+        return _running[-1].note(self, lambda: self._work(*args, **kwargs))
 
 
 def called(function: Callable[..., object], *arguments: object) -> Trial:
@@ -410,11 +412,11 @@ def _counting(
     original: Callable[..., object], counts: Counter[str], key: str
 ) -> Callable[..., object]:
     @wraps(original)
-    def counting(*given: object, **named: object) -> object:
+    def counting(*args: object, **kwargs: object) -> object:
         counts[key] += 1
         before = counts.copy()
         try:
-            return original(*given, **named)
+            return original(*args, **kwargs)
         finally:
             # Without what the function calls inside: elapsed_time asks both of its events.
             counts.clear()
@@ -433,7 +435,7 @@ class _Observer:
     def __init__(self) -> None:
         self._calls: list[WorkCall] = []
         self._counts: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
+        self._queries: Counter[str] = Counter()
         self._session: SimulatorSession | None = None
         self._races: Hazards | None = None
         self._clocks: ClocksRead | None = None
@@ -472,7 +474,7 @@ class _Observer:
                 value = function(*arguments)
             finally:
                 self._window_ns = (start_ns, self._now_ns())
-                self._asked = self._counts.copy()
+                self._queries = self._counts.copy()
                 if current_raw_stream() != stream:
                     torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
             # Before anything waits, as a caller would read it: if a stream still writes the value
@@ -505,7 +507,7 @@ class _Observer:
         return replace(
             trial,
             calls=tuple(self._calls),
-            asked=self._asked,
+            asked=self._queries,
             records=records,
             hazards=None if self._races is None else self._races.found,
             clocks=self._clocks,
@@ -538,8 +540,8 @@ def _ready_made_timer() -> str:
     frame = inspect.currentframe()
     while frame is not None and frame.f_code is not _CALLED:
         module = frame.f_globals.get("__name__", "")
-        known = (name for part, name in _READY_MADE.items() if f"{module}.".startswith(f"{part}."))
-        timer = next(known, timer)  # the outermost one: that is the one the learner called
+        names = (name for part, name in _READY_MADE.items() if f"{module}.".startswith(f"{part}."))
+        timer = next(names, timer)  # the outermost one: that is the one the learner called
         frame = frame.f_back
     return timer
 

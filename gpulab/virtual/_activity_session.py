@@ -72,7 +72,7 @@ class SimulatorSession:
         # The numbers of the calls that copy from or to pageable memory.
         self.pageable: set[int] = set()
         self._is_inside = False
-        self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
+        self._recorded: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
         self._keeping = ExitStack()
 
     @step
@@ -89,7 +89,7 @@ class SimulatorSession:
             hold(self)
             for (owner, name), function in zip(places, watched, strict=True):
                 vars(owner)[name] = function
-            self._kept = [
+            self._recorded = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
                 for gpu in self._machine.gpus
             ]
@@ -102,8 +102,8 @@ class SimulatorSession:
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         # If two sessions are open on one machine, this may be the other one's replacement.
-        for owner, name, own in self._own:
-            put_back(owner, name, own)
+        for owner, name, original in self._own:
+            put_back(owner, name, original)
         let_go(self)
 
     def now_ns(self) -> int:
@@ -129,7 +129,7 @@ class SimulatorSession:
                 size_bytes=task.size_bytes,
                 correlation=call.correlation,
             )
-            for index, records_of in self._kept
+            for index, records_of in self._recorded
             for task in records_of()
             if task.kind.value in _KINDS and (call := launches.get(task.visible_ns))
         ]

@@ -32,6 +32,6 @@ def lasting_class(cls: type, base: type, checks: type = object) -> type:
         # ``cls`` comes before ``base``, as it would by inheritance.
         bases = (cls, base) if checks is object else (checks, cls, base)
         is_borrowed = not _borrowed.isdisjoint(cls.__mro__)
-        made = type(cls.__name__, bases, {"__module__": cls.__module__}) if is_borrowed else cls
-        _lasting_classes[cls] = made
+        lasting = type(cls.__name__, bases, {"__module__": cls.__module__}) if is_borrowed else cls
+        _lasting_classes[cls] = lasting
     return _lasting_classes[cls]

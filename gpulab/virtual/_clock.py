@@ -132,8 +132,8 @@ def _virtual_clocks(clocks: HostClocks, real: Mapping[str, Any]) -> dict[str, Ca
     calls["strftime"] = lambda form, moment=None: real["strftime"](
         form, local() if moment is None else moment
     )
-    known = [name for name in _CLOCK_IDS if "clock_gettime_ns" in real]
-    by_id = {getattr(time, name): clocks.clock(name) for name in known}
+    supported = [name for name in _CLOCK_IDS if "clock_gettime_ns" in real]
+    by_id = {getattr(time, name): clocks.clock(name) for name in supported}
     calls["clock_gettime"] = _by_id(
         {key: _in_seconds(read) for key, read in by_id.items()}, real.get("clock_gettime")
     )
@@ -179,8 +179,8 @@ def is_library(filename: str) -> bool:
     """
     if "site-packages" in filename or "dist-packages" in filename:
         return True
-    own = Path(__file__).parents[1]
-    return filename.startswith((f"{own}{os.sep}", f"{sysconfig.get_path('stdlib')}{os.sep}"))
+    package = Path(__file__).parents[1]
+    return filename.startswith((f"{package}{os.sep}", f"{sysconfig.get_path('stdlib')}{os.sep}"))
 
 
 def _sleep(host: Host, real: Callable[[float], None]) -> Callable[[float], None]:
@@ -225,7 +225,7 @@ def _set_early_imports(
     namespace: MutableMapping[str, Any], by_identity: dict[int, Any], undo: Undo
 ) -> None:
     # By identity, because the program may have imported a clock under another name.
-    found = {name: value for name, value in namespace.items() if id(value) in by_identity}
-    undo.callback(namespace.update, found)
-    for name, value in found.items():
+    early_imports = {name: value for name, value in namespace.items() if id(value) in by_identity}
+    undo.callback(namespace.update, early_imports)
+    for name, value in early_imports.items():
         namespace[name] = by_identity[id(value)]

@@ -149,8 +149,8 @@ class Environment:
         return name == "CUDA_VISIBLE_DEVICES" and value.count(",") + 1 == self._n_gpus
 
 
-def _warn_of_all(found: Iterator[str]) -> None:
-    named = "; ".join(found)
+def _warn_of_all(ignored: Iterator[str]) -> None:
+    named = "; ".join(ignored)
     if named:
         warn(
             f"the virtual GPU does not model these environment variables, so they do nothing: "

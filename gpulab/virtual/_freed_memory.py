@@ -9,8 +9,8 @@ def _trim() -> Callable[[int], int] | None:
     """Return the C library's ``malloc_trim``, or None where there is none."""
     if sys.platform != "linux":
         return None
-    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return found  # musl, the C library of Alpine Linux, has none
+    malloc_trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return malloc_trim  # musl, the C library of Alpine Linux, has none
 
 
 _malloc_trim = _trim()

@@ -205,8 +205,8 @@ def generator_in(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     position = _position(func)
     if position is None:
         return None
-    found = args[position] if position < len(args) else kwargs.get("generator")
-    return None if found is None else _by_address.get(address_of(found), found)
+    generator = args[position] if position < len(args) else kwargs.get("generator")
+    return None if generator is None else _by_address.get(address_of(generator), generator)
 
 
 def without_generator(

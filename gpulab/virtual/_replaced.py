@@ -51,7 +51,7 @@ class Replaced:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Put all originals back inside a ``with`` block; then replace them again."""
-        shown = [
+        replacements = [
             _Originals.of(owner, [*before, *added]) for owner, before, added in self._originals
         ]
         try:
@@ -60,7 +60,7 @@ class Replaced:
                 originals.restore()
             yield
         finally:
-            for each in shown:
+            for each in replacements:
                 each.restore()
 
 

@@ -98,11 +98,11 @@ def failures() -> dict[str, str]:
     ...     failures()
     {}
     """
-    found = {}
+    reasons = {}
     for name, check in CHECKS.items():
         try:
             if not check():
-                found[name] = "gave a wrong result"
+                reasons[name] = "gave a wrong result"
         except Exception as error:  # noqa: BLE001 # a report must say what failed, whatever it was
-            found[name] = f"{type(error).__name__}: {error}"
-    return found
+            reasons[name] = f"{type(error).__name__}: {error}"
+    return reasons

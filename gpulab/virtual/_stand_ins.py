@@ -23,10 +23,10 @@ class StandIn(ModuleType):
     (0.0, 0.0, 1)
     """
 
-    def __init__(self, name: str, known: dict[str, Any]) -> None:
+    def __init__(self, name: str, members: dict[str, Any]) -> None:
         super().__init__(name)
         # Python looks for submodules only in a module with a path; see `submodule_spec`.
-        vars(self).update(known, __path__=[])
+        vars(self).update(members, __path__=[])
 
     def __getattr__(self, name: str) -> Any:
         # The import system itself asks a module for __path__, __spec__ and the like.

@@ -397,7 +397,7 @@ def class_with_base(original: type, base: type) -> type:
     Builds of PyTorch with CUDA need it: their classes have a C base that cannot be replaced.
     """
     # A method with ``__class__`` among its free names calls ``super()`` and fits no other class.
-    own = {
+    members = {
         name: value
         for name, value in vars(original).items()
         if (callable(value) or isinstance(value, property))
@@ -406,11 +406,13 @@ def class_with_base(original: type, base: type) -> type:
     }
     # After the context torch has its own class again, and Python cannot derive ours from it.
     # ``isinstance`` asks ``__class__``, too, so that what the program kept is still a Stream.
-    own["__class__"] = property(lambda _self: original)
-    made = type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
+    members["__class__"] = property(lambda _self: original)
+    new_class = type(
+        original.__name__, (_with_defaults(base),), {**members, "__module__": "torch.cuda"}
+    )
     if base not in _CHECKS:
-        return made
-    return type(original.__name__, (_CHECKS[base], made), {"__module__": "torch.cuda"})
+        return new_class
+    return type(original.__name__, (_CHECKS[base], new_class), {"__module__": "torch.cuda"})
 
 
 @cache

@@ -118,10 +118,10 @@ def _shortened_runners(make: Callable[..., Any], host: Host) -> Callable[..., An
                 host.spend(round(readings[-1] * _NS))
                 return readings[-1]
             # The fixture has the real clock if it was made before the virtual GPU was entered.
-            taken = plain(loops_range, _virtual(self._timer))
-            if isinstance(taken, float):  # a pedantic round returns the result of the work, too
-                readings.append(taken)
-            return taken
+            result = plain(loops_range, _virtual(self._timer))
+            if isinstance(result, float):  # a pedantic round returns the result of the work, too
+                readings.append(result)
+            return result
 
         return runner
 

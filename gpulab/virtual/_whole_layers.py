@@ -92,8 +92,8 @@ class WholeLayers:
         """Return the number of autograd's nodes, with all nodes of a layer counted as one."""
         if not self._layers:
             return len(list(nodes))
-        found = [self._layer_of(sequence_number(node)) or node for node in nodes]
-        return len(set(found))
+        units = [self._layer_of(sequence_number(node)) or node for node in nodes]
+        return len(set(units))
 
     def follow(self) -> None:
         """Note which layer autograd is in; called before each operator of a backward pass."""
@@ -139,6 +139,6 @@ class WholeLayers:
 
     def _layer_of(self, number: int) -> _Layer | None:
         # Layers are in the order of their numbers, and their ranges never overlap.
-        place = bisect_right(self._layers, number, key=lambda layer: layer.first) - 1
-        layer = self._layers[place] if place >= 0 else None
+        index = bisect_right(self._layers, number, key=lambda layer: layer.first) - 1
+        layer = self._layers[index] if index >= 0 else None
         return layer if layer is not None and number < layer.end else None

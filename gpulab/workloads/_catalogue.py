@@ -152,7 +152,7 @@ class Workload:
         kind, torch_device = self._dtype(dtype), _torch_device(device)
         _GENERATOR.check(generator=generator)
         return tuple(
-            given.draw(kind, torch_device, generator) for given in self._problem(size).inputs
+            spec.draw(kind, torch_device, generator) for spec in self._problem(size).inputs
         )
 
     def make(
@@ -211,15 +211,15 @@ class Workload:
         WHOLE.check(seed=seed)
         drawn = _drawn(problem, kind, seed)
         # Copies first, because some operations write into their inputs.
-        wide = tuple(_widened(tensor) for tensor in drawn)
-        here = tuple(tensor.to(torch_device) for tensor in drawn)
-        result = problem.work(here)()
-        seen = _widened(problem.compared(result, *here).cpu())
+        wide_inputs = tuple(_widened(tensor) for tensor in drawn)
+        inputs = tuple(tensor.to(torch_device) for tensor in drawn)
+        result = problem.work(inputs)()
+        computed = _widened(problem.compared(result, *inputs).cpu())
         if problem.reference is None:
-            expected = problem.compared(problem.work(wide)(), *wide)
+            expected = problem.compared(problem.work(wide_inputs)(), *wide_inputs)
         else:
-            expected = problem.reference(seen, *wide)
-        return Agreement(_distance(seen, expected), _allowed(problem, kind, torch_device))
+            expected = problem.reference(computed, *wide_inputs)
+        return Agreement(_distance(computed, expected), _allowed(problem, kind, torch_device))
 
     def _problem(self, size: int) -> Problem:
         COUNT.check(size=size)
@@ -250,7 +250,7 @@ def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...
     # On the CPU, because a generator of the GPU draws other numbers from the same seed.
     generator = torch.Generator("cpu").manual_seed(seed)
     cpu = torch.device("cpu")
-    return tuple(given.draw(dtype, cpu, generator) for given in problem.inputs)
+    return tuple(spec.draw(dtype, cpu, generator) for spec in problem.inputs)
 
 
 def _widened(tensor: Tensor) -> Tensor:
@@ -259,10 +259,10 @@ def _widened(tensor: Tensor) -> Tensor:
     return tensor.detach().to(kind, copy=True)
 
 
-def _distance(seen: Tensor, expected: Tensor) -> float:
+def _distance(computed: Tensor, expected: Tensor) -> float:
     # One scale for all: an element near zero may be the difference of large terms, and its own
     # relative error has no bound.
-    apart, scale = (seen - expected).abs().max().item(), expected.abs().max().item()
+    apart, scale = (computed - expected).abs().max().item(), expected.abs().max().item()
     return apart / scale if scale > 0 else apart
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from gpulab.workloads._problem import Problem, Tensor, normal, whole
+from gpulab.workloads._problem import Problem, Tensor, indices, normal
 
 _DROPPED = 0.1
 _N_SIGMA = 6  # one correct dropout in a billion would fail the check
@@ -65,11 +65,11 @@ def dropout(n: int) -> Problem:
         call=partial(functional.dropout, p=_DROPPED, training=True),
         n_flops=n,
         n_elements=2 * n,
-        reference=_kept,
+        reference=_as_dropped,
     )
 
 
-def _kept(result: Tensor, x: Tensor) -> Tensor:
+def _as_dropped(result: Tensor, x: Tensor) -> Tensor:
     """Return the expected result of dropout, given which elements it dropped."""
     dropped = result == 0
     n, n_dropped = dropped.numel(), int(dropped.sum())
@@ -158,7 +158,7 @@ def embedding(n: int) -> Problem:
     the table needs to be read only once.
     """
     return Problem(
-        inputs=(whole(_VOCABULARY, n), normal(_VOCABULARY, _TABLE_COLUMNS)),
+        inputs=(indices(_VOCABULARY, n), normal(_VOCABULARY, _TABLE_COLUMNS)),
         call=functional.embedding,
         n_elements=(min(n, _VOCABULARY) + n) * _TABLE_COLUMNS,
         n_indices=n,
@@ -173,7 +173,7 @@ def gather(n: int) -> Problem:
     elements are used, but memory moves in sectors of 32 bytes, so whole rows count.
     """
     return Problem(
-        inputs=(normal(n, _TABLE_COLUMNS), whole(_TABLE_COLUMNS, n, _TABLE_COLUMNS)),
+        inputs=(normal(n, _TABLE_COLUMNS), indices(_TABLE_COLUMNS, n, _TABLE_COLUMNS)),
         call=_gather,
         n_elements=2 * n * _TABLE_COLUMNS,
         n_indices=n * _TABLE_COLUMNS,
@@ -194,7 +194,7 @@ def scatter_add(n: int) -> Problem:
     return Problem(
         inputs=(
             normal(n, _TABLE_COLUMNS),
-            whole(_TABLE_COLUMNS, n, _TABLE_COLUMNS),
+            indices(_TABLE_COLUMNS, n, _TABLE_COLUMNS),
             normal(n, _TABLE_COLUMNS),
         ),
         call=_scatter_add,
@@ -309,7 +309,7 @@ def cross_entropy(n: int) -> Problem:
     Bytes: each logit and each label is read once, and one number is written.
     """
     return Problem(
-        inputs=(normal(n, _CLASSES), whole(_CLASSES, n)),
+        inputs=(normal(n, _CLASSES), indices(_CLASSES, n)),
         call=functional.cross_entropy,
         n_flops=3 * n * _CLASSES,
         n_elements=n * _CLASSES + 1,

@@ -62,7 +62,7 @@ def normal(*shape: int) -> Normal:
     return Normal(shape)
 
 
-def whole(high: int, *shape: int) -> Whole:
+def indices(high: int, *shape: int) -> Whole:
     """Return an input of random indices below ``high``, not yet drawn."""
     return Whole(high, shape)
 

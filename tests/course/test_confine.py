@@ -70,7 +70,7 @@ def test_the_instructor_is_told_if_bubblewrap_is_missing(monkeypatch: pytest.Mon
     try:
         with pytest.warns(UserWarning, match="can read your files: install bubblewrap"):
             Sandbox(LIMITS)._start()
-        assert _confine.walls().startswith("only limits on time")
+        assert _confine.confinement().startswith("only limits on time")
     finally:
         _confine.bubblewrap.cache_clear()
 

@@ -28,31 +28,31 @@ def parse_json(text: str | bytes) -> object:
     {'a': [1, 2.5]}
     """
     try:
-        found = _DECODER.decode(as_text(text) if isinstance(text, bytes) else text)
+        value = _DECODER.decode(as_text(text) if isinstance(text, bytes) else text)
     except RecursionError:
         raise DamagedDataError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise DamagedDataError(f"it is not JSON ({error})") from error
-    _refuse_depth(found)
-    return found
+    _refuse_depth(value)
+    return value
 
 
-def _refuse_depth(found: object) -> None:
+def _refuse_depth(value: object) -> None:
     """Refuse a value nested so deeply that writing or showing it would exhaust the stack."""
     # Level by level instead of by recursion, which would itself exhaust the stack.
-    level = [found]
+    level = [value]
     for _ in range(_MAX_DEPTH):
-        level = [part for whole in level for part in _parts(whole)]
+        level = [part for outer in level for part in _parts(outer)]
         if not level:
             return
     raise DamagedDataError(_TOO_DEEP)
 
 
-def _parts(whole: object) -> list[object]:
+def _parts(value: object) -> list[object]:
     """Return the lists and dicts directly inside a value."""
-    if not isinstance(whole, dict | list):
+    if not isinstance(value, dict | list):
         return []
-    inside = whole.values() if isinstance(whole, dict) else whole
+    inside = value.values() if isinstance(value, dict) else value
     return [part for part in inside if isinstance(part, dict | list)]
 
 
@@ -67,7 +67,7 @@ def _real(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
+def _int_of(text: str) -> int:
     # The length is checked first, because int() raises ValueError above 4,300 digits.
     number = int(text) if len(text) <= _MAX_DIGITS else _MAX_WHOLE
     if not -_MAX_WHOLE <= number < _MAX_WHOLE:
@@ -82,12 +82,12 @@ def _refuse_number(text: str) -> Never:
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     # Python's own decoder would silently take the last of two equal keys.
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise DamagedDataError("it has the same key twice, and nobody can tell which one counts")
-    return found
+    return members
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=_real, parse_int=_whole, parse_constant=_refuse_number, object_pairs_hook=_object
+    parse_float=_real, parse_int=_int_of, parse_constant=_refuse_number, object_pairs_hook=_object
 )

@@ -70,12 +70,12 @@ class Saved:
         SchemaVersionError
             If the data have another schema, or a field is missing, unknown or of another type.
         """
-        found = data.get("schema") if isinstance(data, dict) else None
-        if not isinstance(data, dict) or found != cls.schema:
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if not isinstance(data, dict) or schema != cls.schema:
             raise SchemaVersionError(
-                f"the saved data have the schema {reprlib.repr(found)} and this version of gpulab "
-                f"reads {cls.schema!r}; read them with the gpulab that wrote them, or save them "
-                "again with this"
+                f"the saved data have the schema {reprlib.repr(schema)} and this version of "
+                f"gpulab reads {cls.schema!r}; read them with the gpulab that wrote them, or save "
+                "them again with this"
             )
         content = {name: value for name, value in data.items() if name != "schema"}
         return _record(cls, content, cls.schema, "")  # type: ignore[type-var] # every Saved is a dataclass
@@ -152,13 +152,13 @@ class Saved:
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:
-    # An unknown field is refused, not dropped: whoever saves the record again would lose it.
-    known = {field.name: field for field in fields(cls)}
-    if unknown := sorted(map(str, data.keys() - known.keys())):
+    # An unknown field is refused, not dropped: saving the record again would lose it.
+    fields_by_name = {field.name: field for field in fields(cls)}
+    if unknown := sorted(map(str, data.keys() - fields_by_name.keys())):
         name = unknown[0][:_MAX_SHOWN]
         raise SchemaVersionError(f"{_bad(schema)} {where}{name} is not a field of it")
     values = {}
-    for name, field in known.items():
+    for name, field in fields_by_name.items():
         if name in data:
             values[name] = _value(field.type, data[name], schema, where + name)
         # A field with a default may be missing: files written before it existed are read on.

@@ -103,9 +103,9 @@ def _unpacked(raw: bytes) -> bytes:
     # A few kilobytes of gzip can unpack to gigabytes, so unpacking stops at the limit.
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
-            found = stream.read(_MAX_BYTES + 1)
+            content = stream.read(_MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DamagedDataError(f"it does not unpack ({error})") from None
-    if len(found) > _MAX_BYTES:
+    if len(content) > _MAX_BYTES:
         raise DamagedDataError(f"it unpacks to more than {_MAX_BYTES >> 20} MiB")
-    return found
+    return content

@@ -104,12 +104,12 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     """
     COUNT.check(sm_mhz=sm_mhz)
     COUNT_OR_ZERO.or_none.check(device=device)
-    place = driver.torch_index(device)
-    entry = _prepare(sm_mhz, place)
+    index = driver.torch_index(device)
+    entry = _prepare(sm_mhz, index)
     with ExitStack() as stack:
         stack.callback(_release, entry)
         _take(entry)
-        yield Lock(sm_mhz, place, _undo(entry))
+        yield Lock(sm_mhz, index, _undo(entry))
 
 
 @dataclass(eq=False, slots=True)
@@ -185,15 +185,15 @@ def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
         # NVML lists graphics clocks for each memory clock. A GPU at work runs its memory at the
         # highest one; a lower one may allow fewer graphics clocks.
         memory_mhz = max(gpu.nvml.nvmlDeviceGetSupportedMemoryClocks(gpu.handle))
-        known = gpu.nvml.nvmlDeviceGetSupportedGraphicsClocks(gpu.handle, memory_mhz)
+        clocks_mhz = gpu.nvml.nvmlDeviceGetSupportedGraphicsClocks(gpu.handle, memory_mhz)
     except gpu.nvml.NVMLError:
         return  # some GPUs have no such list; the driver then decides
-    if sm_mhz in known:
+    if sm_mhz in clocks_mhz:
         return
-    nearest_mhz = min(known, key=lambda mhz: abs(mhz - sm_mhz))
+    nearest_mhz = min(clocks_mhz, key=lambda mhz: abs(mhz - sm_mhz))
     raise InvalidOptionError(
-        f"sm_mhz={sm_mhz}; the GPU supports clocks from {min(known)} to {max(known)} MHz, "
-        f"and the nearest of them is {nearest_mhz}"
+        f"sm_mhz={sm_mhz}; the GPU supports clocks from {min(clocks_mhz)} to {max(clocks_mhz)} "
+        f"MHz, and the nearest of them is {nearest_mhz}"
     )
 
 
@@ -206,7 +206,7 @@ def _take(entry: _Entry) -> None:
     for setter in list(entry.setters):
         answer = setter(entry.sm_mhz)
         if answer is None:
-            # Unlock in the same way: the other one may have less rights.
+            # The clock is unlocked in the same way, because the other way may have fewer rights.
             entry.setters = [setter]
             return
         answers.append(answer)

@@ -86,14 +86,14 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
     1980
     """
     COUNT_OR_ZERO.or_none.check(device=device)
-    asked = items_of("parts", parts, _PART)
+    fields = items_of("parts", parts, _PART)
     # Taken before the driver is asked: its values are older than the call in any case.
     at_s = time.perf_counter()
-    values = _ask_all(driver.gpu_of(device), asked)
+    values = _ask_all(driver.gpu_of(device), fields)
     if values is None:  # other code has shut NVML down: connect again and try once more
         driver.forget()
         # If it fails again, no part can be read, and a reading without parts says so.
-        values = _ask_all(driver.gpu_of(device), asked) or {}
+        values = _ask_all(driver.gpu_of(device), fields) or {}
     return Reading(at_s, **values)
 
 
@@ -179,8 +179,8 @@ def watch(
     """
     COUNT_OR_ZERO.or_none.check(device=device)
     # Checked here and not in the generator, which would raise only at its first reading.
-    asked = items_of("parts", parts, _PART)
-    return watch_by(load, lambda: read(device, asked), duration_s=duration_s, period_s=period_s)
+    fields = items_of("parts", parts, _PART)
+    return watch_by(load, lambda: read(device, fields), duration_s=duration_s, period_s=period_s)
 
 
 def watch_by(

@@ -88,15 +88,15 @@ class Reading:
 
 def reasons_of(mask: int) -> tuple[str, ...]:
     """Return NVML's bit mask of reasons in words, lowest bit first; unknown bits by number."""
-    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    bits = [1 << number for number in range(mask.bit_length()) if mask >> number & 1]
     return tuple(_REASONS.get(bit, f"reason {bit:#x}") for bit in bits)
 
 
 def in_order(reasons: Iterable[str]) -> tuple[str, ...]:
     """Return each reason once, in the order of NVML's bits, unknown ones last."""
-    known = list(_REASONS.values())
+    order = list(_REASONS.values())
     return tuple(
-        sorted(set(reasons), key=lambda word: (known.index(word) if word in known else 99, word))
+        sorted(set(reasons), key=lambda word: (order.index(word) if word in order else 99, word))
     )
 
 
@@ -114,10 +114,10 @@ def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    kept = items_of("readings", readings, instance_of(Reading, "a Reading"))
-    rows = [asdict(reading) for reading in kept]
+    checked = items_of("readings", readings, instance_of(Reading, "a Reading"))
+    rows = [asdict(reading) for reading in checked]
     for row in rows:
-        row["time_s"] = row["at_s"] - kept[0].at_s
+        row["time_s"] = row["at_s"] - checked[0].at_s
         row["reasons"] = None if row["reasons"] is None else visible(", ".join(row["reasons"]))
     parts = [field.name for field in fields(Reading) if field.name != "at_s"]
     return pd.DataFrame(rows, columns=["time_s", *parts])

@@ -98,14 +98,14 @@ def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANC
     """
     SHARE.check(tolerance=tolerance)
     every = items_of("readings", readings, _READING)
-    known = [reading for reading in every if reading is not None]
-    if not known:
+    successful = [reading for reading in every if reading is not None]
+    if not successful:
         return Regime("unknown", "there is no reading of the clock")
     # The readings before and after the work may have met an idle GPU at its lowest clock.
-    awake = [reading for reading in known if IDLE not in (reading.reasons or ())]
+    awake = [reading for reading in successful if IDLE not in (reading.reasons or ())]
     if not awake:
         return Regime("idle", "the GPU was idle at every reading")
-    tops = (reading.max_sm_mhz for reading in known if reading.max_sm_mhz is not None)
+    tops = (reading.max_sm_mhz for reading in successful if reading.max_sm_mhz is not None)
     return _of_busy(awake, next(tops, None), tolerance)
 
 
@@ -143,8 +143,8 @@ def flag(
     """
     SHARE.check(tolerance=tolerance)
     readings = items_of("readings", readings, _READING)
-    given = [1] * len(readings) if batch_sizes is None else batch_sizes
-    sizes = items_of("batch_sizes", given, COUNT_OR_ZERO)
+    requested = [1] * len(readings) if batch_sizes is None else batch_sizes
+    sizes = items_of("batch_sizes", requested, COUNT_OR_ZERO)
     if len(sizes) != len(readings):
         raise InvalidOptionError(
             f"{len(sizes)} batch_sizes for {counted(len(readings), 'reading')}; give one size for "

@@ -28,8 +28,8 @@ def nvidia_smi(index: int, *options: str) -> str | None:
         return f"nvidia-smi failed: {error}"
     if done.returncode == 0:
         return None
-    said = " ".join((done.stdout + done.stderr).split())
-    return f"nvidia-smi answers: {said or f'exit status {done.returncode}'}"
+    output = " ".join((done.stdout + done.stderr).split())
+    return f"nvidia-smi answers: {output or f'exit status {done.returncode}'}"
 
 
 def _reset_through_nvml(index: int) -> None:

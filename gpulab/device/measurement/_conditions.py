@@ -24,8 +24,8 @@ class Finding:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, method="naive", n_samples=5)
-    >>> "waits for nothing" in taken.findings[0].message
+    ...     result = gpulab.measure(lambda: a @ a, method="naive", n_samples=5)
+    >>> "waits for nothing" in result.findings[0].message
     True
     """
 
@@ -86,8 +86,8 @@ class Conditions:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("A100"):
     ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5)
-    >>> "A100" in taken.conditions.device_name
+    ...     result = gpulab.measure(lambda: a @ a, n_samples=5)
+    >>> "A100" in result.conditions.device_name
     True
     """
 

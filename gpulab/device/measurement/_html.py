@@ -38,7 +38,7 @@ class Distribution:
         The estimate, in seconds.
     interval_name
         The kind of interval, e.g. ``"95 % interval"``.
-    place
+    device_label
         Device and source, e.g. ``"virtual NVIDIA H200"``.
     """
 
@@ -46,13 +46,13 @@ class Distribution:
     median_s: float
     interval_s: tuple[float, float]
     interval_name: str
-    place: str
+    device_label: str
 
     def describe(self) -> str:
         """Return the content of the drawing in words, for readers who cannot see it."""
         low_s, high_s = min(self.samples_s), max(self.samples_s)
         return (
-            f"Distribution of {counted(len(self.samples_s), 'sample')} ({self.place}): "
+            f"Distribution of {counted(len(self.samples_s), 'sample')} ({self.device_label}): "
             f"from {format_time(low_s)} to {format_time(high_s)}, "
             f"median {format_time(self.median_s)}, "
             f"{self.interval_name} {format_interval(*self.interval_s)}"
@@ -177,7 +177,9 @@ def _titles(shown: Distribution, axis: _Axis) -> list[str]:
     middle, (_, unit) = (_LEFT + _RIGHT) / 2, time_unit(axis.high_s)
     legend = f"bars: samples, line: median, band: {shown.interval_name}"
     return [
-        _label(middle, _HEIGHT - 19, "middle", f"duration per call in {unit} ({shown.place})"),
+        _label(
+            middle, _HEIGHT - 19, "middle", f"duration per call in {unit} ({shown.device_label})"
+        ),
         _label(middle, _HEIGHT - 4, "middle", legend),
     ]
 

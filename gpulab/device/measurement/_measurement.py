@@ -108,11 +108,11 @@ class Measurement(Saved):
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
-    >>> taken.n_samples, taken.method, taken.conditions.cache
+    ...     result = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
+    >>> result.n_samples, result.method, result.conditions.cache
     (5, 'calibrated', 'cold')
-    >>> low_s, high_s = taken.interval_s
-    >>> low_s <= taken.median_s <= high_s
+    >>> low_s, high_s = result.interval_s
+    >>> low_s <= result.median_s <= high_s
     True
     """
 
@@ -202,8 +202,8 @@ class Measurement(Saved):
         >>> import torch, gpulab
         >>> with gpulab.virtual_gpu("H200"):
         ...     a = torch.ones(4096, 4096, device="cuda")
-        ...     taken = gpulab.measure(lambda: a @ a, flops="auto")
-        >>> taken.counts.flops == 2 * 4096**3, taken.rates[0].limit_name
+        ...     result = gpulab.measure(lambda: a @ a, flops="auto")
+        >>> result.counts.flops == 2 * 4096**3, result.rates[0].limit_name
         (True, 'float32 peak')
         """
         times_s = (self.median_s, *self.interval_s)
@@ -219,8 +219,8 @@ class Measurement(Saved):
         >>> import torch, gpulab
         >>> with gpulab.virtual_gpu("H200"):
         ...     a = torch.ones(1 << 24, device="cuda")
-        ...     taken = gpulab.measure(lambda: a + a, flops=2**24, size_bytes=2 * 4 * 2**24)
-        >>> taken.binding.limit_name
+        ...     result = gpulab.measure(lambda: a + a, flops=2**24, size_bytes=2 * 4 * 2**24)
+        >>> result.binding.limit_name
         'memory bandwidth'
         """
         limited = [rate for rate in self.rates if rate.share is not None]
@@ -333,9 +333,9 @@ class Measurement(Saved):
             yield "Python per call", f"{format_time(self.launch_s)}: launch-bound in a loop"
         if self.floor_s:
             error_s = self.floor_error_s
-            known = f"known within {format_time(error_s)}" if error_s else "known exactly"
+            accuracy = f"known within {format_time(error_s)}" if error_s else "known exactly"
             source = _FLOORS.get(self.floor_method, "")
-            yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
+            yield "floor subtracted", f"{format_time(self.floor_s)}, {accuracy}{source}"
         for rate in self.rates:
             yield "throughput", str(rate)
         if self.peak_bytes is not None:

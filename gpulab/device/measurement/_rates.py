@@ -31,8 +31,8 @@ class Counts:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, flops=2 * 64**3, n_samples=6)
-    >>> taken.counts.flops
+    ...     result = gpulab.measure(lambda: a @ a, flops=2 * 64**3, n_samples=6)
+    >>> result.counts.flops
     524288
     """
 

@@ -101,13 +101,13 @@ class ContentionWatch:
 
 def _read() -> dict[str, SchedulerCounters]:
     """Return the counters of every thread of this process, by its name in the system."""
-    found = {}
+    counters = {}
     for path in _THREADS.glob("*/schedstat"):
         # A thread may end meanwhile, and the format may differ on some systems.
         with suppress(OSError, ValueError):
             ran_ns, waited_ns, n = map(int, path.read_text("ascii").split())
-            found[path.parent.name] = SchedulerCounters(ran_ns * _NS, waited_ns * _NS, n)
-    return found
+            counters[path.parent.name] = SchedulerCounters(ran_ns * _NS, waited_ns * _NS, n)
+    return counters
 
 
 def contention_findings(curve: Curve) -> tuple[Finding, ...]:
@@ -117,11 +117,11 @@ def contention_findings(curve: Curve) -> tuple[Finding, ...]:
     sizes = ", ".join(size_text(size) for size, _ in curve.waits)
     longest_s = max(wait_s for _, wait_s in curve.waits)
     fewer = "" if curve.n_threads == 1 else " or ask for fewer threads (n_threads=1)"
-    found = Finding(
+    finding = Finding(
         "waited-for-a-core",
         f"the host had too few free cores: waits for a core are part of {len(curve.waits)} of "
         f"{counted(len(curve.sizes), 'CPU time')} (n = {sizes}; up to {format_time(longest_s)} "
         "per wait), which are too long",
         f"close other programs{fewer}, then run again",
     )
-    return (found,)
+    return (finding,)

@@ -68,8 +68,8 @@ class Crossover:
     Examples
     --------
     >>> import gpulab
-    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
-    >>> found.workload, found.crossing is not None
+    >>> result = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> result.workload, result.crossing is not None
     ('matmul', True)
     """
 
@@ -109,8 +109,8 @@ class Crossover:
         cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
         reach = np.hypot(cpu[1], gpu[1])
         # The band of a line is symmetric in logarithms, so the reach is the same to both sides.
-        found = find_crossing(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
-        return replace(found, of="of the lines")
+        crossing = find_crossing(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
+        return replace(crossing, of="of the lines")
 
     def line(self, curve: Curve, sizes: Sequence[int]) -> tuple[Any, Any]:
         """Return a curve's line at some sizes: its seconds, and half the width of its band.
@@ -295,14 +295,16 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         find_gpu(gpu)
     find_workload(workload).bytes(1, dtype)  # raises for a type that the workload does not offer
     over = None if link is None else find_link(link)
-    asked = None if sizes is None else _ascending(sizes)
+    chosen_sizes = None if sizes is None else _ascending(sizes)
     bare = Task(workload, 1, dtype, cache=cache, method=method)  # the size is replaced later
-    transferring = CurveRequest(replace(bare, transfers=transfers), asked)
+    transferring = CurveRequest(replace(bare, transfers=transfers), chosen_sizes)
     watch = ContentionWatch(partial(take, precision=precision, max_time_s=max_time_s))
     points = collect_points(
         CrossoverRequest(
-            cpu=CurveRequest(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
-            bare=CurveRequest(bare, asked),
+            cpu=CurveRequest(
+                Task(workload, 1, dtype, on="cpu", n_threads=n_threads), chosen_sizes
+            ),
+            bare=CurveRequest(bare, chosen_sizes),
             # For a given link, the copies are computed from their bytes and not measured.
             transferring=None if transfers == "none" or over else transferring,
         ),

@@ -96,8 +96,8 @@ class Curve:
         sizes
             Some of ``self.sizes``.
         """
-        known = Requirement(f"one of {self.sizes}", lambda size: size in self.sizes)
-        index = [self.sizes.index(size) for size in items_of("sizes", sizes, known)]
+        one_of_sizes = Requirement(f"one of {self.sizes}", lambda size: size in self.sizes)
+        index = [self.sizes.index(size) for size in items_of("sizes", sizes, one_of_sizes)]
         # Logarithms, because over six decades the curves are nearly straight only in logarithms.
         middle, low, high = (
             np.array(times)[index] for times in (self.median_s, self.low_s, self.high_s)
@@ -121,19 +121,19 @@ def curve_of(points: Sequence[Point]) -> Curve:
     """
     first = points[0]
     timed = sorted((point for point in points if point.ok), key=lambda point: point.task.size)
-    what = f"{first.task.workload} {first.task.dtype} on the {first.task.on.upper()}"
+    name = f"{first.task.workload} {first.task.dtype} on the {first.task.on.upper()}"
     if not timed:
         raise InvalidOptionError(
-            f"no size of {what} could be timed: {first.error}; try other sizes"
+            f"no size of {name} could be timed: {first.error}; try other sizes"
         )
     # A recording and a sweep together may contain two GPUs, and a mean over both means nothing.
     devices = {device_label(point.device_name, point.source) for point in timed}
     if len(devices) > 1:
         raise InvalidOptionError(
-            f"the times of {what} come from several devices ({', '.join(sorted(devices))}); "
+            f"the times of {name} come from several devices ({', '.join(sorted(devices))}); "
             "keep the points of one of them"
         )
-    made = Curve(
+    curve = Curve(
         on=first.task.on,
         sizes=tuple(point.task.size for point in timed),
         median_s=tuple(point.median_s for point in timed),
@@ -145,7 +145,7 @@ def curve_of(points: Sequence[Point]) -> Curve:
         n_threads=first.task.n_threads,
         missing=tuple((point.task.size, point.error) for point in points if not point.ok),
     )
-    return with_fit(made, first.task.workload, first.task.dtype)
+    return with_fit(curve, first.task.workload, first.task.dtype)
 
 
 def _how(task: Task) -> str:

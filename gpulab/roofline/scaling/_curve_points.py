@@ -91,7 +91,7 @@ def collect_points(
     progress
         Whether to show a bar.
     """
-    points = _given(source)
+    points = _points_in(source)
     if points is None:
         cpu = tuple(measure_curve(curves.cpu, measure, progress=progress))
     else:
@@ -102,10 +102,10 @@ def collect_points(
         transferring = select_points(points, curves.transferring) if curves.transferring else ()
         return CrossoverPoints(cpu, require_points(points, curves.bare), transferring)
     # Compute times only at the sizes of the CPU, because others could not be compared.
-    asked = curves.bare.sizes or (None if source is None else _sizes(cpu))
+    gpu_sizes = curves.bare.sizes or (None if source is None else _sizes(cpu))
     with gpu_entered(gpu):
         both = [
-            tuple(measure_curve(replace(request, sizes=asked), measure, progress=progress))
+            tuple(measure_curve(replace(request, sizes=gpu_sizes), measure, progress=progress))
             for request in (curves.bare, curves.transferring)
             if request is not None
         ]
@@ -115,7 +115,7 @@ def collect_points(
 _POINT = instance_of(Point, "a Point, or the source a sweep or a recording")
 
 
-def _given(source: PointSource) -> tuple[Point, ...] | None:
+def _points_in(source: PointSource) -> tuple[Point, ...] | None:
     if source is None:
         return None
     if isinstance(source, str | Path):
@@ -123,8 +123,8 @@ def _given(source: PointSource) -> tuple[Point, ...] | None:
         from gpulab.workloads import recordings
 
         return recordings.load(source).points
-    given: Any = source
-    return items_of("source", getattr(given, "points", given), _POINT)
+    records: Any = source
+    return items_of("source", getattr(records, "points", records), _POINT)
 
 
 def _sizes(points: Iterable[Point]) -> tuple[int, ...]:
@@ -168,11 +168,11 @@ def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Poin
     alike = (
         p.task for p in points if (p.task.workload, p.task.on) == (wanted.workload, wanted.on)
     )
-    known = "; ".join(sorted({_kind(task) for task in alike})) or "nothing"
+    available = "; ".join(sorted({_kind(task) for task in alike})) or "nothing"
     sizes = "" if request.sizes is None else f" at n = {', '.join(map(str, request.sizes))}"
     raise InvalidOptionError(
         f"the source has no times of {wanted.workload}{sizes} for {_kind(wanted)}; for this "
-        f"workload it has: {known}. Ask for one of these, or leave source out to measure"
+        f"workload it has: {available}. Ask for one of these, or leave source out to measure"
     )
 
 

@@ -140,9 +140,9 @@ def _decided(ahead: Array, ratio: Array) -> list[tuple[int, int]]:
     Both end points always count, also if they are uncertain: if the faster side has changed
     there, the curves cross, and only the end of the interval is open.
     """
-    found = [(int(sign), index) for index, sign in enumerate(ahead) if sign]
+    certain = [(int(sign), index) for index, sign in enumerate(ahead) if sign]
     ends = [(_side(ratio[index]), index) for index in (0, len(ratio) - 1)]
-    return [ends[0], *found, ends[1]] if found else []
+    return [ends[0], *certain, ends[1]] if certain else []
 
 
 def _side(ratio: float) -> int:
@@ -151,18 +151,18 @@ def _side(ratio: float) -> int:
 
 def _middle(at: Array, ratio: Array, start: int, end: int) -> float:
     """Return the size between two points where the curves cross, the middle one of several."""
-    found = _zeros(at, ratio, start, end)
+    zeros = _zeros(at, ratio, start, end)
     # Noise may make the ratio cross zero an odd number of times between two certain sizes.
-    return math.exp((found[0] + found[-1]) / 2)
+    return math.exp((zeros[0] + zeros[-1]) / 2)
 
 
 def _zeros(at: Array, values: Array, start: int, end: int) -> list[float]:
     """Return where straight lines between the values pass zero, between two indices."""
-    found = []
+    zeros = []
     for index in range(start, end):
-        one, two = float(values[index]), float(values[index + 1])
+        left, right = float(values[index]), float(values[index + 1])
         # A ratio of exactly 1 counts as the GPU's, as in _side.
-        if (one > 0) != (two > 0):
-            share = one / (one - two)
-            found.append(float(at[index] + share * (at[index + 1] - at[index])))
-    return found
+        if (left > 0) != (right > 0):
+            share = left / (left - right)
+            zeros.append(float(at[index] + share * (at[index + 1] - at[index])))
+    return zeros

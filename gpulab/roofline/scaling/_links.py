@@ -136,7 +136,7 @@ def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLin
     extra_s = [copies_s(name, size, dtype, transfers, link) for size in curve.sizes]
 
     def later(times_s: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(one + more for one, more in zip(times_s, extra_s, strict=True))
+        return tuple(time_s + copy_s for time_s, copy_s in zip(times_s, extra_s, strict=True))
 
     moved = replace(
         curve,

@@ -17,7 +17,7 @@ def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measure
     KeyboardInterrupt
         If the measurement was interrupted, because an interrupt ends the whole survey.
     """
-    found = measure(
+    measurement = measure(
         work,
         method=method,
         cache=cache,
@@ -25,9 +25,9 @@ def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measure
         max_time_s=MAX_TIME_S,
         progress=False,
     )
-    if found.stopped_by == "interrupt":
+    if measurement.stopped_by == "interrupt":
         raise KeyboardInterrupt
-    return found
+    return measurement
 
 
 def waiting_times(work: Work) -> Row:

@@ -51,7 +51,7 @@ class OpenRecording:
 
     def add_left_out(self) -> None:
         """Write what is missing and why, also from earlier runs."""
-        rows = [{"what": what, "reason": reason} for what, reason in self.left_out.items()]
+        rows = [{"what": key, "reason": reason} for key, reason in self.left_out.items()]
         self.add_section(LEFT_OUT, rows)
 
     def in_memory(self) -> Recording:
@@ -126,10 +126,10 @@ def _kept_in_memory(log: OpenRecording) -> Iterator[None]:
 
 def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
     # After "left out" was written, a later run may have measured the point and then been killed.
-    there = before.points.keys() | before.sections.keys()
+    measured = before.points.keys() | before.sections.keys()
     rows = before.sections.get(LEFT_OUT, ())
-    told = {str(row.get("what")): str(row.get("reason")) for row in rows}
-    return {what: reason for what, reason in told.items() if what not in there}
+    reasons = {str(row.get("what")): str(row.get("reason")) for row in rows}
+    return {key: reason for key, reason in reasons.items() if key not in measured}
 
 
 def _unseal(file: GrowingFile) -> str:

@@ -88,15 +88,15 @@ def plan_tasks(
     wanted = set(sections)
     # Rough estimates are enough: they do not set the order, only what fits into the time.
     spec = gpus.by_driver_name(gpu_name)
-    seen: set[str] = set()
-    found = []
+    keys: set[str] = set()
+    planned = []
     for section, group, tasks in _groups(quick=quick):
         for task in tasks if section in wanted else ():
             # Groups overlap: a later one repeats sizes of an earlier one and adds more.
-            if task.key not in seen:
-                seen.add(task.key)
-                found.append(_planned(task, group, spec, max_time_s))
-    return found
+            if task.key not in keys:
+                keys.add(task.key)
+                planned.append(_planned(task, group, spec, max_time_s))
+    return planned
 
 
 def reason_to_skip(planned: PlannedTask) -> str:
@@ -376,8 +376,8 @@ def plan(
     POSITIVE.check(minutes=minutes)
     PATH.or_none.check(out=out)
     FLAG.check(quick=quick)
-    given = SECTIONS if sections is None else sections
-    wanted = items_of("sections", given, NameOf("section", SECTIONS))
+    names = SECTIONS if sections is None else sections
+    wanted = items_of("sections", names, NameOf("section", SECTIONS))
     before = None if out is None else read_earlier(Path(out))
     done = set() if before is None else _done(before)
     gpu = device.current()

@@ -201,8 +201,8 @@ def split_by_window(
     ...             times_ns.append(session.now_ns())
     ...         torch.cuda.synchronize()
     ...     windows = [(times_ns[0], times_ns[1]), (times_ns[1], times_ns[2])]
-    ...     found = split_by_window(session, "H200", windows)
-    >>> [[record.name for record in each.records] for each in found]
+    ...     groups = split_by_window(session, "H200", windows)
+    >>> [[record.name for record in each.records] for each in groups]
     [['exp'], ['log']]
     """
     records, calls = source.read()
@@ -223,8 +223,8 @@ def split_by_window(
     groups = [(by_window[window], done[window]) for window in range(len(windows))]
     n_missing = _n_missing(groups)
     return [
-        Records(tuple(found), tuple(called), source.source, device_name, n_lost)
-        for (called, found), n_lost in zip(groups, n_missing, strict=True)
+        Records(tuple(done_here), tuple(called), source.source, device_name, n_lost)
+        for (called, done_here), n_lost in zip(groups, n_missing, strict=True)
     ]
 
 
@@ -242,12 +242,12 @@ def _caller(record: ActivityRecord, numbers: list[int]) -> int:
 def _n_missing(groups: Iterable[tuple[list[HostCall], list[ActivityRecord]]]) -> list[int]:
     """Return how many records are known to be missing for each call of the work."""
     n_unanswered, kinds, n_found = [], [], []
-    for called, found in groups:
+    for called, records in groups:
         launches = [call for call in called if call.kind == "launch"]
-        answered = {record.correlation for record in found}
+        answered = {record.correlation for record in records}
         n_unanswered.append(sum(call.correlation not in answered for call in launches))
         kinds.append(tuple(call.name for call in launches))
-        n_found.append(len(found))
+        n_found.append(len(records))
     # One launch of a CUDA graph has many records. How many is known only from another call of the
     # same work, the one with the most records.
     most = {

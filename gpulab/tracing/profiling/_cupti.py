@@ -37,7 +37,7 @@ def collect_complaints(lines: list[str]) -> Iterator[None]:
     """
     # The file descriptor is replaced, and not sys.stderr, because the lines come from C++.
     try:
-        kept = os.dup(_STDERR)
+        original = os.dup(_STDERR)
     except OSError:  # a program that runs as a service may have no stderr
         yield
         return
@@ -49,12 +49,14 @@ def collect_complaints(lines: list[str]) -> Iterator[None]:
             os.dup2(caught.fileno(), _STDERR)
             yield
         finally:
-            os.dup2(kept, _STDERR)
-            os.close(kept)
+            os.dup2(original, _STDERR)
+            os.close(original)
             caught.seek(0)
-            said = caught.read().decode(errors="replace").splitlines(keepends=True)
-            lines += [line.rstrip() for line in said if _PROFILERS.match(line) and "CUPTI" in line]
-            others = "".join(line for line in said if not _PROFILERS.match(line))
+            written = caught.read().decode(errors="replace").splitlines(keepends=True)
+            lines += [
+                line.rstrip() for line in written if _PROFILERS.match(line) and "CUPTI" in line
+            ]
+            others = "".join(line for line in written if not _PROFILERS.match(line))
             if others:
                 os.write(_STDERR, others.encode())
 

@@ -181,8 +181,8 @@ def _require_idle() -> None:
 
 
 def _no_records() -> ProfilerBusyError | ProfilerUnavailableError:
-    said = next((line for line in _complaints if "CUPTI_ERROR" in line), "")
-    (code,) = re.findall(r"CUPTI_ERROR_\w+", said)[:1] or [""]
+    complaint = next((line for line in _complaints if "CUPTI_ERROR" in line), "")
+    (code,) = re.findall(r"CUPTI_ERROR_\w+", complaint)[:1] or [""]
     if "MULTIPLE_SUBSCRIBERS" in code:
         return ProfilerBusyError(
             f"another tool uses CUPTI, which serves one at a time ({code}); restart Python "

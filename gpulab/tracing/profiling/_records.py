@@ -31,10 +31,10 @@ class Records:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
-    ...     found = gpulab.tracing.profiling.capture(lambda: (a @ a).relu())
-    >>> found.n_kernels, [call.kind for call in found.calls]
+    ...     records = gpulab.tracing.profiling.capture(lambda: (a @ a).relu())
+    >>> records.n_kernels, [call.kind for call in records.calls]
     (2, ['launch', 'launch', 'wait'])
-    >>> found.busy_s < found.span_s
+    >>> records.busy_s < records.span_s
     True
     """
 

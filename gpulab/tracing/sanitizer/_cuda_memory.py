@@ -12,7 +12,7 @@ MemoryKey = Hashable
 
 
 @dataclass(slots=True)
-class _Held:
+class _FollowedStorage:
     """A storage that exists, its block, and the streams of its ``record_stream`` calls."""
 
     storage: weakref.ref[torch.UntypedStorage]
@@ -25,7 +25,7 @@ class Memories:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._held: dict[MemoryKey, _Held] = {}
+        self._followed: dict[MemoryKey, _FollowedStorage] = {}
         self._pinned: dict[MemoryKey, weakref.ref[torch.UntypedStorage]] = {}
 
     @property
@@ -45,12 +45,12 @@ class Memories:
         """
         storage = tensor.untyped_storage()
         key = ("device", storage.data_ptr())
-        if key not in self._held:
+        if key not in self._followed:
             # PyTorch returns the same Python object for a storage as long as it exists, so this
             # callback comes when the memory goes back to the allocator.
-            gone = weakref.ref(storage, lambda _storage: self._free(key))
+            reference = weakref.ref(storage, lambda _storage: self._free(key))
             block = Allocation(stream, storage.data_ptr(), storage.nbytes())
-            self._held[key] = _Held(gone, block)
+            self._followed[key] = _FollowedStorage(reference, block)
             self._checker.allocate(key, block)
         return key
 
@@ -62,19 +62,19 @@ class Memories:
 
     def record_stream(self, key: MemoryKey, stream: StreamKey) -> None:
         """Note that the allocator waits for ``stream`` before it reuses the memory."""
-        held = self._held[key]
-        if stream != held.block.stream:  # the allocator ignores the memory's own stream
-            held.recorded_on.add(stream)
+        followed = self._followed[key]
+        if stream != followed.block.stream:  # the allocator ignores the memory's own stream
+            followed.recorded_on.add(stream)
 
     def close(self) -> None:
         """Stop following all memory."""
-        self._held.clear()
+        self._followed.clear()
         self._pinned.clear()
 
     def _free(self, key: MemoryKey) -> None:
-        held = self._held.pop(key, None)
-        if held is not None:
-            self._checker.free(key, held.block, held.recorded_on)
+        followed = self._followed.pop(key, None)
+        if followed is not None:
+            self._checker.free(key, followed.block, followed.recorded_on)
 
     def _unpin(self, key: MemoryKey) -> None:
         if self._pinned.pop(key, None) is not None:

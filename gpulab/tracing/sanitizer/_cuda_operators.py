@@ -86,10 +86,12 @@ def read_call(
     that reads its arguments and makes its results.
     """
     form = _form_of(func) if isinstance(func, Overload) else _higher_order(func, args)
-    given = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
-    written = [t for name in form.writes for t in tensors_in(given.get(name))]
+    arguments = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
+    written = [t for name in form.writes for t in tensors_in(arguments.get(name))]
     shape_only = form.arguments[:1] if form.name in _SHAPED_LIKE else ()
-    others = [value for name, value in given.items() if name not in {*form.writes, *shape_only}]
+    others = [
+        value for name, value in arguments.items() if name not in {*form.writes, *shape_only}
+    ]
     read = list(tensors_in(others))
     # A result in memory of an argument is a view of it, or the argument itself.
     old = {_memory(tensor) for tensor in (*read, *written)}
@@ -99,9 +101,9 @@ def read_call(
         written=tuple(written),
         made=tuple(tensor for tensor in tensors_in(out) if _memory(tensor) not in old),
         is_copy=form.name in _COPIES,
-        non_blocking=bool(given.get("non_blocking", False)),
+        non_blocking=bool(arguments.get("non_blocking", False)),
         # The shape of ``x[index]`` depends on values only if an index is a mask.
-        waits=form.waits and (form.name != "index" or _has_mask(given.get("indices"))),
+        waits=form.waits and (form.name != "index" or _has_mask(arguments.get("indices"))),
     )
 
 

@@ -114,7 +114,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
             # process (torch 2.11).
             event.seen_by_gpulab = self, self._checker.record(self._key(stream))  # type: ignore[attr-defined] # our mark
 
-    def _seen(self, event: torch.cuda.Event) -> Snapshot | None:
+    def _snapshot_of(self, event: torch.cuda.Event) -> Snapshot | None:
         """Return the work before ``event``, or None if it was not recorded in this block."""
         watch, snapshot = getattr(event, "seen_by_gpulab", (None, None))
         return snapshot if watch is self else None
@@ -122,12 +122,12 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
         """Note that later work of ``stream`` waits for ``event``."""
         with self._lock:
-            self._checker.stream_wait(self._key(stream), self._seen(event))
+            self._checker.stream_wait(self._key(stream), self._snapshot_of(event))
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
         """Note that the host has seen ``event`` done."""
         with self._lock:
-            self._checker.host_wait(self._seen(event))
+            self._checker.host_wait(self._snapshot_of(event))
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
         """Note that the host has seen ``stream`` idle."""
@@ -265,8 +265,8 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
             return device, 0
         # PyTorch's stream ids are large numbers. The report counts streams in the order of their
         # first use instead.
-        taken = sum(known == device for known, _ in self._numbers)
-        return device, self._numbers.setdefault((device, identity), taken + 1)
+        n_used = sum(used_on == device for used_on, _ in self._numbers)
+        return device, self._numbers.setdefault((device, identity), n_used + 1)
 
 
 def _index_of(device: torch.device | str | None) -> int | None:

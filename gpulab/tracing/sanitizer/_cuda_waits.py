@@ -150,10 +150,10 @@ def _inside(original: Function, listener: Listener) -> Function:
 
 
 def _put(owner: object, name: str, value: Function, undo: Undo) -> None:
-    own = vars(owner)
-    if name in own:
+    attributes = vars(owner)
+    if name in attributes:
         # The raw attribute: getattr would resolve descriptors, such as static methods.
-        undo.callback(setattr, owner, name, own[name])
+        undo.callback(setattr, owner, name, attributes[name])
     else:  # inherited, as Tensor.numpy is
         undo.callback(_take_away, owner, name)
     setattr(owner, name, value)

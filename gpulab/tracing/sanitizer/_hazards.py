@@ -120,10 +120,10 @@ class Hazards:
         return "\n".join(['<div class="gpulab-hazards">', summary, *listed, "</div>"])
 
     def _summary(self) -> str:
-        seen = (
+        amount = (
             f"{_counted(self.n_operations, 'operation')} on {_counted(self.n_streams, 'stream')}"
         )
-        return f"{_counted(len(self), 'hazard')} in {seen}"
+        return f"{_counted(len(self), 'hazard')} in {amount}"
 
 
 @contextmanager

@@ -83,8 +83,8 @@ def _picture(film: Film) -> tuple[str, str]:
         svg = render(ax, alt=film.words, frame=lanes.to_frame()).svg
     box = ax.get_position()
     sides = {"left": box.x0, "top": 1 - box.y1, "width": box.width, "height": box.height}
-    place = ";".join(f"{side}:{_WHOLE * share:.2f}%" for side, share in sides.items())
-    return picture_address(svg), place
+    css = ";".join(f"{side}:{_WHOLE * share:.2f}%" for side, share in sides.items())
+    return picture_address(svg), css
 
 
 def _style(film: Film) -> str:

@@ -32,9 +32,9 @@ class Screen:
         Parameters
         ----------
         record
-            What ``draw`` takes.
+            The argument of ``draw``.
         n_done
-            How much of the total that is.
+            How much of the total is done.
         """
 
     def close(self, record: object | None, note: str) -> None:
@@ -44,8 +44,8 @@ class Screen:
 class TextScreen(Screen):
     """A progress bar on the standard error stream, outside of notebooks."""
 
-    def __init__(self, what: str, total: float | None, unit: str) -> None:
-        self._bar = Bar(total=total, desc=what, unit=unit, disable=False)  # type: ignore[arg-type]  # tqdm takes floats
+    def __init__(self, activity: str, total: float | None, unit: str) -> None:
+        self._bar = Bar(total=total, desc=activity, unit=unit, disable=False)  # type: ignore[arg-type]  # tqdm takes floats
 
     def show(self, record: object, n_done: float) -> None:  # noqa: ARG002  # as Screen has it
         """Move the bar."""
@@ -78,12 +78,14 @@ class NotebookScreen(Screen):
 
     is_watched = True
 
-    def __init__(self, draw: Draw, what: str, total: float | None, unit: str, stop: Stop) -> None:
+    def __init__(
+        self, draw: Draw, activity: str, total: float | None, unit: str, stop: Stop
+    ) -> None:
         from IPython.display import display
 
         self._draw = draw
         self._of = "" if total is None else f" of {total:g}"
-        self._what, self._unit = what, unit
+        self._activity, self._unit = activity, unit
         self._button = StopButton(stop)
         self._due_s = 0.0
         handle = display(_plain(self._note(0)), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
@@ -113,7 +115,7 @@ class NotebookScreen(Screen):
     def _note(self, n_done: float) -> str:
         done = f"{n_done:.1f}" if isinstance(n_done, float) else n_done
         return (
-            f"{self._what}: {done}{self._of}{self._unit}. "
+            f"{self._activity}: {done}{self._of}{self._unit}. "
             "Interrupt the kernel to stop; what there is by then is kept."
         )
 
@@ -165,7 +167,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     draw: Draw,
     stop: Stop,
     *,
-    what: str,
+    activity: str,
     unit: str,
     total: float | None,
     progress: bool,
@@ -179,7 +181,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
         Returns the figure of a record.
     stop
         What the Stop button sets.
-    what, unit, total
+    activity, unit, total
         For the line that shows how far it is: ``"loading: 0.4 of 2 s"``.
     progress
         Whether anything is shown before the end.
@@ -187,9 +189,9 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
         Whether growing figures are drawn on a thread of their own.
     """
     if widgets.jupyter_kernel() is None:
-        return TextScreen(what, total, unit) if progress else Screen()
+        return TextScreen(activity, total, unit) if progress else Screen()
     if progress and widgets.is_watched():
-        screen = NotebookScreen(draw, what, total, unit, stop)
+        screen = NotebookScreen(draw, activity, total, unit, stop)
         return Painter(screen) if threaded else screen
     return ExportScreen(draw)
 

@@ -81,8 +81,8 @@ def alt_of(record: "Trace") -> str:
     """Return in words how all readings changed from first to last, or why there are none."""
     frame = record.to_frame()
     parts = (_range(frame, panel) for panel in _IN_WORDS)
-    said = record.missing or f"{', '.join(parts)}; {record.regime}"
-    return f"{said[0].upper()}{said[1:]}."
+    words = record.missing or f"{', '.join(parts)}; {record.regime}"
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _panels(ax: "Axes") -> list["Axes"]:

@@ -118,7 +118,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
         screen = screen_for(
             partial(draw, title=title),
             stop,
-            what="loading",
+            activity="loading",
             unit=" s",
             total=duration_s,
             progress=progress,
@@ -206,7 +206,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     Examples
     --------
     >>> import gpulab
-    >>> found = gpulab.live.series(
+    >>> record = gpulab.live.series(
     ...     ({"n": n, "time_us": 2.0 * n} for n in (1, 2, 4)),
     ...     gpulab.plots.line,
     ...     title="Time over n",
@@ -214,7 +214,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     ...     source="virtual",
     ...     progress=False,
     ... )
-    >>> found
+    >>> record
     3 results
     """
     check_figure(plot, title=title, alt=alt, ax_size=ax_size)
@@ -239,7 +239,12 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
 
     with Stop() as stop:
         screen = screen_for(
-            figure, stop, what="measuring", unit=" results", total=n_expected, progress=progress
+            figure,
+            stop,
+            activity="measuring",
+            unit=" results",
+            total=n_expected,
+            progress=progress,
         )
         so_far = partial(_so_far, gather or _gathered, n_expected)
         return run_series(iter(results), so_far, stop, screen)
@@ -283,12 +288,12 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
 
     with Stop() as stop:
         screen = screen_for(
-            figure, stop, what="measuring", unit=" rungs", total=N_RUNGS, progress=True
+            figure, stop, activity="measuring", unit=" rungs", total=N_RUNGS, progress=True
         )
         so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
         growing = run_ladder(work, label=label, **options)
-        whole: Any = run_series(growing, so_far, stop, screen).record
-    finished: Ladder = whole
+        series_record: Any = run_series(growing, so_far, stop, screen).record
+    finished: Ladder = series_record
     return finished
 
 
@@ -296,14 +301,14 @@ def _readings(
     work: Callable[[], object], duration_s: float, period_s: float, device: int | None
 ) -> tuple[Iterator[clocks.Reading], str]:
     """Return readings while the work runs, and the reason if they are empty."""
-    found = clocks.watch(work, duration_s=duration_s, period_s=period_s, device=device)
+    readings = clocks.watch(work, duration_s=duration_s, period_s=period_s, device=device)
     try:
         clocks.read(device, ())
     except ClocksUnavailableError as error:
         # The load still runs, and its figure says what is missing and why.
-        found = clocks.watch_by(work, _time_alone, duration_s=duration_s, period_s=period_s)
-        return found, str(error)
-    return found, ""
+        readings = clocks.watch_by(work, _time_alone, duration_s=duration_s, period_s=period_s)
+        return readings, str(error)
+    return readings, ""
 
 
 def _time_alone() -> clocks.Reading:
@@ -328,9 +333,9 @@ def _gathered(results: list[Any]) -> object:
     return pd.DataFrame(results)
 
 
-def _source(record: object, given: object) -> object:
-    if given is not None:
-        return given
+def _source(record: object, source: object) -> object:
+    if source is not None:
+        return source
     try:
         provenance(record)
     except InvalidOptionError:

@@ -37,31 +37,31 @@ def run_load(
     is_paced
         Whether to wait for real time, for a virtual GPU that computes faster.
     """
-    kept: list[clocks.Reading] = []
+    readings_so_far: list[clocks.Reading] = []
     began_s = time.monotonic()  # real time, even if a virtual GPU is in use
     try:
         for reading in readings:
-            kept.append(reading)
-            elapsed_s = reading.at_s - kept[0].at_s
-            screen.show(trace(tuple(kept), stopped_by=stop.by), elapsed_s)
+            readings_so_far.append(reading)
+            elapsed_s = reading.at_s - readings_so_far[0].at_s
+            screen.show(trace(tuple(readings_so_far), stopped_by=stop.by), elapsed_s)
             behind_s = elapsed_s - (time.monotonic() - began_s) if is_paced else 0.0
             if stop.wait(behind_s):
                 break
     except KeyboardInterrupt:
         stop.ask("interrupt")
-        if not kept:
+        if not readings_so_far:
             raise
     except Exception as error:
         stop.ask("error")
-        if kept:
-            error.partial = trace(tuple(kept), stopped_by="error")  # type: ignore[attr-defined]  # a new one
-        error.add_note(_note("under load", len(kept), "readings"))
+        if readings_so_far:
+            error.partial = trace(tuple(readings_so_far), stopped_by="error")  # type: ignore[attr-defined]  # a new one
+        error.add_note(_note("under load", len(readings_so_far), "readings"))
         raise
     finally:
         # After an error, too: otherwise the figure in the notebook would still say "loading".
-        record = trace(tuple(kept), stopped_by=stop.by) if kept else None
+        record = trace(tuple(readings_so_far), stopped_by=stop.by) if readings_so_far else None
         screen.close(record, _NOTHING)
-    return trace(tuple(kept), stopped_by=stop.by)
+    return trace(tuple(readings_so_far), stopped_by=stop.by)
 
 
 def run_series(
@@ -78,15 +78,15 @@ def run_series(
     stop, screen
         As for :func:`run_load`.
     """
-    kept: list[object] = []
+    results_so_far: list[object] = []
     try:
         for result in results:
             # After Ctrl-C gpulab.measure returns early and raises nothing; its samples are too
             # few.
             if stop.by == "interrupt":
                 break
-            kept.append(result)
-            screen.show(series(tuple(kept), stopped_by=""), len(kept))
+            results_so_far.append(result)
+            screen.show(series(tuple(results_so_far), stopped_by=""), len(results_so_far))
             if stop.wait(0.0):
                 break
     except KeyboardInterrupt:
@@ -94,14 +94,14 @@ def run_series(
     except Exception as error:
         stop.ask("error")
         # Even without results, so that code which catches the error can rely on the attribute.
-        error.partial = series(tuple(kept), stopped_by="error")  # type: ignore[attr-defined]  # a new one
-        error.add_note(_note("by what gives the results", len(kept), "results"))
+        error.partial = series(tuple(results_so_far), stopped_by="error")  # type: ignore[attr-defined]  # a new one
+        error.add_note(_note("by what gives the results", len(results_so_far), "results"))
         raise
     finally:
         _end(results, stop)
-        record = series(tuple(kept), stopped_by=stop.by)
-        screen.close(record if kept else None, _NOTHING)
-    if not kept and stop.by == "interrupt":
+        record = series(tuple(results_so_far), stopped_by=stop.by)
+        screen.close(record if results_so_far else None, _NOTHING)
+    if not results_so_far and stop.by == "interrupt":
         raise KeyboardInterrupt
     return record
 
@@ -117,10 +117,10 @@ def _end(results: Iterator[object], stop: Stop) -> None:
             torch.cuda.synchronize()
 
 
-def _note(when: str, n_kept: int, what: str) -> str:
-    kept = (
-        f"the {n_kept} {what} before are in its attribute `partial`"
+def _note(when: str, n_kept: int, kind: str) -> str:
+    outcome = (
+        f"the {n_kept} {kind} before are in its attribute `partial`"
         if n_kept
         else "nothing was kept"
     )
-    return f"gpulab: raised {when}; {kept}"
+    return f"gpulab: raised {when}; {outcome}"

@@ -1,4 +1,4 @@
-"""The records behind a live figure: readings of a load or a series of results, maybe stopped."""
+"""The records of a live figure: readings of a load or a series of results, maybe stopped."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -116,9 +116,9 @@ class Trace(Saved):
         # First that it was stopped, so that nobody takes a part for the whole.
         run = self.stopped or f"{self.duration_s:.1f} s under load"
         counted = f"{n} reading{'s' if n > 1 else ''}"
-        said = self.missing or str(self.regime)
+        state = self.missing or str(self.regime)
         return (
-            f"{run}, {counted}; {one_line(said)} ({device_label(self.device_name, self.source)})"
+            f"{run}, {counted}; {one_line(state)} ({device_label(self.device_name, self.source)})"
         )
 
     __repr__ = __str__

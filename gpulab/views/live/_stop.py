@@ -24,17 +24,17 @@ class Stop:
 
     def __init__(self) -> None:
         self.by = ""
-        self._asked = threading.Event()
+        self._requested = threading.Event()
         self._before: Any = None
 
     def ask(self, by: str) -> None:
         """Request a stop; if there are several requests, ``by`` names the first."""
         self.by = self.by or by
-        self._asked.set()
+        self._requested.set()
 
     def wait(self, duration_s: float) -> bool:
         """Wait so many real seconds, and return whether a stop was requested."""
-        return self._asked.wait(max(0.0, duration_s))
+        return self._requested.wait(max(0.0, duration_s))
 
     @step
     def __enter__(self) -> Self:

@@ -272,5 +272,5 @@ def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt
         The earlier attempts. Those at other challenges do not count.
     """
     programs = [each.program for each in before if each.challenge == name]
-    said = challenge(name).missing(Situation(playback, programs))
-    return Attempt(name, playback.program, said)
+    hint = challenge(name).missing(Situation(playback, programs))
+    return Attempt(name, playback.program, hint)

@@ -53,10 +53,10 @@ def _memory(program: MachineProgram) -> Iterator[str]:
     for buffer in sorted({each.buffer for each in program.operations if each.is_work}):
         # As large as the largest operation on it needs.
         yield f"{buffer} = torch.zeros({_n_items(program, buffer):_}, device='cuda')"
-    for place, operation in enumerate(program.operations):
+    for index, operation in enumerate(program.operations):
         if operation.is_copy:
             pinned = ", pin_memory=True" if operation.is_pinned else ""
-            yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
+            yield f"host_{index + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
     # The first matmul of a process loads cuBLAS, so one runs before the timed part.
     for each in kernels[:1]:
         # One is enough: all matmuls of the program use the same library.
@@ -65,10 +65,10 @@ def _memory(program: MachineProgram) -> Iterator[str]:
 
 def _graphs(program: MachineProgram) -> Iterator[str]:
     # A graph is captured before the timed part, as the simulated machine does not charge for it.
-    for place, operation in enumerate(program.operations):
+    for index, operation in enumerate(program.operations):
         if operation.kind == "graph":
-            yield f"graph_{place + 1} = torch.cuda.CUDAGraph()"
-            yield f"with torch.cuda.graph(graph_{place + 1}):"
+            yield f"graph_{index + 1} = torch.cuda.CUDAGraph()"
+            yield f"with torch.cuda.graph(graph_{index + 1}):"
             yield f"    for _ in range({operation.n_kernels}):"
             yield f"        {_kernel(operation)}"
 
@@ -78,21 +78,21 @@ def _timed(program: MachineProgram) -> Iterator[str]:
     body = program.body
     if any(each.kind == "clock" for each in program.operations):
         yield "read_s = []"
-    for place in range(body.start if body else len(program.operations)):
-        yield from _call(program, place)
+    for index in range(body.start if body else len(program.operations)):
+        yield from _call(program, index)
     indent = ""
     if program.repetitions > 1 and body:
         yield f"for _ in range({program.repetitions}):"
         indent = "    "
-    for place in body:
-        yield from (indent + line for line in _call(program, place))
-    for place in range(body.stop, len(program.operations)) if body else ():
-        yield from _call(program, place)
+    for index in body:
+        yield from (indent + line for line in _call(program, index))
+    for index in range(body.stop, len(program.operations)) if body else ():
+        yield from _call(program, index)
 
 
-def _call(program: MachineProgram, place: int) -> Iterator[str]:
-    operation = program.operations[place]
-    line = _line(program, place, operation)
+def _call(program: MachineProgram, index: int) -> Iterator[str]:
+    operation = program.operations[index]
+    line = _line(program, index, operation)
     if operation.stream and operation.kind in {"kernel", "copy in", "copy out", "graph", "sleep"}:
         yield f"with torch.cuda.stream(stream_{operation.stream}):"
         yield f"    {line}"
@@ -100,15 +100,15 @@ def _call(program: MachineProgram, place: int) -> Iterator[str]:
         yield line
 
 
-def _line(program: MachineProgram, place: int, operation: ProgramOperation) -> str:
-    host = f"host_{place + 1}"
+def _line(program: MachineProgram, index: int, operation: ProgramOperation) -> str:
+    host = f"host_{index + 1}"
     part = f"{operation.buffer}[:{_copied(program, operation)}]"
     pinned = ", non_blocking=True" if operation.is_pinned else ""
     lines = {
         "kernel": _kernel(operation),
         "copy in": f"{part}.copy_({host}{pinned})",
         "copy out": f"{host}.copy_({part}{pinned})",
-        "graph": f"graph_{place + 1}.replay()",
+        "graph": f"graph_{index + 1}.replay()",
         "sleep": f"torch.cuda._sleep({round(operation.duration_us * _CYCLES_PER_US)})",
         "record": f"{_event(operation.event)}.record({_stream(operation)})",
         "wait": f"{_stream(operation)}.wait_event({_event(operation.event)})",

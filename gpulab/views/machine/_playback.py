@@ -149,23 +149,23 @@ def play(program: MachineProgram) -> Playback:
     cycle = waiting_circle(program)
     # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.
     runner = Runner(program, as_drawn=bool(cycle))
-    stuck_place = None
-    for place, turn in program.calls:
+    stuck_index = None
+    for index, turn in program.calls:
         if cycle and turn:
             break  # the first repetition never ends
         try:
-            runner.call(place, turn)
+            runner.call(index, turn)
         except VirtualGpuError:  # the host waits for streams that wait for one another
-            stuck_place = place
+            stuck_index = index
             break
-    # What other streams can finish is played to its end, also beside a deadlock.
+    # Work of other streams that can finish is played to its end, even with a deadlock.
     done_ns = runner.settle()
     end_ns = done_ns + max(_STUCK_NS, done_ns // 2) if cycle else done_ns
     calls = [_call(call) for call in runner.calls]
-    if stuck_place is not None:
+    if stuck_index is not None:
         now_us = runner.machine.host.now_ns / _US
         stuck = PlayedCall(
-            stuck_place, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
+            stuck_index, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
         )
         calls.append(stuck)
     return Playback(
@@ -185,7 +185,7 @@ def _call(call: MadeCall) -> PlayedCall:
     )
     # A queue that was full when the call began may have room by the time of the launch.
     for_room = call.for_room and call.waited_ns > 0
-    return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
+    return PlayedCall(call.operation_index, call.turn, start_us, end_us, waited_us, for_room)
 
 
 def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:
@@ -205,7 +205,7 @@ def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:
 
 def _task(entry: TaskOfCall, start_ns: float, end_ns: float) -> PlayedTask:
     return PlayedTask(
-        entry.place,
+        entry.operation_index,
         entry.turn,
         entry.kind,
         entry.stream,
@@ -231,7 +231,8 @@ def _events_us(runner: Runner) -> float | None:
     ends_ns = [
         each.task.end_ns
         for each in runner.tasks
-        if each.kind == "record" and runner.program.operations[each.place].event not in awaited
+        if each.kind == "record"
+        and runner.program.operations[each.operation_index].event not in awaited
     ]
     first_ns, last_ns = (ends_ns[0], ends_ns[-1]) if ends_ns else (None, None)
     if len(ends_ns) < 2 or first_ns is None or last_ns is None or not runner.program.body:  # noqa: PLR2004 # a pair
@@ -250,16 +251,16 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     # An operation depends on the one before it in its stream, synchronize on all streams, and a
     # wait on its record. A deadlock is a circle in this graph.
     last: dict[int, int] = {}  # the last operation of each stream
-    for place, operation in enumerate(program.operations):
+    for index, operation in enumerate(program.operations):
         if operation.kind == "synchronize":
-            order[place] = set(last.values())
+            order[index] = set(last.values())
             # On every stream, what follows comes after the wait of the host.
-            last = dict.fromkeys(range(program.n_streams), place)
+            last = dict.fromkeys(range(program.n_streams), index)
         elif operation.runs_on_stream:
-            order[place] = {last[operation.stream]} if operation.stream in last else set()
-            last[operation.stream] = place
+            order[index] = {last[operation.stream]} if operation.stream in last else set()
+            last[operation.stream] = index
         if operation.kind == "wait":
-            order[place] |= set(_record_as_drawn(program, place))
+            order[index] |= set(_record_as_drawn(program, index))
     try:
         graphlib.TopologicalSorter(order).prepare()
     except graphlib.CycleError as error:
@@ -267,24 +268,24 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     return ()
 
 
-def _record_as_drawn(program: MachineProgram, place: int) -> list[int]:
+def _record_as_drawn(program: MachineProgram, index: int) -> list[int]:
     """Return the record that a wait is drawn to: the last one before it, else the first after."""
-    event = program.operations[place].event
+    event = program.operations[index].event
     records = [
-        each
-        for each, operation in enumerate(program.operations)
+        candidate
+        for candidate, operation in enumerate(program.operations)
         if operation.kind == "record" and operation.event == event
     ]
-    before = [each for each in records if each < place]
+    before = [candidate for candidate in records if candidate < index]
     return before[-1:] or records[:1]
 
 
 def _deadlock(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
     if not cycle:
         return []
-    waits = [place for place in cycle if program.operations[place].kind == "wait"]
-    early = [place for place in waits if _record_as_drawn(program, place)[0] > place]
-    named = " and ".join(f"{place + 1} ({program.operations[place]})" for place in waits)
+    waits = [index for index in cycle if program.operations[index].kind == "wait"]
+    early = [index for index in waits if _record_as_drawn(program, index)[0] > index]
+    named = " and ".join(f"{index + 1} ({program.operations[index]})" for index in waits)
     text = (
         f"Deadlock: operation {named} can never end, because each needs what comes after "
         "another one. Take one wait away, or record its event earlier. (CUDA itself lets "
@@ -295,7 +296,7 @@ def _deadlock(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
 
 
 def _races(runner: Runner) -> list[Remark]:
-    found = []
+    races = []
     for hazard in runner.checker.hazards:
         first, second = int(hazard.first.name), int(hazard.second.name)
         operations = runner.program.operations
@@ -305,36 +306,36 @@ def _races(runner: Runner) -> list[Remark]:
             f"an event after operation {first + 1} and let stream {operations[second].stream} "
             "wait for it."
         )
-        found.append(Remark("race", text, (first, second)))
-    return found
+        races.append(Remark("race", text, (first, second)))
+    return races
 
 
 def _remarks(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
-    found = []
+    remarks = []
     if not program.work:
         text = "There is no kernel, copy or graph: nothing to time. Drop one in."
-        found.append(Remark("empty", text))
-    known: set[str] = set()
-    for place, operation in enumerate(program.operations):
+        remarks.append(Remark("empty", text))
+    recorded: set[str] = set()
+    for index, operation in enumerate(program.operations):
         if operation.kind == "record":
-            known.add(operation.event)
+            recorded.add(operation.event)
         # The remark about a deadlock says the same of its own waits.
-        elif operation.kind == "wait" and operation.event not in known and place not in cycle:
-            found.append(_unrecorded(program, place))
+        elif operation.kind == "wait" and operation.event not in recorded and index not in cycle:
+            remarks.append(_unrecorded(program, index))
     used = {each.stream for each in program.operations if each.runs_on_stream}
-    found += [
+    remarks += [
         Remark("stream", f"Stream {stream} has no work.")
         for stream in range(1, program.n_streams)
         if stream not in used
     ]
-    return found
+    return remarks
 
 
-def _unrecorded(program: MachineProgram, place: int) -> Remark:
-    event = program.operations[place].event or "(none)"
-    when = "only later" if _record_as_drawn(program, place) else "never"
+def _unrecorded(program: MachineProgram, index: int) -> Remark:
+    event = program.operations[index].event or "(none)"
+    when = "only later" if _record_as_drawn(program, index) else "never"
     text = (
-        f"Operation {place + 1} waits for event {event}, which is {when} recorded. "
+        f"Operation {index + 1} waits for event {event}, which is {when} recorded. "
         "CUDA lets the wait pass. Record the event before the wait."
     )
-    return Remark("wait", text, (place,))
+    return Remark("wait", text, (index,))

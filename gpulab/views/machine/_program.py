@@ -202,16 +202,16 @@ class MachineProgram(Saved):
         """
         # An event that no stream waits for belongs to a timing method, not to the work.
         awaited = {each.event for each in self.operations if each.kind == "wait"}
-        places = [
-            place
-            for place, each in enumerate(self.operations)
+        indices = [
+            index
+            for index, each in enumerate(self.operations)
             if each.is_work
             or each.kind == "wait"
             or (each.kind == "record" and each.event in awaited)
         ]
-        if not any(self.operations[place].is_work for place in places):
+        if not any(self.operations[index].is_work for index in indices):
             return range(0)
-        return range(places[0], places[-1] + 1)
+        return range(indices[0], indices[-1] + 1)
 
     @property
     def work(self) -> tuple[int, ...]:
@@ -219,16 +219,16 @@ class MachineProgram(Saved):
         awaited = {each.event for each in self.operations if each.kind == "wait"}
         kinds = {*WORK_KINDS, "wait", "synchronize"}
         return tuple(
-            place
-            for place in self.body
-            for each in (self.operations[place],)
+            index
+            for index in self.body
+            for each in (self.operations[index],)
             if each.kind in kinds or (each.kind == "record" and each.event in awaited)
         )
 
     @property
     def n_launches(self) -> int:
         """Number of tasks that one run of the program launches on the GPU."""
-        per_turn = sum(self.operations[place].n_launches for place in self.body)
+        per_turn = sum(self.operations[index].n_launches for index in self.body)
         all_once = sum(each.n_launches for each in self.operations)
         # The first turn of the body is part of all_once.
         return all_once + (self.repetitions - 1) * per_turn
@@ -238,10 +238,10 @@ class MachineProgram(Saved):
         """Index and repetition of each call, in the order in which the host makes them."""
         body = self.body
         if not body:
-            return tuple((place, 0) for place in range(len(self.operations)))
-        before = [(place, 0) for place in range(body.start)]
-        turns = [(place, turn) for turn in range(self.repetitions) for place in body]
-        after = [(place, 0) for place in range(body.stop, len(self.operations))]
+            return tuple((index, 0) for index in range(len(self.operations)))
+        before = [(index, 0) for index in range(body.start)]
+        turns = [(index, turn) for turn in range(self.repetitions) for index in body]
+        after = [(index, 0) for index in range(body.stop, len(self.operations))]
         return (*before, *turns, *after)
 
     def replaced(self, place: int, operation: ProgramOperation) -> "MachineProgram":
@@ -268,8 +268,8 @@ class MachineProgram(Saved):
 
     def free_event(self) -> str:
         """Return a name that no event recorded in the program has."""
-        taken = {each.event for each in self.operations if each.kind == "record"}
-        return next(name for name in _event_names() if name not in taken)
+        used = {each.event for each in self.operations if each.kind == "record"}
+        return next(name for name in _event_names() if name not in used)
 
     def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
         # An operation on a new stream adds that stream. An empty stream stays, so that an
@@ -277,10 +277,10 @@ class MachineProgram(Saved):
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 
-    def _require(self, place: int) -> None:
-        if not (WHOLE.accepts(place) and 0 <= place < len(self.operations)):
-            known = (str(number) for number in range(len(self.operations)))
-            raise UnknownNameError("operation", place, known)
+    def _require(self, index: int) -> None:
+        if not (WHOLE.accepts(index) and 0 <= index < len(self.operations)):
+            valid = (str(number) for number in range(len(self.operations)))
+            raise UnknownNameError("operation", index, valid)
 
 
 def _event_names() -> tuple[str, ...]:

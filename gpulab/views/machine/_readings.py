@@ -83,12 +83,12 @@ def readings(
     if not program.work or waiting_circle(program):
         return ()
     true_us = truth_us(program)
-    found = []
+    judged = []
     for name in methods:
         value_us, reason = _METHODS[name](program, true_us)
         reading = MethodReading(name, value_us, true_us)
-        found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))
-    return tuple(found)
+        judged.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))
+    return tuple(judged)
 
 
 def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
@@ -97,14 +97,14 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
     if not program.work or playback.is_stuck:
         return ()
     true_us = truth_us(program)
-    own = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
-    found = []
-    for name, value_us in own.items():
+    values_us = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
+    judged = []
+    for name, value_us in values_us.items():
         if value_us is not None:
             reading = MethodReading(name, value_us, true_us)
             why = "too short" if value_us < true_us else "too long"
-            found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else why))
-    return tuple(found)
+            judged.append(MethodReading(name, value_us, true_us, "" if reading.is_right else why))
+    return tuple(judged)
 
 
 def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
@@ -266,7 +266,7 @@ def _span_us(runner: Runner) -> float:
     tasks = [
         each.task
         for each in runner.tasks
-        if runner.program.operations[each.place].is_work and each.task.end_ns is not None
+        if runner.program.operations[each.operation_index].is_work and each.task.end_ns is not None
     ]
     first_ns = min(task.start_ns or 0 for task in tasks)
     return (max(task.end_ns or 0 for task in tasks) - first_ns) / _US

@@ -32,7 +32,7 @@ class TaskOfCall(NamedTuple):
 
     Attributes
     ----------
-    place, turn
+    operation_index, turn
         Index of the operation in the program, and number of the repetition from 0.
     kind
         ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
@@ -44,7 +44,7 @@ class TaskOfCall(NamedTuple):
         The simulator's task.
     """
 
-    place: int
+    operation_index: int
     turn: int
     kind: str
     stream: int
@@ -57,7 +57,7 @@ class MadeCall(NamedTuple):
 
     Attributes
     ----------
-    place, turn
+    operation_index, turn
         Index of the operation in the program, and number of the repetition from 0.
     start_ns, end_ns
         When the call began and returned.
@@ -67,7 +67,7 @@ class MadeCall(NamedTuple):
         Whether the launch queue was full when the call began.
     """
 
-    place: int
+    operation_index: int
     turn: int
     start_ns: int
     end_ns: int
@@ -112,25 +112,25 @@ class Runner:
 
     def run(self, calls: tuple[tuple[int, int], ...]) -> None:
         """Make calls of the program, given by index and repetition, one after the other."""
-        for place, turn in calls:
-            self.call(place, turn)
+        for index, turn in calls:
+            self.call(index, turn)
 
     def work(self) -> None:
         """Make the calls of the work once, without clocks, sleeps and timing events."""
-        for place in self._work:
-            self.call(place, 0)
+        for index in self._work:
+            self.call(index, 0)
 
-    def call(self, place: int, turn: int) -> None:
+    def call(self, index: int, turn: int) -> None:
         """Make one call of the program and append it to ``calls``."""
-        operation = self.program.operations[place]
+        operation = self.program.operations[index]
         host = self.machine.host
         # The GPU first runs up to the host's time, or the queue would look fuller than it is.
         host.catch_up()
         start_ns = host.now_ns
         is_full = operation.runs_on_stream and self._is_full()
-        called_ns = getattr(self, f"_{operation.kind.replace(' ', '_')}")(place, turn, operation)
+        called_ns = getattr(self, f"_{operation.kind.replace(' ', '_')}")(index, turn, operation)
         waited_ns = max(0, host.now_ns - start_ns - called_ns)
-        self.calls.append(MadeCall(place, turn, start_ns, host.now_ns, waited_ns, is_full))
+        self.calls.append(MadeCall(index, turn, start_ns, host.now_ns, waited_ns, is_full))
 
     def mark(self, stream: SimulatedStream | None = None) -> StreamTask:
         """Record an event of a timing method, on the default stream if no other is given."""
@@ -161,22 +161,22 @@ class Runner:
     # The next methods are called by the name of the operation. Each makes one call and returns the
     # host's time for it in ns, without waiting.
 
-    def _kernel(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _kernel(self, index: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = round(self.program.launch_us * _US)
         stream, n_sms = self.streams[operation.stream], self.program.spec.n_sms
         task = self._task(Kind.KERNEL, stream, "kernel", self._ns(operation), n_sms=n_sms)
-        self._launch(place, turn, operation, task, host_ns)
-        self._note(place, operation, writes=True)
+        self._launch(index, turn, operation, task, host_ns)
+        self._note(index, operation, writes=True)
         return host_ns
 
-    def _copy_in(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _copy_in(self, index: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.copy_launch_ns
         stream = self.streams[operation.stream]
         task = self._task(_KINDS[operation.kind], stream, operation.kind, self._ns(operation))
         self._refuse_pageable(operation)
-        self._launch(place, turn, operation, task, host_ns)
+        self._launch(index, turn, operation, task, host_ns)
         # A copy in writes the buffer, a copy out reads it.
-        self._note(place, operation, writes=operation.kind == "copy in")
+        self._note(index, operation, writes=operation.kind == "copy in")
         if self._waits(operation):
             self.machine.host.wait(task)
             self.checker.host_wait_stream((0, operation.stream))
@@ -184,71 +184,71 @@ class Runner:
 
     _copy_out = _copy_in
 
-    def _graph(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _graph(self, index: int, turn: int, operation: ProgramOperation) -> int:
         self.machine.require_no_capture()  # PyTorch refuses a replay inside a capture
         host, stream = self.machine.host, self.streams[operation.stream]
         # Captured once, at the first replay. A capture costs the simulated host nothing here, just
         # as a program would capture before its timed part.
-        if place not in self._graphs:
-            self._graphs[place] = self._captured(stream, operation)
-        # By place and not by content: two equal graphs of a program are two graphs for CUDA.
-        graph = self._graphs[place]
+        if index not in self._graphs:
+            self._graphs[index] = self._captured(stream, operation)
+        # By index and not by content: two equal graphs of a program are two graphs for CUDA.
+        graph = self._graphs[index]
         for _, task in graph.launch(host, stream):
-            entry = TaskOfCall(place, turn, "kernel", operation.stream, host.now_ns, task)
+            entry = TaskOfCall(index, turn, "kernel", operation.stream, host.now_ns, task)
             self.tasks.append(entry)
-        self._note(place, operation, writes=True)
+        self._note(index, operation, writes=True)
         return graph.host_ns
 
-    def _sleep(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _sleep(self, index: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.sleep_launch_ns
         stream = self.streams[operation.stream]
         task = self._task(Kind.KERNEL, stream, "sleep", self._ns(operation), n_sms=1)
-        self._launch(place, turn, operation, task, host_ns)
+        self._launch(index, turn, operation, task, host_ns)
         return host_ns
 
-    def _record(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _record(self, index: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.event_record_ns
-        drawn = self._drawn.get(place)
+        drawn = self._drawn.get(index)
         task = drawn or self._mark_task(operation, ())
-        self._launch(place, turn, operation, task, host_ns)
+        self._launch(index, turn, operation, task, host_ns)
         self.recorded[operation.event] = (task, self.checker.record((0, operation.stream)))
         return host_ns
 
-    def _wait(self, place: int, turn: int, operation: ProgramOperation) -> int:
+    def _wait(self, index: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.stream_wait_ns
         # Without a record so far, the wait passes as on CUDA, unless the picture shows a deadlock:
         # then it waits for the record that is drawn later.
-        known = self.recorded.get(operation.event)
-        awaited = [known[0]] if known else self._later(operation.event)
+        recorded = self.recorded.get(operation.event)
+        awaited = [recorded[0]] if recorded else self._later(operation.event)
         task = self._mark_task(operation, awaited)
-        task.site = (f"operation {place + 1}", 0)
-        self._launch(place, turn, operation, task, host_ns)
-        if known:
-            self.checker.stream_wait((0, operation.stream), known[1])
+        task.site = (f"operation {index + 1}", 0)
+        self._launch(index, turn, operation, task, host_ns)
+        if recorded:
+            self.checker.stream_wait((0, operation.stream), recorded[1])
         return host_ns
 
-    def _synchronize(self, _place: int, _turn: int, _operation: ProgramOperation) -> int:
+    def _synchronize(self, _index: int, _turn: int, _operation: ProgramOperation) -> int:
         self.synchronize()
         self.checker.host_wait_device(0)
         return self.machine.host.costs.synchronize_ns
 
-    def _clock(self, _place: int, _turn: int, _operation: ProgramOperation) -> int:
+    def _clock(self, _index: int, _turn: int, _operation: ProgramOperation) -> int:
         self.clock_ns.append(self.machine.host.read_clock())
         return self.machine.host.costs.clock_read_ns
 
     def _launch(
-        self, place: int, turn: int, operation: ProgramOperation, task: StreamTask, host_ns: int
+        self, index: int, turn: int, operation: ProgramOperation, task: StreamTask, host_ns: int
     ) -> None:
         launched = self.machine.launch(task, host_ns)
         now_ns = self.machine.host.now_ns
-        entry = TaskOfCall(place, turn, operation.kind, operation.stream, now_ns, launched)
+        entry = TaskOfCall(index, turn, operation.kind, operation.stream, now_ns, launched)
         self.tasks.append(entry)
 
-    def _note(self, place: int, operation: ProgramOperation, *, writes: bool) -> None:
+    def _note(self, index: int, operation: ProgramOperation, *, writes: bool) -> None:
         """Report an access to the race checker."""
         # The name of the access is the index of its operation, which _races() reads from a hazard.
         access = MemoryAccess(operation.buffer, _ALL, writes, operation.buffer)
-        self.checker.launch((0, operation.stream), str(place), (access,), ("program", place))
+        self.checker.launch((0, operation.stream), str(index), (access,), ("program", index))
 
     def _captured(self, stream: SimulatedStream, operation: ProgramOperation) -> Graph:
         capture = Capture(stream, None)
@@ -261,18 +261,18 @@ class Runner:
     def _records_as_drawn(self) -> dict[int, StreamTask]:
         """Return a task for each record, made now so that an earlier wait can refer to it."""
         return {
-            place: self._mark_task(operation, ())
-            for place, operation in enumerate(self.program.operations)
+            index: self._mark_task(operation, ())
+            for index, operation in enumerate(self.program.operations)
             if operation.kind == "record"
         }
 
     def _later(self, event: str) -> list[StreamTask]:
-        found = (
+        records = (
             task
-            for place, task in self._drawn.items()
-            if self.program.operations[place].event == event
+            for index, task in self._drawn.items()
+            if self.program.operations[index].event == event
         )
-        return list(found)[:1]
+        return list(records)[:1]
 
     def _mark_task(
         self, operation: ProgramOperation, waits_for: list[StreamTask] | tuple[()]

@@ -39,8 +39,8 @@ def playback_words(playback: Playback) -> tuple[str, ...]:
         lines.append(line + _ran(tasks) + ".")
     if program.repetitions > _SHOWN_TURNS:
         lines.append(f"And so on, {program.repetitions:,} repetitions.")
-    what = "All that can finish" if playback.is_stuck else "All"
-    lines.append(f"{what} is done at {time_words(playback.done_us)}.")
+    subject = "All that can finish" if playback.is_stuck else "All"
+    lines.append(f"{subject} is done at {time_words(playback.done_us)}.")
     return (*lines, *(remark.text for remark in playback.remarks))
 
 

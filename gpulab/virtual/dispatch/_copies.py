@@ -142,11 +142,11 @@ def copy_in(
     waits = not (non_blocking and (pinned or is_staged))
     # The driver reads pageable memory before the call returns, but pinned memory only when the
     # copy runs. So a program that changes pinned memory too early copies the new bytes.
-    held = source if pinned or waits else source.detach().clone()
+    snapshot = source if pinned or waits else source.detach().clone()
 
     def end(_seed: int) -> None:
         if on_device.values.missing is None:
-            put(on_device, held)
+            put(on_device, snapshot)
 
     task = _copy_task(Kind.COPY_IN, *_on_gpu(target), pinned=pinned, payload=end)
     # If the host waits, the copy is done before anybody can drop the memory.
@@ -217,7 +217,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     machine = active()
     written, read = reference(target), reference(source)
     target.storage_block.set_missing(source.storage_block.values.missing)
-    here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
+    source_stream, target_stream = source.storage_block.gpu.stream, target.storage_block.gpu.stream
 
     def end(_seed: int) -> None:
         if written.values.missing is None:
@@ -226,12 +226,12 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     task = _copy_task(Kind.COPY_PEER, *_on_gpu(source), pinned=True, payload=end)
     machine.host.spend(_PEER_LAUNCH_NS)
     cost_ns = machine.host.costs.stream_wait_ns
-    machine.order(there, here, cost_ns)
+    machine.order(target_stream, source_stream, cost_ns)
     accesses = []
     if active().lists_accesses:
         accesses = device_accesses([source], [target])
     _launch(task, accesses, waits=False)
-    machine.order(here, there, cost_ns)
+    machine.order(source_stream, target_stream, cost_ns)
 
 
 def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:

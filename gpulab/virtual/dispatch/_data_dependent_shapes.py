@@ -47,13 +47,13 @@ def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     for tensor in tensors:
         require_values(tensor)
     _wait_for_inputs(gpu, by_library=by_library)
-    given, options = tree_map_only(
+    host_args, options = tree_map_only(
         VirtualTensor, lambda item: reference(item).view(), (call.args, call.kwargs)
     )
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
-        out = func(*given, **options)
+        out = func(*host_args, **options)
     results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
-    _take_time(call.operator, given, options, (tensors, results), gpu)
+    _take_time(call.operator, host_args, options, (tensors, results), gpu)
     if isinstance(out, torch.Tensor):
         return _known_result(gpu, out)
     if isinstance(out, tuple):
@@ -70,8 +70,8 @@ def find_selected(mask: VirtualTensor) -> None:
     _wait_for_inputs(gpu, by_library=False)
     with without_symbols():
         # How many are selected makes little difference to the kernel.
-        found = torch.empty((mask.numel() // 2, mask.dim()), dtype=torch.int64, device="meta")
-    _take_time(operator_of(aten.nonzero.default), (mask,), {}, ([mask], [found]), gpu)
+        indices = torch.empty((mask.numel() // 2, mask.dim()), dtype=torch.int64, device="meta")
+    _take_time(operator_of(aten.nonzero.default), (mask,), {}, ([mask], [indices]), gpu)
 
 
 def _wait_for_inputs(gpu: SimulatedGpu, *, by_library: bool) -> None:

@@ -147,8 +147,8 @@ class DeferredValues:
         # such statistics through out=, so the results are copied.
         if self._operator.model.updates_statistics:
             names = self._operator.out_names
-            given = {name: arg for name, arg in kwargs.items() if name not in names}
-            out = self._operator.func.overloadpacket(*args, **given)
+            inputs = {name: arg for name, arg in kwargs.items() if name not in names}
+            out = self._operator.func.overloadpacket(*args, **inputs)
             for name, computed in zip(names, out, strict=True):
                 # CPU kernels return empty statistics in evaluation.
                 if computed.numel():

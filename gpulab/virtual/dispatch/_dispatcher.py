@@ -130,13 +130,13 @@ def observing(observer: Observer) -> Iterator[None]:
     Examples
     --------
     >>> import gpulab, torch
-    >>> seen = []
+    >>> operators = []
     >>> def note(func, args, kwargs):
-    ...     seen.append(str(func))
+    ...     operators.append(str(func))
     ...     return dispatch(func, args, kwargs)
     >>> with gpulab.virtual_gpu("H200"), observing(note):
     ...     x = torch.ones(2, device="cuda").exp()
-    >>> seen[-1]
+    >>> operators[-1]
     'aten.exp.default'
     """
     # The method of the class is replaced, so that an operator is no slower without an observer.
@@ -350,7 +350,7 @@ def _indices_on_gpu(target: VirtualTensor, indices: Any) -> Any:
         elif item.shape != target.shape[len(moved) : len(moved) + item.dim()]:
             return indices  # the plan raises PyTorch's error
         else:
-            # What a mask selects is found on the host, and its copy does not block.
+            # The host finds the elements that a mask selects, and the copy does not block.
             selected = on_host(aten.nonzero.default, (item,), {})
             moved += [_as_it_is(pin(column.clone()), gpu) for column in selected.unbind(1)]
     return moved
@@ -389,13 +389,13 @@ def _index_put(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _only_mask(target: VirtualTensor, indices: Any) -> torch.Tensor | None:
     """Return the mask of an index that is only this mask, in a shape for ``masked_fill``."""
-    given = [(place, item) for place, item in enumerate(indices) if item is not None]
-    if len(given) != 1 or not isinstance(given[0][1], VirtualTensor):
+    indexed = [(dim, item) for dim, item in enumerate(indices) if item is not None]
+    if len(indexed) != 1 or not isinstance(indexed[0][1], VirtualTensor):
         return None
-    place, mask = given[0]
-    if mask.dtype not in MASKS or mask.shape != target.shape[place : place + mask.dim()]:
+    dim, mask = indexed[0]
+    if mask.dtype not in MASKS or mask.shape != target.shape[dim : dim + mask.dim()]:
         return None
-    for _ in range(target.dim() - place - mask.dim()):
+    for _ in range(target.dim() - dim - mask.dim()):
         mask = mask.unsqueeze(-1)
     return cast("torch.Tensor", mask)
 

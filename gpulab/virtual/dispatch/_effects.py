@@ -147,14 +147,14 @@ def effects_of(
 def _reshaped(
     tensors: list[VirtualTensor], writes: tuple[int, ...], stand_ins: dict[int, torch.Tensor]
 ) -> tuple[Reshaped, ...]:
-    found = []
+    reshaped = []
     for index in writes:
         stand_in = stand_ins[id(tensors[index])]
         after = layout_of(stand_in)
         # Layouts are compared by identity, since equal ones are the same object.
         if after is not tensors[index].layout_key:
-            found.append(Reshaped(index, after, int(stand_in.storage_offset())))
-    return tuple(found)
+            reshaped.append(Reshaped(index, after, int(stand_in.storage_offset())))
+    return tuple(reshaped)
 
 
 def _result(
@@ -197,8 +197,8 @@ def _changed(
         is_named = argument.alias_info is not None and argument.alias_info.is_write
         if not is_named and position not in unnamed:
             continue
-        given = kwargs.get(argument.name, args[position] if position < len(args) else None)
-        items = given if isinstance(given, (list, tuple)) else [given]
+        value = kwargs.get(argument.name, args[position] if position < len(args) else None)
+        items = value if isinstance(value, (list, tuple)) else [value]
         changed.update(id(item) for item in items)
     return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
 

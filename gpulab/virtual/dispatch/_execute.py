@@ -164,7 +164,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
-        # A replay draws its numbers anew, from where the generator is at that time.
+        # Each replay draws new numbers, from where the generator is at that time.
         is_captured = machine.capture is not None and machine.capture.includes(task)
         task.draw = _drawing(call, is_captured=is_captured)
     memory_accesses = device_accesses(read, written) if machine.lists_accesses else ()

@@ -54,8 +54,8 @@ def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
     """Return a view of a tensor's storage with the given sizes, strides and offset."""
     tensor, sizes, strides = args[:3]
     # Unlike for other views, the offset counts from the start of the storage, not of the tensor.
-    given = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
-    offset = tensor.offset if given is None else given
+    storage_offset = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
+    offset = tensor.offset if storage_offset is None else storage_offset
     if len(sizes) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in strides):

@@ -227,8 +227,8 @@ def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device
 def not_modelled(operator: Operator) -> NotModelledError:
     """Return the error for an operator that the virtual GPU has no model of."""
     usual = str(operator.func), "run this part on the CPU, or on a CUDA GPU"
-    what, instead = operator.model.refusal or usual
-    return NotModelledError(f"the virtual GPU has no model of {what}; {instead}")
+    subject, instead = operator.model.refusal or usual
+    return NotModelledError(f"the virtual GPU has no model of {subject}; {instead}")
 
 
 def not_dense(operator: Operator, layout: torch.layout) -> NotModelledError:

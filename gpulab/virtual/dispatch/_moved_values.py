@@ -26,8 +26,8 @@ def _put(target: Reference, source: torch.Tensor) -> None:
     if not pending.has_room(source.nbytes):
         pending.compute_users(span[0])
     if pending.is_used(span[0]):
-        held = pending.guarded(lambda: source.detach().clone())
-        entry = LogEntry(partial(_copy, target, held), "a copy in", held_bytes=held.nbytes)
+        copied = pending.guarded(lambda: source.detach().clone())
+        entry = LogEntry(partial(_copy, target, copied), "a copy in", held_bytes=copied.nbytes)
         pending.append(entry, reads, (span,))
     else:
         entry = LogEntry(partial(_copy, target, source), "a copy in")
@@ -58,11 +58,11 @@ def _take(source: Reference, write: Callable[[], object], reads: tuple[ByteSpan,
     source.values.pending.append(entry, reads, ())
 
 
-def move(target: Reference, source: Reference, what: str) -> None:
+def move(target: Reference, source: Reference, name: str) -> None:
     """Write the values of one tensor of the device to another."""
     if target.layout.n_elements:
         gaps = () if target.layout.is_dense else (target.span(),)
-        entry = LogEntry(lambda: target.raw().copy_(source.raw()), what)
+        entry = LogEntry(lambda: target.raw().copy_(source.raw()), name)
         target.values.pending.append(entry, (source.span(), *gaps), (target.span(),))
 
 

@@ -48,11 +48,11 @@ def check_host_numbers(operator: Operator, args: tuple[Any, ...], kwargs: dict[s
     RuntimeError
         With PyTorch's message.
     """
-    taken = operator.host_numbers
+    allowed = operator.host_numbers
     if operator.model.takes_host_indices:
-        taken |= {"indices"}
+        allowed |= {"indices"}
     for name, tensor in _named_tensors(operator.func, args, kwargs):
-        if name not in taken and not isinstance(tensor, VirtualTensor) and not tensor.dim():
+        if name not in allowed and not isinstance(tensor, VirtualTensor) and not tensor.dim():
             raise RuntimeError(_mixed_devices(operator.func, args, kwargs))
 
 
@@ -96,11 +96,11 @@ def _mixed_devices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     tensors = _named_tensors(func, args, kwargs)
     # A tensor without dimensions may be on the host, so PyTorch's message names none of them,
     # unless all others are on one device.
-    found = [(name, tensor.device) for name, tensor in tensors if tensor.dim()]
-    if len({device for _, device in found}) < 2:  # noqa: PLR2004  # two devices
-        found = [(name, tensor.device) for name, tensor in tensors]
-    first = found[0][1]
-    name, other = next(item for item in found if item[1] != first)
+    placed = [(name, tensor.device) for name, tensor in tensors if tensor.dim()]
+    if len({device for _, device in placed}) < 2:  # noqa: PLR2004  # two devices
+        placed = [(name, tensor.device) for name, tensor in tensors]
+    first = placed[0][1]
+    name, other = next(item for item in placed if item[1] != first)
     expected = "Expected all tensors to be on the same device, but"
     if torch.Tag.pointwise in func.tags and operator_of(func).model.host_numbers is None:
         return f"{expected} found at least two devices, {first} and {other}!"

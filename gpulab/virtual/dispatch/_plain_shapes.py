@@ -60,7 +60,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 }
 
 
-_STAND_INS = {name: StandIn(name, known) for name, known in _KNOWN.items()}
+_STAND_INS = {name: StandIn(name, members) for name, members in _KNOWN.items()}
 
 
 @contextmanager

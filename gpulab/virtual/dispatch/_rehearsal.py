@@ -120,9 +120,9 @@ class _Rehearsal:
         """
         operator, args, kwargs = self._call
         sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
-        made = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
-        given = [made.of(arg) for arg in args]
-        options = {name: made.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+        stand_ins = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
+        inputs = [stand_ins.of(arg) for arg in args]
+        options = {name: stand_ins.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
         with (
@@ -130,7 +130,7 @@ class _Rehearsal:
             _same_random_numbers() if operator.is_random else nullcontext(),
         ):
             try:
-                operator.compute(*given, **options)
+                operator.compute(*inputs, **options)
             except Exception as error:  # noqa: BLE001 # the caller decides
                 # Its frames refer to it and to the arguments, and so to the graph of autograd,
                 # which must end when the program drops it.
@@ -180,10 +180,10 @@ def overlaps(
     if len({id(item.storage_block) for item in tensors}) == len(tensors):
         return ()
     return tuple(
-        (i, j, there.offset - here.offset)
-        for j, there in enumerate(tensors)
-        for i, here in enumerate(tensors[:j])
-        if here.storage_block is there.storage_block and (is_out or _overlap(here, there))
+        (i, j, second.offset - first.offset)
+        for j, second in enumerate(tensors)
+        for i, first in enumerate(tensors[:j])
+        if first.storage_block is second.storage_block and (is_out or _overlap(first, second))
     )
 
 
@@ -253,10 +253,10 @@ class _StandIns:
         strides = [0] * len(sizes)
         step = 1
         # In the same order as before; an expanded dimension stays expanded.
-        for place in sorted(range(len(sizes)), key=lambda place: key.strides[place]):
-            if key.strides[place]:
-                strides[place] = step
-                step *= max(sizes[place], 1)
+        for dim in sorted(range(len(sizes)), key=lambda dim: key.strides[dim]):
+            if key.strides[dim]:
+                strides[dim] = step
+                step *= max(sizes[dim], 1)
         return sizes, tuple(strides), dtype
 
     def _share(self, first: VirtualTensor, second: VirtualTensor, n_ahead: int) -> None:

@@ -75,7 +75,7 @@ class VirtualStorage(torch.UntypedStorage):
             If its values are not computed.
         """
         # As a tensor of bytes, so that the copy takes time and waits like any other.
-        return _whole(self.block).cpu().untyped_storage()
+        return _as_bytes(self.block).cpu().untyped_storage()
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
         """Return a copy on the host or on another virtual GPU; itself if it is there already."""
@@ -95,7 +95,7 @@ class VirtualStorage(torch.UntypedStorage):
 
     def __repr__(self) -> str:
         note = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
-        copied = copy_to_show(_whole(self.block))
+        copied = copy_to_show(_as_bytes(self.block))
         if copied is None:
             return f"...\n{note}"
         return "\n ".join([" ", *map(str, copied.tolist())])[2:] + f"\n{note}"
@@ -107,9 +107,9 @@ class VirtualStorage(torch.UntypedStorage):
         if self._is_untyped:
             self._is_untyped = False
             n_elements = self.nbytes() // key.dtype.itemsize
-            whole = layout((n_elements,), (1,), key.dtype)
+            flat = layout((n_elements,), (1,), key.dtype)
             counted_bytes = self.block.counted_bytes
-            too_large = missing_by_size(active(), whole, counted_bytes=counted_bytes)
+            too_large = missing_by_size(active(), flat, counted_bytes=counted_bytes)
             self.block.set_missing(self.block.values.missing or too_large)
         tensor.become(wrap(key, self.block, offset, like=tensor))
 
@@ -159,10 +159,10 @@ def fill(block: Storage, source: torch.UntypedStorage) -> None:
     [1.0, 2.0]
     """
     on_host = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
-    copy_in(_whole(block), on_host, pinned=is_pinned(on_host), non_blocking=False)
+    copy_in(_as_bytes(block), on_host, pinned=is_pinned(on_host), non_blocking=False)
 
 
-def _whole(block: Storage) -> VirtualTensor:
+def _as_bytes(block: Storage) -> VirtualTensor:
     return wrap(layout((block.values.size_bytes,), (1,), torch.uint8), block)
 
 
@@ -193,8 +193,8 @@ def set_to(
     """Make a tensor a view of other memory, as ``Tensor.set_`` does."""
     machine = active()
     if isinstance(source, VirtualTensor) and size is None:
-        whole = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
-        tensor.become(whole)
+        view = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
+        tensor.become(view)
         return tensor
     if source is None:
         gpu = tensor.storage_block.gpu

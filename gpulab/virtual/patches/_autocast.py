@@ -170,8 +170,8 @@ def _ask_for_float32(operator: Any) -> AutocastKernel:
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with exclude_keys(autocast_keys):
-            asked = args[position] if position < len(args) else kwargs.get("dtype")
-            if asked is None and _is_eligible(args[0]):
+            dtype = args[position] if position < len(args) else kwargs.get("dtype")
+            if dtype is None and _is_eligible(args[0]):
                 return operator(*args[:position], **{**kwargs, "dtype": torch.float32})
             return operator(*args, **kwargs)
 

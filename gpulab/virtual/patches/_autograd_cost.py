@@ -46,11 +46,11 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
     @opening  # Ctrl-C may interrupt here, because hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         host = machine.host
-        found = [item for item in outputs if isinstance(item, torch.Tensor)]
-        if not (is_owner() and any(item.device.type == "cuda" for item in found)):
+        tensors = [item for item in outputs if isinstance(item, torch.Tensor)]
+        if not (is_owner() and any(item.device.type == "cuda" for item in tensors)):
             return run_backward(outputs, *args, **kwargs)
         # Counted before the pass, which frees the graph while it runs.
-        operators, n_leaves = nodes_behind(found)
+        operators, n_leaves = nodes_behind(tensors)
         host.charge("backward")
         host.charge("backward node", layers.count(operators))
         host.charge("backward leaf", n_leaves)
@@ -77,7 +77,7 @@ def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
         The tensors on which backward is called.
     """
     pending = list({item.grad_fn for item in outputs if item.grad_fn is not None})
-    seen = set(pending)
+    visited = set(pending)
     leaves = set()
     while pending:
         last = pending.pop()
@@ -85,7 +85,7 @@ def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
         if not last.next_functions:
             leaves.add(last)
         for node, _ in last.next_functions:
-            if node is not None and node not in seen:
-                seen.add(node)
+            if node is not None and node not in visited:
+                visited.add(node)
                 pending.append(node)
-    return seen - leaves, len(leaves)
+    return visited - leaves, len(leaves)

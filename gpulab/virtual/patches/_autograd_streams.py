@@ -85,15 +85,15 @@ class _Pass:
 
     def _watch(self, node: Any) -> list[Any]:
         def before(gradients: tuple[Any, ...]) -> None:
-            found = [item for item in gradients if isinstance(item, VirtualTensor)]
-            if found:
-                self._enter(node, found)
+            tensors = [item for item in gradients if isinstance(item, VirtualTensor)]
+            if tensors:
+                self._enter(node, tensors)
 
         def after(results: tuple[Any, ...], _gradients: tuple[Any, ...]) -> None:
             pairs = zip(node.next_functions, results, strict=False)
-            found = [(to, item) for (to, _), item in pairs if isinstance(item, VirtualTensor)]
-            if found:
-                self._leave(found)
+            edges = [(to, item) for (to, _), item in pairs if isinstance(item, VirtualTensor)]
+            if edges:
+                self._leave(edges)
 
         # Both are needed: between the two the engine adds up gradients, on the stream then
         # current.
@@ -154,13 +154,13 @@ class _Pass:
 
 def _reachable_from(roots: list[Any]) -> set[Any]:
     """Return all nodes that a backward pass from ``roots`` can run."""
-    seen, pending = set(roots), list(roots)
+    visited, pending = set(roots), list(roots)
     while pending:
         for node, _ in pending.pop().next_functions:
-            if node is not None and node not in seen:
-                seen.add(node)
+            if node is not None and node not in visited:
+                visited.add(node)
                 pending.append(node)
-    return seen
+    return visited
 
 
 def _streams_of_leaves(roots: list[Any]) -> dict[Any, SimulatedStream]:
@@ -171,9 +171,9 @@ def _streams_of_leaves(roots: list[Any]) -> dict[Any, SimulatedStream]:
     warm-up's stream.
     """
     wanted = {node for node in _reachable_from(roots) if not node.next_functions}
-    kept = [item.grad_fn for item in gc.get_objects() if type(item) is VirtualTensor]
+    nodes = [item.grad_fn for item in gc.get_objects() if type(item) is VirtualTensor]
     first_use: dict[Any, int] = {}
-    for node in _reachable_from([*roots, *(node for node in kept if node is not None)]):
+    for node in _reachable_from([*roots, *(node for node in nodes if node is not None)]):
         for leaf, _ in node.next_functions:
             if leaf in wanted:
                 number = sequence_number(node)

@@ -38,8 +38,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         module_kwargs: Any = None,
     ) -> Any:
         first = _require_one(machine, device_ids, "torch.nn.parallel.data_parallel")
-        given = inputs if isinstance(inputs, tuple) or inputs is None else (inputs,)
-        args, kwargs = _moved(given or (), module_kwargs, first)
+        arguments = inputs if isinstance(inputs, tuple) or inputs is None else (inputs,)
+        args, kwargs = _moved(arguments or (), module_kwargs, first)
         out = module(*args[0], **kwargs[0])
         return out if output_device is None else _on(out, index_of(output_device, machine))
 
@@ -51,10 +51,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 def _require_one(machine: Machine, device_ids: Any, name: str) -> int:
     """Return the index of the only device in ``device_ids``; None means all devices."""
-    given = range(len(machine.gpus)) if device_ids is None else list(device_ids)
-    if len(given) != 1:
-        raise unsupported_error(f"{name} over {len(given)} devices", _INSTEAD)
-    return index_of(given[0], machine)
+    indices = range(len(machine.gpus)) if device_ids is None else list(device_ids)
+    if len(indices) != 1:
+        raise unsupported_error(f"{name} over {len(indices)} devices", _INSTEAD)
+    return index_of(indices[0], machine)
 
 
 def _moved(inputs: Any, kwargs: Any, index: int) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from gpulab.virtual.dispatch import require_deterministic
 from gpulab.virtual.simulator import Machine, is_owner
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return the replacement for the function of PyTorch that sets the mode."""
 
     def set_mode(mode: bool, *, warn_only: bool = False) -> None:  # noqa: FBT001 # torch's signature

@@ -33,13 +33,13 @@ def _checked(name: str) -> Callable[..., Any]:
 
     @wraps(plain)
     def factorize(*args: Any, **kwargs: Any) -> Any:
-        found = plain(*args, **kwargs)
-        vectors = found[1]
+        result = plain(*args, **kwargs)
+        vectors = result[1]
         is_recorded = isinstance(vectors, VirtualTensor) and vectors.requires_grad
         if is_recorded and vectors.is_complex() and is_owner():
             constant = vectors.detach()
             vectors.register_hook(lambda grad: _check(name, constant, grad))
-        return found
+        return result
 
     return factorize
 

@@ -82,26 +82,26 @@ def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     try:
         result: torch.Tensor = original(data, dtype=dtype)
     except (RuntimeError, TypeError):
-        found: set[torch.dtype] = set()
-        numbers = _read(data, found)
-        if not found:
+        dtypes: set[torch.dtype] = set()
+        numbers = _read(data, dtypes)
+        if not dtypes:
             raise
-        result = original(numbers, dtype=dtype or _common(found))
+        result = original(numbers, dtype=dtype or _common(dtypes))
     return result
 
 
-def _read(data: Any, found: set[torch.dtype]) -> Any:
+def _read(data: Any, dtypes: set[torch.dtype]) -> Any:
     if isinstance(data, VirtualTensor):
-        found.add(data.dtype)
+        dtypes.add(data.dtype)
         return data.item()
     if isinstance(data, (list, tuple)):
-        return [_read(item, found) for item in data]
+        return [_read(item, dtypes) for item in data]
     return data
 
 
-def _common(found: set[torch.dtype]) -> torch.dtype | None:
+def _common(dtypes: set[torch.dtype]) -> torch.dtype | None:
     # If there are several types, PyTorch chooses by the numbers.
-    return next(iter(found)) if len(found) == 1 else None
+    return next(iter(dtypes)) if len(dtypes) == 1 else None
 
 
 def _as_tensor(machine: Machine, original: Any) -> Callable[..., Any]:

@@ -100,7 +100,7 @@ def type_name(dtype: torch.dtype) -> str:
     return f"torch.cuda.{_NAME_OF.get(dtype, own)}Tensor"
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return the types, and the functions that convert tensors to them."""
     original_type, original_type_as = torch.Tensor.type, torch.Tensor.type_as
 

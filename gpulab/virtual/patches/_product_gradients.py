@@ -45,13 +45,13 @@ def _dividing(
         if not (is_recorded and torch.is_grad_enabled() and is_owner()) or "out" in kwargs:
             return plain(*args, **kwargs)
         dim, keepdim = (
-            args[place] if len(args) > place else kwargs.get(name)
-            for place, name in ((1, "dim"), (2, "keepdim"))
+            args[position] if len(args) > position else kwargs.get(name)
+            for position, name in ((1, "dim"), (2, "keepdim"))
         )
-        found: torch.Tensor = function.apply(  # type: ignore[no-untyped-call] # torch's is untyped
+        result: torch.Tensor = function.apply(  # type: ignore[no-untyped-call] # torch's is untyped
             source, dim, keepdim, lambda same: plain(same, *args[1:], **kwargs)
         )
-        return found
+        return result
 
     return product
 
@@ -68,18 +68,18 @@ class Prod(torch.autograd.Function):
         plain: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
         """Return the product."""
-        found = plain(source)
-        ctx.save_for_backward(source, found)
+        result = plain(source)
+        ctx.save_for_backward(source, result)
         ctx.dim, ctx.keepdim = dim, keepdim
-        return found
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         """Return the gradient of the source."""
-        (grad,), (source, found) = grads, ctx.saved_tensors
+        (grad,), (source, result) = grads, ctx.saved_tensors
         if ctx.dim is not None and not ctx.keepdim and source.dim():
-            grad, found = grad.unsqueeze(ctx.dim), found.unsqueeze(ctx.dim)
-        return _gradient(grad, source.to(grad.dtype), found, ctx.dim), None, None, None
+            grad, result = grad.unsqueeze(ctx.dim), result.unsqueeze(ctx.dim)
+        return _gradient(grad, source.to(grad.dtype), result, ctx.dim), None, None, None
 
 
 class Cumprod(torch.autograd.Function):
@@ -94,19 +94,19 @@ class Cumprod(torch.autograd.Function):
         plain: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
         """Return the cumulative product."""
-        found = plain(source)
-        ctx.save_for_backward(source, found)
+        result = plain(source)
+        ctx.save_for_backward(source, result)
         ctx.dim, ctx.plain = dim, plain
-        return found
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         """Return the gradient of the source."""
-        (grad,), (source, found) = grads, ctx.saved_tensors
+        (grad,), (source, result) = grads, ctx.saved_tensors
         # As cumprod_backward in PyTorch's ReduceOps.cpp.
         if source.numel() <= 1 or source.size(ctx.dim) == 1:
             return grad.clone(), None, None, None
-        weighted = found.conj() * grad
+        weighted = result.conj() * grad
         if _has_zero(source):
             return _multiplied(grad, source, ctx.plain), None, None, None
         summed = weighted.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim)
@@ -124,22 +124,22 @@ def _multiplied(
 
 
 def _gradient(
-    grad: torch.Tensor, source: torch.Tensor, found: torch.Tensor, dim: int | None
+    grad: torch.Tensor, source: torch.Tensor, product: torch.Tensor, dim: int | None
 ) -> torch.Tensor:
     # As prod_backward in PyTorch's FunctionsManual.cpp.
     if source.dim() == 0:
         return grad.clone()
     if _has_zero(source):
         return _without_division(grad, source, dim)
-    return grad * (found / source).conj()
+    return grad * (product / source).conj()
 
 
 def _has_zero(source: torch.Tensor) -> bool:
-    found = (source.detach() == 0).any()
-    if isinstance(found, VirtualTensor) and not found.has_values:
-        read_back(found.storage_block.gpu)  # where the program would wait
+    has_zero = (source.detach() == 0).any()
+    if isinstance(has_zero, VirtualTensor) and not has_zero.has_values:
+        read_back(has_zero.storage_block.gpu)  # where the program would wait
         return False
-    return bool(found)
+    return bool(has_zero)
 
 
 def _without_division(grad: torch.Tensor, source: torch.Tensor, dim: int | None) -> torch.Tensor:
@@ -147,7 +147,7 @@ def _without_division(grad: torch.Tensor, source: torch.Tensor, dim: int | None)
     if dim is None:
         return _without_division(grad, source.reshape(-1), 0).view_as(source)
     n = source.size(dim)
-    one = torch.ones_like(source.narrow(dim, 0, 1))
-    before = torch.cat([one, source.narrow(dim, 0, n - 1)], dim).cumprod(dim)
-    after = torch.cat([one, source.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    ones = torch.ones_like(source.narrow(dim, 0, 1))
+    before = torch.cat([ones, source.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = torch.cat([ones, source.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
     return grad * (before * after).conj()

@@ -29,8 +29,8 @@ class Launches:
         self._profiled = [each for each in profiled if each.end_ns > each.start_ns]
         self._call_starts = [each.start_ns for each in self._profiled]
         # The sort is stable, so of two ranges with the same start the outer one comes first.
-        self._ranges = sorted(ranges, key=lambda seen: seen.start_ns)
-        self._range_starts = [seen.start_ns for seen in self._ranges]
+        self._ranges = sorted(ranges, key=lambda profiled_range: profiled_range.start_ns)
+        self._range_starts = [profiled_range.start_ns for profiled_range in self._ranges]
         launchers = {id(each): iter(each.launchers) for each in self._profiled}
         self._around: dict[int, ProfiledRange | None] = {}
         for call in calls:
@@ -51,8 +51,8 @@ class Launches:
 
     def start_of(self, call: HostCall) -> int:
         """Return when a call began, after everything that had happened before it."""
-        place = bisect_right(self._moments, call.start_ns) - 1
-        before = self._all[place] if place >= 0 else None
+        index = bisect_right(self._moments, call.start_ns) - 1
+        before = self._all[index] if index >= 0 else None
         if before is None or before.end_ns >= call.end_ns:
             return call.start_ns
         return max(call.start_ns, before.end_ns + 1)
@@ -62,11 +62,14 @@ class Launches:
         return self._around.get(record.correlation or 0)
 
     def _operator_of(self, call: HostCall) -> ProfiledCall | None:
-        place = bisect_right(self._call_starts, call.start_ns) - 1
-        if place < 0 or call.end_ns > self._profiled[place].end_ns:
+        index = bisect_right(self._call_starts, call.start_ns) - 1
+        if index < 0 or call.end_ns > self._profiled[index].end_ns:
             return None
-        return self._profiled[place]
+        return self._profiled[index]
 
     def _innermost(self, call: HostCall) -> ProfiledRange | None:
         before = reversed(self._ranges[: bisect_right(self._range_starts, call.start_ns)])
-        return next((seen for seen in before if seen.end_ns >= call.end_ns), None)
+        return next(
+            (profiled_range for profiled_range in before if profiled_range.end_ns >= call.end_ns),
+            None,
+        )

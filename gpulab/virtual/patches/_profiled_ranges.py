@@ -243,7 +243,7 @@ class _Reading:
         self._call: ProfiledCall | None = None
         self._open: list[ProfiledRange] = []
         self._by_handle: dict[int, ProfiledRange | ProfiledCall | None] = {}
-        self._found: list[ProfiledRange] = []
+        self._ranges: list[ProfiledRange] = []
         self._with_parts: set[ProfiledRange] = set()
         # What begins and ends between two marks, or inside a call.
         self._boundaries: list[_Boundary] = []
@@ -280,9 +280,9 @@ class _Reading:
             else:
                 self._place_inside(boundaries, call)
                 before_ns = call.end_ns
-        for number, each in enumerate(self._found, start=1):
+        for number, each in enumerate(self._ranges, start=1):
             each.number = number
-        return self._found
+        return self._ranges
 
     def _begin_call(self, call: ProfiledCall) -> ProfiledCall:
         self._end_part(None)
@@ -308,7 +308,7 @@ class _Reading:
             is_hidden = is_hidden or not is_shown_inside(outer.name)
         if is_hidden:
             return None
-        seen = ProfiledRange(
+        profiled = ProfiledRange(
             entry.name(),
             entry.scope(),
             outer,
@@ -317,50 +317,52 @@ class _Reading:
             sequence_nr=entry.sequence_nr(),
             fwd_thread=entry.fwd_thread_id(),
         )
-        self._add(seen)
+        self._add(profiled)
         if self._call is not None:
-            self._add_inside(seen)
-        return seen
+            self._add_inside(profiled)
+        return profiled
 
-    def _add(self, seen: ProfiledRange) -> None:
-        self._open.append(seen)
-        self._found.append(seen)
-        self._boundaries.append((seen, True))
+    def _add(self, profiled: ProfiledRange) -> None:
+        self._open.append(profiled)
+        self._ranges.append(profiled)
+        self._boundaries.append((profiled, True))
         call = self._call
         if call is None:
             return
-        if seen.name.startswith("aten::empty") and call.allocator is None:
-            call.allocator = seen
-        if seen.outer is not None:
-            self._with_parts.add(seen.outer)
+        if profiled.name.startswith("aten::empty") and call.allocator is None:
+            call.allocator = profiled
+        if profiled.outer is not None:
+            self._with_parts.add(profiled.outer)
 
-    def _end(self, seen: ProfiledRange) -> None:
-        self._open.remove(seen)
-        self._boundaries.append((seen, False))
-        is_alone = seen not in self._with_parts and may_launch(seen.name)
+    def _end(self, profiled: ProfiledRange) -> None:
+        self._open.remove(profiled)
+        self._boundaries.append((profiled, False))
+        is_alone = profiled not in self._with_parts and may_launch(profiled.name)
         if self._call is not None and is_alone:
-            self._call.launchers.append(seen)
+            self._call.launchers.append(profiled)
 
-    def _add_inside(self, seen: ProfiledRange) -> None:
+    def _add_inside(self, profiled: ProfiledRange) -> None:
         """Add what CUDA's kernel of an operator calls."""
-        for chain in chains_inside(seen.name, "" if seen.outer is None else seen.outer.name):
+        for chain in chains_inside(
+            profiled.name, "" if profiled.outer is None else profiled.outer.name
+        ):
             if not chain and self._call is not None:
-                self._call.launchers.append(seen)
-            made: list[ProfiledRange] = []
+                self._call.launchers.append(profiled)
+            inner: list[ProfiledRange] = []
             for name in chain:
-                made.append(ProfiledRange(name, 0, made[-1] if made else seen))
-                self._add(made[-1])
-            for each in reversed(made):
+                inner.append(ProfiledRange(name, 0, inner[-1] if inner else profiled))
+                self._add(inner[-1])
+            for each in reversed(inner):
                 self._end(each)
 
     def _place_between(self, boundaries: list[_Boundary], before_ns: int, after_ns: int) -> None:
         """Place what is between two calls: ends after the one, beginnings before the other."""
         is_early = True
-        for n_done, (seen, begins) in enumerate(boundaries):
+        for n_done, (profiled, begins) in enumerate(boundaries):
             # The call before a range of the program is that of record_function.
-            is_early = is_early and (seen.is_user or not begins)
+            is_early = is_early and (profiled.is_user or not begins)
             late_ns = after_ns - (len(boundaries) - n_done)
-            self._place(seen, before_ns if is_early else late_ns, begins=begins)
+            self._place(profiled, before_ns if is_early else late_ns, begins=begins)
 
     def _place_inside(self, boundaries: list[_Boundary], call: ProfiledCall) -> None:
         """Place what is inside a call: those that launch share its time."""
@@ -368,19 +370,19 @@ class _Reading:
             self._time_ns = call.start_ns = call.end_ns = max(self._time_ns + 1, call.start_ns)
         self._time_ns = max(self._time_ns, call.start_ns)
         n_launched, n_launchers = 0, len(call.launchers)
-        for n_done, (seen, begins) in enumerate(boundaries):
-            if not begins and seen in call.launchers:
+        for n_done, (profiled, begins) in enumerate(boundaries):
+            if not begins and profiled in call.launchers:
                 n_launched += 1
             wanted_ns = call.start_ns
             if n_launched:
                 wanted_ns += (call.end_ns - call.start_ns) * n_launched // n_launchers
                 wanted_ns = min(wanted_ns, call.end_ns - (len(boundaries) - n_done))
-            self._place(seen, wanted_ns, begins=begins)
+            self._place(profiled, wanted_ns, begins=begins)
         self._time_ns = max(self._time_ns, call.end_ns)
 
-    def _place(self, seen: ProfiledRange, wanted_ns: int, *, begins: bool) -> None:
+    def _place(self, profiled: ProfiledRange, wanted_ns: int, *, begins: bool) -> None:
         self._time_ns = max(self._time_ns + 1, wanted_ns)
         if begins:
-            seen.start_ns = self._time_ns
+            profiled.start_ns = self._time_ns
         else:
-            seen.end_ns = self._time_ns
+            profiled.end_ns = self._time_ns

@@ -169,7 +169,7 @@ class ProfilerResult:
             call = calls.get(event.correlation_id())
             if event.activity_type() in _DEVICE_WORK and call is not None:
                 for phase, end in (("s", call), ("f", event)):
-                    place = end.in_trace()
+                    entry = end.in_trace()
                     yield {
                         "ph": phase,
                         "id": event.correlation_id(),
@@ -177,5 +177,5 @@ class ProfilerResult:
                         "cat": "ac2g",
                         "name": "ac2g",
                         "bp": "e",
-                        **{key: place[key] for key in ("pid", "tid", "ts")},
+                        **{key: entry[key] for key in ("pid", "tid", "ts")},
                     }

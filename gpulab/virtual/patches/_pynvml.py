@@ -74,8 +74,8 @@ class NVMLError(Exception):
     def __new__(cls, code: int = 999) -> Self:
         """Make an error of the subclass for ``code``, as the package does."""
         kind: Any = cls if cls is not NVMLError else _classes[code]
-        made: Self = super().__new__(kind)
-        return made
+        error: Self = super().__new__(kind)
+        return error
 
     def __str__(self) -> str:
         if self.value == nvml.NO_PERMISSION:
@@ -93,11 +93,11 @@ class _StandIn(ModuleType):
     """The module ``pynvml`` if the package nvidia-ml-py is not installed."""
 
     def __getattr__(self, name: str) -> Any:
-        known = sorted(key for key in vars(self) if key.startswith(("nvml", "NVML")))
-        if known and name.startswith("nvml"):
+        names = sorted(key for key in vars(self) if key.startswith(("nvml", "NVML")))
+        if names and name.startswith("nvml"):
             return _refuser(NVMLError)
         # Without names, the program kept the module after the end of the virtual_gpu() context.
-        has = f"the virtual one has {', '.join(known)}" if known else "the virtual GPU was left"
+        has = f"the virtual one has {', '.join(names)}" if names else "the virtual GPU was left"
         raise AttributeError(f"module 'pynvml' has no attribute {name!r}; {has}")
 
 
@@ -166,8 +166,8 @@ def _replaced_functions(module: ModuleType) -> dict[str, Any]:
 
 @cache
 def _functions_of(module: ModuleType) -> tuple[str, ...]:
-    found = [name for name, value in vars(module).items() if isinstance(value, FunctionType)]
-    return tuple(name for name in found if name.startswith("nvml"))
+    names = [name for name, value in vars(module).items() if isinstance(value, FunctionType)]
+    return tuple(name for name in names if name.startswith("nvml"))
 
 
 def _refuser(error: Callable[[int], Exception]) -> Callable[..., NoReturn]:

@@ -71,11 +71,11 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:
     """Return the functions that charge the host for lists of parameters, states and the like."""
 
-    def charged(plain: Callable[..., Any], what: str) -> Callable[..., Any]:
+    def charged(plain: Callable[..., Any], cost: str) -> Callable[..., Any]:
         @wraps(plain)
         def called(*args: Any, **kwargs: Any) -> Any:
             if is_owner():
-                host.charge(what)
+                host.charge(cost)
             return plain(*args, **kwargs)
 
         return called
@@ -92,8 +92,10 @@ def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:
         (torch.optim.lr_scheduler.LRScheduler, "step", "scheduler step"),
         (torch.distributions.Distribution, "__init__", "distribution"),
     )
-    found = [(owner, {name: charged(getattr(owner, name), what)}) for owner, name, what in named]
-    return [(torch.nn.Module, {"_named_members": list_members}), *found]
+    charging = [
+        (owner, {name: charged(getattr(owner, name), cost)}) for owner, name, cost in named
+    ]
+    return [(torch.nn.Module, {"_named_members": list_members}), *charging]
 
 
 def install(machine: Machine, steps: OptimizerSteps) -> None:
@@ -125,11 +127,11 @@ def _charge_zero(host: Host, parameters: Iterable[Any]) -> None:
 
 def _parameters_by_way(optimizer: Any) -> Counter[str]:
     """Return how many parameters an optimizer updates in a loop, at once, or fused."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for group in optimizer.param_groups:
         ready = [item for item in group["params"] if item.grad is not None]
-        found[_way(group, ready)] += len(ready)
-    return found
+        counts[_way(group, ready)] += len(ready)
+    return counts
 
 
 def _way(group: dict[str, Any], parameters: list[Any]) -> str:

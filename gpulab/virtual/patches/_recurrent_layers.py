@@ -44,9 +44,9 @@ class _Sizes(NamedTuple):
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for PyTorch's recurrent layers."""
-    made = {name: _replacement(name, layers) for name in _N_GATES}
-    made |= {name: _cell_replacement(name, layers) for name in _CELLS}
-    return [(variable_functions, made), (torch, made)]
+    layer_functions = {name: _replacement(name, layers) for name in _N_GATES}
+    layer_functions |= {name: _cell_replacement(name, layers) for name in _CELLS}
+    return [(variable_functions, layer_functions), (torch, layer_functions)]
 
 
 def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
@@ -58,8 +58,8 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
         if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
             return plain(*args, **kwargs)
         forward, backward = _kernels(_N_GATES[name], args)
-        whole = recurrent_call(name, args)
-        call = whole.run if whole.is_whole else lambda: plain(*args)
+        layer = recurrent_call(name, args)
+        call = layer.run if layer.is_whole else lambda: plain(*args)
         return layers.run(call, forward, backward)
 
     return recurrent
@@ -164,7 +164,7 @@ def _matmul(sizes: _Sizes, m: int, n: int, k: int) -> KernelWork:
     )
 
 
-def _recurrence(sizes: _Sizes, family: str, **given: Any) -> KernelWork:
+def _recurrence(sizes: _Sizes, family: str, **details: Any) -> KernelWork:
     n = sizes.batch * sizes.n_hidden
     return KernelWork(
         *(family, sizes.arithmetic),
@@ -172,7 +172,7 @@ def _recurrence(sizes: _Sizes, family: str, **given: Any) -> KernelWork:
         scratch_bytes=4 * n * (sizes.n_gates + 3),
         host_ns=_STEP_NS,
         name=family,
-        **given,
+        **details,
     )
 
 

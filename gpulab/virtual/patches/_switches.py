@@ -54,18 +54,18 @@ _REPLACED = {
 }
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return functions that set these switches, and warn."""
     setters = {name: _setter(name) for name in NOT_MODELLED if hasattr(C, name)}
-    ignoring = {name: _ignoring(*said) for name, said in _REPLACED.items() if hasattr(C, name)}
+    ignoring = {name: _ignoring(*texts) for name, texts in _REPLACED.items() if hasattr(C, name)}
     return [(C, {**setters, **ignoring})]
 
 
 def install(_machine: Machine, _undo: Undo) -> None:
     """Warn of the switches that the program has set before."""
     for reader, value, name, reason in NOT_MODELLED.values():
-        found = getattr(C, reader)()
-        if value in (found if isinstance(found, tuple) else (found,)):
+        setting = getattr(C, reader)()
+        if value in (setting if isinstance(setting, tuple) else (setting,)):
             warn(_text(name, reason))
 
 

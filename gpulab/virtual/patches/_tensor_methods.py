@@ -282,8 +282,8 @@ def _range(machine: Machine, original: Any) -> Any:
     def make(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
         if isinstance(kwargs.get("out"), VirtualTensor):
             out: torch.Tensor = kwargs.pop("out")
-            there = original(*args, dtype=out.dtype, device="cpu")
-            return out.resize_(there.shape).copy_(there)
+            on_host = original(*args, dtype=out.dtype, device="cpu")
+            return out.resize_(on_host.shape).copy_(on_host)
         device = default_device() if device is None else numbered(machine, device)
         if device is None or torch.device(device).type != "cuda":
             return original(*args, **kwargs, device=device)  # type: ignore[no-any-return] # as above

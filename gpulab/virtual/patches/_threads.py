@@ -41,7 +41,7 @@ class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # tor
         return func(*args, **options)
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return the replacements that start threads and processes."""
     original = threading.Thread.start
 

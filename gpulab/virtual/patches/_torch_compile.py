@@ -29,7 +29,7 @@ class NotCompiledWarning(UserWarning):
     """
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return the replacements for ``torch.compile`` and ``Module.compile``."""
     return [
         (torch, {"compile": _uncompiled}),

@@ -183,13 +183,13 @@ def _by_owner(
 ) -> Iterable[tuple[Any, dict[str, Any]]]:
     """Return the replacements grouped by the object that has the names."""
     # Replacing all names of one object at once takes half the time.
-    found: dict[int, tuple[Any, dict[str, Any]]] = {}
+    grouped: dict[int, tuple[Any, dict[str, Any]]] = {}
     for owner, names in replacements:
-        if id(owner) in found:
-            found[id(owner)][1].update(names)
+        if id(owner) in grouped:
+            grouped[id(owner)][1].update(names)
         else:
-            found[id(owner)] = owner, {**names}
-    return found.values()
+            grouped[id(owner)] = owner, {**names}
+    return grouped.values()
 
 
 def _replace_class(module: Any, name: str, base: type, replaced: Replaced, undo: Undo) -> None:

@@ -114,7 +114,7 @@ class ProfilerSession:
         self._watching.close()
         ranges = self._host.stop()
         records, calls = self._records.read()
-        # Of two events that begin together the longer one is first, as it contains the other.
+        # If two events begin together, the longer one is first, because it contains the other.
         events = sorted(
             self._events(ranges, records, calls),
             key=lambda event: (event.start_ns(), -event.end_ns()),
@@ -142,7 +142,7 @@ class ProfilerSession:
             before = usage.allocated_bytes.total
             count(*args)
             size_bytes = usage.allocated_bytes.total - before
-            # Outside an operator memory is freed; its mark tells between which operators.
+            # Outside an operator memory is freed; its mark shows between which operators.
             self._memory.append((index, size_bytes, self._host.running or self._host.mark()))
 
         return counted
@@ -274,22 +274,22 @@ def _without_the_compiler(prepare: Callable[..., None]) -> Callable[..., None]:
     return prepared
 
 
-def _of_range(seen: ProfiledRange) -> ProfilerEvent:
+def _of_range(profiled: ProfiledRange) -> ProfilerEvent:
     # PyTorch nests events of one thread, and on CUDA the engine has a thread of its own.
-    thread = _ENGINE_THREAD if seen.is_in_engine else _THREAD
+    thread = _ENGINE_THREAD if profiled.is_in_engine else _THREAD
     return ProfilerEvent(
-        seen.name,
-        seen.start_ns,
-        seen.end_ns,
-        "user_annotation" if seen.is_user else "cpu_op",
-        correlation_id=seen.number,
-        is_user_annotation=seen.is_user,
-        scope=seen.scope,
-        shapes=seen.shapes,
-        stack=seen.stack,
-        flops=seen.flops,
-        sequence_nr=seen.sequence_nr,
-        fwd_thread_id=seen.fwd_thread,
+        profiled.name,
+        profiled.start_ns,
+        profiled.end_ns,
+        "user_annotation" if profiled.is_user else "cpu_op",
+        correlation_id=profiled.number,
+        is_user_annotation=profiled.is_user,
+        scope=profiled.scope,
+        shapes=profiled.shapes,
+        stack=profiled.stack,
+        flops=profiled.flops,
+        sequence_nr=profiled.sequence_nr,
+        fwd_thread_id=profiled.fwd_thread,
         start_thread_id=thread,
         end_thread_id=thread,
     )
@@ -368,11 +368,11 @@ def _on_device(records: Sequence[ActivityRecord], launches: Launches) -> Iterato
         if user is not None:
             key = user.number, record.device, record.stream
             inside.setdefault(key, (user, []))[1].append(record)
-    for (_, device, stream), (user, found) in sorted(inside.items(), key=lambda item: item[0]):
+    for (_, device, stream), (user, work) in sorted(inside.items(), key=lambda item: item[0]):
         yield ProfilerEvent(
             user.name,
-            min(record.start_ns for record in found),
-            max(record.end_ns for record in found),
+            min(record.start_ns for record in work),
+            max(record.end_ns for record in work),
             "gpu_user_annotation",
             # Not linked to the range of the host: PyTorch would count it there as a kernel.
             correlation_id=user.number,

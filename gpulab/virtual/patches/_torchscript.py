@@ -19,11 +19,11 @@ def register(owner: Any, replacements: dict[str, Any], undo: Undo) -> None:
         return
     operators, members = script_operators(), vars(owner)
     # A program may have replaced a name itself, by a function that is no operator.
-    found = {
+    originals = {
         id(replacements[name]): operators.get(id(members.get(name)))
         for name in names.intersection(replacements)
     }
-    added = {key: operator for key, operator in found.items() if operator is not None}
+    added = {key: operator for key, operator in originals.items() if operator is not None}
     # Removed again, because the id of a replacement can later belong to another function.
     undo.callback(_remove, added)
     operators.update(added)

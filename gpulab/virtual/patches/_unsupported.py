@@ -57,7 +57,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.nn.parallel.replicate": _PARALLEL,
     "torch.nn.parallel.scatter": _COMBINE,
     "torch.nn.parallel.gather": _COMBINE,
-    # Of a collective both names are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
+    # Both names of a collective are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
     **{
         f"torch.{module}.{name}": _COMBINE
         for module, names in {
@@ -111,7 +111,7 @@ _ON_DEVICE_ONLY = (
 )
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return a function that raises an error for each unsupported name, by module or class."""
     return _replacements(
         tuple((name, owner, last, getattr(owner, last, None)) for name, owner, last in _named())
@@ -232,8 +232,10 @@ def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
     """Return whether a call has a virtual tensor, or a module with one, or makes one."""
     if device is not None:
         return torch.device(device).type == "cuda"
-    given = [*args, *kwargs.values()]
-    items = [item for arg in given for item in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    arguments = [*args, *kwargs.values()]
+    items = [
+        item for arg in arguments for item in (arg if isinstance(arg, (list, tuple)) else [arg])
+    ]
     modules = [item for item in items if isinstance(item, torch.nn.Module)]
     items += [tensor for module in modules for tensor in _tensors_of(module)]
     if any(isinstance(item, VirtualTensor) for item in items):

@@ -98,11 +98,11 @@ class _Recurrence(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         wanted = [i for i, is_needed in enumerate(needed) if is_needed]
         with torch.no_grad():
-            found = torch.ops.gpulab.recurrence_backward(*ctx.form, tensors, grads, wanted)
+            gradients = torch.ops.gpulab.recurrence_backward(*ctx.form, tensors, grads, wanted)
         if torch.is_grad_enabled():  # the program asked for create_graph=True
-            found = _apply(_NoSecondGradient, len(found), *found, *tensors)
-        by_place = dict(zip(wanted, found, strict=True))
-        return None, *(by_place.get(i) for i in range(len(tensors)))
+            gradients = _apply(_NoSecondGradient, len(gradients), *gradients, *tensors)
+        by_position = dict(zip(wanted, gradients, strict=True))
+        return None, *(by_position.get(i) for i in range(len(tensors)))
 
 
 class _NoSecondGradient(torch.autograd.Function):
@@ -140,16 +140,16 @@ def _backward_on_host(*args: Any) -> list[torch.Tensor]:
         leaves = [item.detach().clone() for item in _widened(tensors)]
         for i in wanted:
             leaves[i].requires_grad_()
-        given = [(out, grad) for out, grad in zip(_forward(*form, leaves), grads, strict=True)
+        outputs = [(out, grad) for out, grad in zip(_forward(*form, leaves), grads, strict=True)
                  if grad is not None]  # fmt: skip
-        found = torch.autograd.grad(
-            [out for out, _ in given],
+        gradients = torch.autograd.grad(
+            [out for out, _ in outputs],
             [leaves[i] for i in wanted],
-            [grad.to(out.dtype) for out, grad in given],
+            [grad.to(out.dtype) for out, grad in outputs],
             allow_unused=True,
             materialize_grads=True,
         )
-    return [item.to(tensors[i].dtype) for i, item in zip(wanted, found, strict=True)]
+    return [item.to(tensors[i].dtype) for i, item in zip(wanted, gradients, strict=True)]
 
 
 def _backward_on_meta(*args: Any) -> list[torch.Tensor]:
@@ -177,7 +177,7 @@ def _recording() -> Iterator[None]:
 
 
 def _define(name: str, inputs: str, on_host: Any, on_meta: Any) -> None:
-    # If gpulab is imported anew, the operator of the import before stays.
+    # If gpulab is imported again, the operator of the first import stays.
     if hasattr(torch.ops.gpulab, name):
         return
     # Not as a custom_op: its first call imports PyTorch's compiler, which takes seconds and keeps

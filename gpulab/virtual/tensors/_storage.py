@@ -174,9 +174,9 @@ class Values:
         if viewed is not None and viewed[0] is layout and viewed[1] == offset:
             return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
-        whole = self._buffer.as_type(layout.dtype)
+        typed = self._buffer.as_type(layout.dtype)
         # ``as_strided`` counts from the start of the buffer, which contains other blocks, too.
-        values = whole.as_strided(layout.sizes, layout.strides, first)
+        values = typed.as_strided(layout.sizes, layout.strides, first)
         self._viewed = layout, offset, values
         return values
 
@@ -222,15 +222,15 @@ class HostBuffer:
 
     def as_type(self, dtype: torch.dtype) -> torch.Tensor:
         """Return all bytes as one tensor of this type."""
-        whole = self._by_type.get(dtype)
-        if whole is None:
+        typed = self._by_type.get(dtype)
+        if typed is None:
             n_elements = self._size_bytes // dtype.itemsize
             with torch.inference_mode(False):  # noqa: FBT003 # torch's signature
                 # A tensor made in inference mode cannot be changed in place outside of it.
                 empty = torch.empty(0, dtype=dtype, device=_CPU)
-                whole = empty.set_(self.storage(), 0, (n_elements,), (1,))
-            self._by_type[dtype] = whole
-        return whole
+                typed = empty.set_(self.storage(), 0, (n_elements,), (1,))
+            self._by_type[dtype] = typed
+        return typed
 
     def storage(self) -> torch.UntypedStorage:
         """Return the bytes as a storage of PyTorch."""
@@ -261,13 +261,13 @@ class HostBuffer:
         buffer that a benchmark reads only to flush a cache takes no memory.
         """
         self.storage()
-        whole = range(-(-first // _PAGE_BYTES) * _PAGE_BYTES, end // _PAGE_BYTES * _PAGE_BYTES)
+        pages = range(-(-first // _PAGE_BYTES) * _PAGE_BYTES, end // _PAGE_BYTES * _PAGE_BYTES)
         edges: tuple[range, ...] = (range(first, end),)
         # Only Linux promises zeros in a page that it has got back.
         if sys.platform == "linux" and self._pages is not None:
-            if len(whole) >= _WORTH_RETURNING_BYTES:
-                self._pages.madvise(mmap.MADV_DONTNEED, whole.start, len(whole))
-                edges = range(first, whole.start), range(whole.stop, end)
+            if len(pages) >= _WORTH_RETURNING_BYTES:
+                self._pages.madvise(mmap.MADV_DONTNEED, pages.start, len(pages))
+                edges = range(first, pages.start), range(pages.stop, end)
         for edge in edges:
             self.as_type(torch.uint8)[edge.start : edge.stop].zero_()
 
@@ -344,7 +344,7 @@ class Storage:
         self.gpu = gpu
         self.counted_bytes = 0
         self.identity = next(_identities)
-        # Of ``record_stream``. A tuple, because nearly all storages share the empty one.
+        # Streams of ``record_stream``. A tuple, because nearly all storages share the empty one.
         self.streams: tuple[SimulatedStream, ...] = ()
         try:
             self.block = machine.allocate(gpu, size_bytes)

@@ -67,9 +67,11 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
         for key, point in timed_a.items()
         if key in timed_b
     ]
-    asked = [field.name for field in fields(Task)]
+    task_columns = [field.name for field in fields(Task)]
     # Columns are named even without rows, and Int64 has a value for "no number of threads".
-    table = pd.DataFrame(rows, columns=[*asked, *_RATIO_COLUMNS]).astype({"n_threads": "Int64"})
+    table = pd.DataFrame(rows, columns=[*task_columns, *_RATIO_COLUMNS]).astype(
+        {"n_threads": "Int64"}
+    )
     n_both = len(rows)
     # How many tasks have no row: a table that silently leaves tasks out would mislead.
     table.attrs = {
@@ -96,8 +98,8 @@ def _ratio(a: Point, b: Point) -> dict[str, Any]:
     low = ratio * math.exp(-math.hypot(_log(b.median_s, b.low_s), _log(a.high_s, a.median_s)))
     high = ratio * math.exp(math.hypot(_log(b.high_s, b.median_s), _log(a.median_s, a.low_s)))
     verdict = "no difference seen" if low <= 1 <= high else "b longer" if low > 1 else "b less"
-    found = (a.median_s, b.median_s, ratio, low, high, verdict)
-    return dict(zip(_RATIO_COLUMNS, found, strict=True))
+    values = (a.median_s, b.median_s, ratio, low, high, verdict)
+    return dict(zip(_RATIO_COLUMNS, values, strict=True))
 
 
 def _log(over_s: float, under_s: float) -> float:

@@ -195,10 +195,10 @@ def _provenance(head: str, name: str) -> Row:
     if not head:
         raise RecordingError(_not_one(name, "it is empty"))
     header = _json(head)
-    found = None if header is None else _ANY_SCHEMA.fullmatch(str(header.get("schema")))
-    if header is None or found is None:
+    schema_match = None if header is None else _ANY_SCHEMA.fullmatch(str(header.get("schema")))
+    if header is None or schema_match is None:
         raise RecordingError(_not_one(name, "its first line is not the header of one"))
-    schema = found[0]
+    schema = schema_match[0]
     # Another kind of file is not a newer version: an update would not help.
     if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
         raise RecordingError(_not_one(name, f"it holds the schema {schema!r}"))

@@ -227,8 +227,8 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     >>> import tempfile
     >>> from dataclasses import replace
     >>> from gpulab import recordings
-    >>> whole = recordings.load("h200-sxm-2026-11")
-    >>> part = replace(whole, points=whole.points[:3])
+    >>> recording = recordings.load("h200-sxm-2026-11")
+    >>> part = replace(recording, points=recording.points[:3])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = recordings.save(part, Path(folder) / "part.jsonl")
     ...     len(recordings.load(path).points)
@@ -239,9 +239,9 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     DIGITS.or_none.check(digits=digits)
     # Points come first, so that you see some with `head`.
     lines = file.lines_of(recording.points, recording.sections)
-    kept = lines if digits is None else (file.thinned(line, digits) for line in lines)
+    written = lines if digits is None else (file.thinned(line, digits) for line in lines)
     path = Path(path)
-    file.write(path, file.sealed(recording.provenance, kept))
+    file.write(path, file.sealed(recording.provenance, written))
     return path
 
 
@@ -288,12 +288,12 @@ def compare(
     return ratios(first, second)
 
 
-def _named(given: HasProvenance | str | Path, name: str) -> Recording:
-    if isinstance(given, str | Path):
-        return load(given)
-    if isinstance(given, Recording):
-        return given
-    return Recording(name, given.provenance, tuple(given.points))
+def _named(source: HasProvenance | str | Path, name: str) -> Recording:
+    if isinstance(source, str | Path):
+        return load(source)
+    if isinstance(source, Recording):
+        return source
+    return Recording(name, source.provenance, tuple(source.points))
 
 
 # Cached: lessons and explorers load the same recording again and again.

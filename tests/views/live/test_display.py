@@ -33,7 +33,7 @@ def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = 
     return screen_for(
         picture,
         stop or Stop(),
-        what="measuring",
+        activity="measuring",
         unit=" results",
         total=9,
         progress=progress,
@@ -90,7 +90,7 @@ def test_drawing_takes_at_most_half_of_the_time(
         return picture(record)
 
     shown = shown_in(monkeypatch, watched=True)
-    screen = screen_for(slow, Stop(), what="", unit="", total=None, progress=True)
+    screen = screen_for(slow, Stop(), activity="", unit="", total=None, progress=True)
     for number in range(7):
         screen.show(number, number)
         clock[0] += 0.5
