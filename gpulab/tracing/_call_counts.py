@@ -73,7 +73,7 @@ def call_counts(work: Work) -> CallCounts:
     ...     a = torch.ones(1024, 1024, device="cuda")
     ...     counts = call_counts(lambda: (a @ a).relu().sum().item())
     >>> counts.n_kernels, counts.n_waits, counts.peak_bytes
-    (4, 1, 8388608)
+    (3, 1, 8388608)
     """
     check_callable("work", work, _CURE)
     with device.active():

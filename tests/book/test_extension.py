@@ -30,7 +30,7 @@ def test_a_cell_that_asks_shows_its_question() -> None:
     """The run of the solution shows a verdict in the same cell; the book shows the question."""
     cell = new_code_cell('exercises.ask("01.what-was-timed")\n# your answer')
     (output,) = book.asked(cell)
-    assert "What did the naive reading time?" in output["data"]["text/html"]
+    assert "What did the stopwatch time?" in output["data"]["text/html"]
     assert "01.what-was-timed" in output["data"]["text/plain"]
     assert book.asked(new_code_cell('exercises.check("01.what-was-timed", answer)')) == []
 

@@ -423,6 +423,7 @@ PLOTTED: dict[str, Callable[[str], object]] = {
     ),
     "host_times": lambda text: {text: 1e-6, "y.cpu()": 1e-3},
     "readings_in_order": lambda text: {text: [1e-6] * 3},
+    "side_by_side": lambda text: {one_line(text): spoiled(TIMELINE, text)},
     "sweep": spoiled_sweep,
     "ladder": lambda text: dataclasses.replace(
         LADDER, rungs=(Rung(one_line(text), "nothing", MEASUREMENT, 2e-5),)

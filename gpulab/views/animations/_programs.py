@@ -1,6 +1,7 @@
 """The programs of the films: each runs on a virtual H200, and its records become the film."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from gpulab.core.units import format_bytes, format_time
@@ -90,7 +91,14 @@ def dirty_lines() -> Film:
 
         with torch.no_grad():
             record = timeline(program, n_warmup=2)
-    kernels = _of(record, "kernel")
+    # A library may launch several kernels for a layer; after each work the host waits.
+    waits = _of(record, "wait")
+    begins_s = (0.0, *(wait.end_s for wait in waits))
+    groups = [
+        [each for each in _of(record, "kernel") if begin_s <= each.start_s < wait.end_s]
+        for begin_s, wait in zip(begins_s, waits, strict=False)
+    ]
+    kernels = [replace(group[0], end_s=group[-1].end_s) for group in groups if group]
     # The program ran several times for the warm-up; only the last run is on the timeline.
     names = ("read flush", "layer", "write flush", "layer")
     after = dirty[-len(works) :]
