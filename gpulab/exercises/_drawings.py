@@ -405,12 +405,11 @@ class DrawnPrediction:
             curves=curves,
             still=self._still_class,
         )
-        made.on_msg(self._drawn_in_page)
+        widgets.listen(made, self._drawn_in_page)
         return made
 
-    def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+    def _drawn_in_page(self, content: Mapping[str, Any]) -> None:
         """Store what the learner drew at once: the cell that runs may ask for it."""
-        del widget
         try:
             self.give({str(name): values for name, values in content["drawn"]})
         except (LookupError, TypeError, ValueError):  # no drawing: a page may be older than we are

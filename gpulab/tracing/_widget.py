@@ -123,10 +123,9 @@ def _whole(values: Any) -> bytes:  # noqa: ANN401  # as above
 
 @cache  # made on first use, so that importing gpulab does not import anywidget
 def _widget_class() -> "type[AnyWidget]":
-    import anywidget
     import traitlets
 
-    class TimelineView(anywidget.AnyWidget):
+    class TimelineView(widgets.widget_base()):
         """A timeline in the browser."""
 
         _esm = widgets.script(_SCRIPT)

@@ -297,7 +297,7 @@ def read_number(answer: object) -> float | None:
     try:
         number = float(answer)
         return number if isfinite(number) else None
-    except (TypeError, ValueError, RuntimeError):  # an array or a tensor of several numbers
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # several numbers, or 10**400
         return None
 
 

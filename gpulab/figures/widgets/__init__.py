@@ -11,6 +11,7 @@ from gpulab.figures.widgets._front_end import (
 )
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
+from gpulab.figures.widgets._messages import listen, widget_base
 from gpulab.figures.widgets._script import script
 from gpulab.figures.widgets._sketch import sketch_class
 
@@ -23,9 +24,11 @@ __all__ = [
     "form_class",
     "is_watched",
     "jupyter_kernel",
+    "listen",
     "machine_class",
     "replace_cell",
     "script",
     "sketch_class",
+    "widget_base",
     "widget_data",
 ]

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import widget_base
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -35,10 +36,9 @@ def explorer_class(name: str) -> "type[AnyWidget]":
     >>> explorer_class("crossover")(mark="a").mark
     'a'
     """
-    import anywidget
     import traitlets
 
-    class ExplorerWidget(anywidget.AnyWidget):
+    class ExplorerWidget(widget_base()):
         """An explorer's connection with the kernel."""
 
         _esm: Any = script(_FOLDER / name / "widget.js")

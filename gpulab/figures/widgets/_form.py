@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpulab.figures.widgets._messages import widget_base
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -25,10 +26,9 @@ def form_class(kind: Literal["guess", "answer"]) -> "type[AnyWidget]":
     >>> form_class("guess")().view
     {}
     """
-    import anywidget
     import traitlets
 
-    class Form(anywidget.AnyWidget):
+    class Form(widget_base()):
         """A form in the browser."""
 
         _esm = script(_FOLDER / f"{kind}.js")

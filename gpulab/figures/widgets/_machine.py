@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import widget_base
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -24,10 +25,9 @@ def machine_class() -> "type[AnyWidget]":
     >>> machine_class()().view
     {}
     """
-    import anywidget
     import traitlets
 
-    class MachineView(anywidget.AnyWidget):
+    class MachineView(widget_base()):
         """A machine in the browser."""
 
         _esm = script(_SCRIPT)

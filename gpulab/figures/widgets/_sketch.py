@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import widget_base
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -33,10 +34,9 @@ def sketch_class() -> "type[AnyWidget]":
     >>> sketch_class()(question="How does the time grow?").question
     'How does the time grow?'
     """
-    import anywidget
     import traitlets
 
-    class Sketch(anywidget.AnyWidget):
+    class Sketch(widget_base()):
         """Axes to draw on in the browser."""
 
         _esm = script(_SCRIPT)
