@@ -165,13 +165,20 @@ def pytest_configure(config: pytest.Config) -> None:
             device.find(name)
     except GpulabError as error:
         raise pytest.UsageError(str(error)) from error
-    if save is not None and not Path(save).absolute().parent.is_dir():
-        raise pytest.UsageError(
-            f"--gpulab-save {one_line(save)}: there is no such folder; make it first"
-        )
+    if save is not None:
+        _check_target(save)
     # With pytest-xdist, the workers report to this process, which alone writes and prints.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Run(config), "gpulab-run")
+
+
+def _check_target(save: str) -> None:
+    """Refuse a name under which nothing can be saved, before the tests take their time."""
+    option, path = f"--gpulab-save {one_line(save)}", Path(save).absolute()
+    if not save or path.is_dir():
+        raise pytest.UsageError(f"{option}: it is no name of a file; give one, such as base.json")
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"{option}: there is no such folder; make it first")
 
 
 def _load(path: str) -> "Benchmarks":

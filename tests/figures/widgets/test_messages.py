@@ -12,7 +12,6 @@ from gpulab import exercises, explorers
 from gpulab.exercises import _answer_form
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._guess_form import GuessForm
-from gpulab.figures import widgets
 from gpulab.tracing import Timeline
 from gpulab.tracing._widget import view
 from gpulab.views.live import _stop
