@@ -120,8 +120,10 @@ def test_words_before_a_jump_need_room() -> None:
         ),
         (
             lambda: plots.reading_and_work({"n": [1, 2], "reading_s": [1.0], "gpu_s": [1.0]}),
-            "record={'gpu_s': [1.0], 'n': [1, 2], 'reading_s': [1.0]}; n, reading_s and gpu_s "
-            "must be lists of the same length",
+            (
+                "record={'gpu_s': [1.0], 'n': [1, 2], 'reading_s': [1.0]}; n, reading_s and gpu_s "
+                "must be lists of the same length"
+            ),
         ),
         (
             lambda: plots.readings_in_order({"a": [1.0]}, what=3),
@@ -154,5 +156,5 @@ class Raising:
 @pytest.mark.parametrize("call", [plots.readings_in_order, plots.host_times])
 def test_attributes_that_raise_are_not_asked_for(call: Callable[[object], object]) -> None:
     """The object is refused by its name."""
-    with pytest.raises(InvalidOptionError, match="record=<.* object at"):
+    with pytest.raises(InvalidOptionError, match=r"record=<.* object at"):
         call(Raising())
