@@ -426,13 +426,13 @@ class DrawnPrediction:
         if not self.is_empty:
             self.note = _saved_guesses.keep(self._guess())
         for each in (self, *_SHOWN[self.name] - {self}):
-            each.follow(self)
+            each.follow(self._drawn, self.axes)
 
-    def follow(self, drawn: "DrawnPrediction") -> None:
+    def follow(self, drawn: Mapping[str, Sequence[float | None]], axes: SketchAxes) -> None:
         """Show what was drawn last for the same question, here or in another output."""
-        if self.axes != drawn.axes:
+        if self.axes != axes:
             return
-        self._drawn = {name: [*values] for name, values in drawn._drawn.items()}
+        self._drawn = {name: [*values] for name, values in drawn.items()}
         if self._widget is not None:
             self._widget.curves = self._curves()  # a page that is opened later shows these
         self._is_still_old = True

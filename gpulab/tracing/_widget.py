@@ -123,11 +123,13 @@ def _whole(values: Any) -> bytes:  # noqa: ANN401  # as above
 
 @cache  # made on first use, so that importing gpulab does not import anywidget
 def _widget_class() -> "type[AnyWidget]":
+    import anywidget
     import traitlets
 
-    class TimelineView(widgets.widget_base()):
+    class TimelineView(anywidget.AnyWidget):
         """A timeline in the browser."""
 
+        set_state = widgets.ignore_state
         _esm = widgets.script(_SCRIPT)
         drawing = traitlets.Dict().tag(sync=True)
 

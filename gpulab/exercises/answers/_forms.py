@@ -296,7 +296,7 @@ def read_number(answer: object) -> float | None:
     if isinstance(answer, bool) or not hasattr(type(answer), "__float__"):
         return None
     try:
-        number = float(answer)
+        number = float(answer)  # type: ignore[arg-type]  # its class has the method
         return number if isfinite(number) else None
     except (TypeError, ValueError, RuntimeError, OverflowError):  # several numbers, or 10**400
         return None

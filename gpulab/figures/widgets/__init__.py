@@ -11,7 +11,7 @@ from gpulab.figures.widgets._front_end import (
 )
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
-from gpulab.figures.widgets._messages import listen, widget_base
+from gpulab.figures.widgets._messages import ignore_state, listen
 from gpulab.figures.widgets._script import script
 from gpulab.figures.widgets._sketch import sketch_class
 
@@ -22,6 +22,7 @@ __all__ = [
     "explorer_class",
     "explorer_page",
     "form_class",
+    "ignore_state",
     "is_watched",
     "jupyter_kernel",
     "listen",
@@ -29,6 +30,5 @@ __all__ = [
     "replace_cell",
     "script",
     "sketch_class",
-    "widget_base",
     "widget_data",
 ]

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpulab.figures.widgets._messages import widget_base
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ def form_class(kind: Literal["guess", "answer"]) -> "type[AnyWidget]":
     >>> form_class("guess")().view
     {}
     """
+    import anywidget
     import traitlets
 
-    class Form(widget_base()):
+    class Form(anywidget.AnyWidget):
         """A form in the browser."""
 
+        set_state = ignore_state
         _esm = script(_FOLDER / f"{kind}.js")
         view: Any = traitlets.Dict().tag(sync=True)
 

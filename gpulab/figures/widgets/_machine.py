@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpulab.figures.widgets._messages import widget_base
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ def machine_class() -> "type[AnyWidget]":
     >>> machine_class()().view
     {}
     """
+    import anywidget
     import traitlets
 
-    class MachineView(widget_base()):
+    class MachineView(anywidget.AnyWidget):
         """A machine in the browser."""
 
+        set_state = ignore_state
         _esm = script(_SCRIPT)
         view: Any = traitlets.Dict().tag(sync=True)
 

@@ -1,33 +1,23 @@
 """What a page may tell a widget: messages, which are judged, and nothing else."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from anywidget import AnyWidget
+from typing import Any
 
 
-@cache  # not at import: half of the package would wait for the widgets to load
-def widget_base() -> "type[AnyWidget]":
-    """Return the base of all widget classes: a page cannot set their traits.
+def ignore_state(widget: object, sync_data: Mapping[str, Any]) -> None:
+    """Keep a widget's traits: the method ``set_state`` of each widget class.
 
     A page asks by messages, and the kernel answers with what is shown. So no page, which may be
     older than the kernel or belong to another, can change what the others show.
 
     Examples
     --------
-    >>> widget_base()().set_state({"layout": None})
+    >>> from gpulab.figures.widgets import machine_class
+    >>> machine = machine_class()(view={"end": 1.0})
+    >>> machine.set_state({"view": {}})
+    >>> machine.view
+    {'end': 1.0}
     """
-    import anywidget
-
-    class Base(anywidget.AnyWidget):
-        """A widget that hears messages only."""
-
-        def set_state(self, sync_data: Mapping[str, Any]) -> None:
-            """Ignore the traits that a page sends."""
-
-    return Base
 
 
 def listen(widget: Any, receive: Callable[[Mapping[str, Any]], object]) -> None:  # noqa: ANN401  # ipywidgets has no types
