@@ -173,14 +173,20 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     for option in _WRITTEN:
         path = config.getoption(option)
-        if path is not None and not Path(path).absolute().parent.is_dir():
-            name = option.replace("_", "-")
-            raise pytest.UsageError(
-                f"--{name} {one_line(path)}: there is no such folder; make it first"
-            )
+        if path is not None:
+            _check_target(option.replace("_", "-"), path)
     # With pytest-xdist, the workers report to this process, which alone writes and prints.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Run(config), "gpulab-run")
+
+
+def _check_target(option: str, name: str) -> None:
+    """Refuse a name under which nothing can be saved, before the tests take their time."""
+    given, path = f"--{option} {one_line(name)}", Path(name).absolute()
+    if not name or path.is_dir():
+        raise pytest.UsageError(f"{given}: it is no name of a file; give one, such as base.json")
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"{given}: there is no such folder; make it first")
 
 
 def _load(path: str) -> "Benchmarks":

@@ -136,6 +136,8 @@ def test_counts(gpu_benchmark):
             json.dumps({"schema": "gpulab.benchmarks/0", "measurements": []}),
             "have the schema 'gpulab.benchmarks/0' and this version of gpulab reads",
         ),
+        (["--gpulab-save", "."], "", "--gpulab-save .: it is no name of a file; give one"),
+        (["--gpulab-save="], "", "it is no name of a file; give one, such as base.json"),
         (["--gpulab-save", "none/a.json"], "", "none/a.json: there is no such folder; make it"),
         (["--gpulab-export", "no/a.json"], "", "--gpulab-export no/a.json: there is no such fol"),
         (["--gpulab-gpu", "H20"], "", "did you mean 'H200'?"),
@@ -168,10 +170,11 @@ def test_wrong_options_of_the_fixture_show_the_line_of_the_test(run: Run) -> Non
     assert "test_it.py::test_relu add: " in out
 
 
-def test_a_file_that_cannot_be_written_fails_the_run(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_fails_the_run(run: Run) -> None:
     """The tests passed, but the base is not there, so the run does not count as good."""
-    (tmp_path / "base.json").mkdir()
-    code, out = run(TEST, "--gpulab-save", "base.json")
+    # Made by the test itself: a folder that is there before is refused before the tests.
+    made = f"{TEST}\n    import os; os.mkdir('base.json')"
+    code, out = run(made, "--gpulab-save", "base.json")
     assert code == 1
     assert "base.json" in out.splitlines()[-2]
     assert "INTERNALERROR" not in out

@@ -1,8 +1,10 @@
 """The form of an exercise in a notebook: its fields, the verdict below them, and the hints."""
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakSet
 
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
@@ -12,6 +14,8 @@ from gpulab.figures import widgets
 
 # What was given in this kernel, by exercise: a cell that is run again keeps it.
 _GIVEN: dict[str, Mapping[str, list[str]]] = {}
+# The forms on the page by exercise: a cell that runs twice has shown two.
+_SHOWN: defaultdict[str, WeakSet["AnswerForm"]] = defaultdict(WeakSet)
 
 
 class AnswerForm:
@@ -50,7 +54,8 @@ class AnswerForm:
         from IPython.display import display
 
         self._widget = widgets.form_class("answer")(view=self._view())
-        self._widget.on_msg(lambda _, content, __: self._receive(content))
+        widgets.listen(self._widget, self._receive)
+        _SHOWN[self._question.exercise_id].add(self)
         asked = {
             "text/html": self._question._repr_html_(self._still_class),
             "text/plain": str(self._question),
@@ -60,12 +65,21 @@ class AnswerForm:
         self._still = display(self._words(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
 
     def _answer(self, content: Mapping[str, Any]) -> None:
-        if "hint" in content:
+        if content.get("hint") is True:
             self._told = self._hint()
-        else:
-            given = content["check"]
+        elif (given := self._fields.read(content.get("check"))) is not None:
             _GIVEN[self._question.exercise_id] = given
             self._verdict = self._judged(given)
+            for other in _SHOWN[self._question.exercise_id] - {self}:
+                other.follow(self._verdict)
+        self._show()
+
+    def follow(self, verdict: Verdict) -> None:
+        """Show the answer that was given in another form of this exercise, and its verdict."""
+        self._verdict = verdict
+        self._show()
+
+    def _show(self) -> None:
         widgets.answer_form(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
@@ -80,13 +94,14 @@ class AnswerForm:
 
     def _view(self) -> dict[str, Any]:
         asked, fields = self._question, self._fields
+        given = _GIVEN.get(asked.exercise_id, {})
         return {
             "label": f"Exercise {asked.exercise_id}",
             "kind": fields.kind if fields.kind in {"one", "some"} else "table",
             "rows": [[key, visible(asked.choices.get(key, ""))] for key in fields.keys],
             "parts": fields.parts,
             "unit": fields.unit,
-            "given": _GIVEN.get(asked.exercise_id, {}),
+            "given": {key: list(map(visible, texts)) for key, texts in given.items()},
             "verdict": "" if self._verdict is None else self._verdict._repr_html_(),
             "hint": "" if self._told is None else self._told._repr_html_(),
             "still": self._still_class,

@@ -6,9 +6,11 @@ One file, because the widget, the typed form and the picture without a kernel sh
 import math
 import secrets
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -170,6 +172,10 @@ class DrawingReview:
         return _html.box(self.tone, _html.paragraphs(self.message)) + picture
 
 
+# The drawings on the page by name: a cell that runs twice has shown two.
+_SHOWN: defaultdict[str, WeakSet["DrawnPrediction"]] = defaultdict(WeakSet)
+
+
 class DrawnPrediction:
     """A prediction that the learner draws as a curve; :func:`draw` returns one.
 
@@ -261,7 +267,6 @@ class DrawnPrediction:
             told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
             review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
         else:
-            # The guess is saved now and not with each stroke: the last drawing counts.
             self.note = _saved_guesses.keep(self._guess())
             review = self._review(was, origin)
         self._keep(review)
@@ -390,31 +395,46 @@ class DrawnPrediction:
             display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
             return
         self._widget = self._build()
+        _SHOWN[self.name].add(self)
         display(widgets.widget_data(self._widget) | text, raw=True)  # type: ignore[no-untyped-call]  # as above
         handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
         self._still = handle
 
     def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
-        curves = [
-            {"name": name, "colour": colour, "values": self._drawn[name]}
-            for name, colour in zip(self.axes.curves, _colours(self.axes.curves), strict=True)
-        ]
         made = widgets.sketch_class()(
             question=self.question,
             axes=self.axes.traits(),
-            curves=curves,
+            curves=self._curves(),
             still=self._still_class,
         )
-        made.on_msg(self._drawn_in_page)
+        widgets.listen(made, self._drawn_in_page)
         return made
 
-    def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+    def _curves(self) -> list[dict[str, Any]]:
+        """Return the curves as the page has them."""
+        return [
+            {"name": name, "colour": colour, "values": self._drawn[name]}
+            for name, colour in zip(self.axes.curves, _colours(self.axes.curves), strict=True)
+        ]
+
+    def _drawn_in_page(self, content: Mapping[str, Any]) -> None:
         """Store what the learner drew at once: the cell that runs may ask for it."""
-        del widget
         try:
             self.give({str(name): values for name, values in content["drawn"]})
         except (LookupError, TypeError, ValueError):  # no drawing: a page may be older than we are
             return
+        if not self.is_empty:
+            self.note = _saved_guesses.keep(self._guess())
+        for each in (self, *_SHOWN[self.name] - {self}):
+            each.follow(self._drawn, self.axes)
+
+    def follow(self, drawn: Mapping[str, Sequence[float | None]], axes: SketchAxes) -> None:
+        """Show what was drawn last for the same question, here or in another output."""
+        if self.axes != axes:
+            return
+        self._drawn = {name: [*values] for name, values in drawn.items()}
+        if self._widget is not None:
+            self._widget.curves = self._curves()  # a page that is opened later shows these
         self._is_still_old = True
         # The picture for pages without a kernel waits: matplotlib must not draw on two threads.
         self._show_still()

@@ -41,6 +41,23 @@ class Fields:
     parts: tuple[tuple[str, ...], ...] = ()
     unit: str = ""
 
+    def read(self, sent: object) -> Given | None:
+        """Return what a page sent, or None if a page of this form cannot send it."""
+        if not isinstance(sent, Mapping) or not sent.keys() <= set(self.keys):
+            return None
+        fits = all(
+            isinstance(texts, list) and self._fit(key, texts) for key, texts in sent.items()
+        )
+        return sent if fits and not (self.kind == "one" and len(sent) > 1) else None
+
+    def _fit(self, key: str, texts: list[object]) -> bool:
+        if self.kind in _MARKS:
+            return texts == [key]
+        return len(texts) == len(self.parts) and all(
+            isinstance(text, str) and (not words or text in {"", *words})
+            for text, words in zip(texts, self.parts, strict=True)
+        )
+
     def problem(self, given: Given) -> str:
         """Return what is missing, or which text is no number; empty if the answer is complete."""
         if self.kind in _MARKS:

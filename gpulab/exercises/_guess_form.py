@@ -1,14 +1,19 @@
 """The form of a prediction in a notebook: where it is shown, and what it says."""
 
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from gpulab.core.foreign_text import visible
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     from gpulab.exercises._predictions import Prediction
+
+# The forms on the page by the name of their guess: a cell that runs twice has shown two.
+_SHOWN: defaultdict[str, WeakSet["GuessForm"]] = defaultdict(WeakSet)
 
 
 class GuessForm:
@@ -26,13 +31,28 @@ class GuessForm:
         from IPython.display import display
 
         self._widget = widgets.form_class("guess")(view=self._view())
-        self._widget.on_msg(lambda _, content, __: self._receive(content))
+        widgets.listen(self._widget, self._receive)
+        if self._prediction.name:
+            _SHOWN[self._prediction.name].add(self)
         display(widgets.widget_data(self._widget), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         self._still = display(self._words(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
 
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Take what the page sends, at once: the next cell may compare it."""
-        self._prediction.give(content.get("text", ...), content.get("confidence"))
+        said = {name: text for name, text in content.items() if isinstance(text, str)}
+        self._prediction.give(said.get("text", ...), said.get("confidence"))
+        self._show()
+
+    def follow(self, asked: "Prediction") -> None:
+        """Show a guess that was given elsewhere to the same question."""
+        mine = self._prediction
+        if mine is asked or (mine.unit, mine.choices) != (asked.unit, asked.choices):
+            return
+        mine.guess, mine.confidence = asked.guess, asked.confidence
+        mine.problem, mine.note = asked.problem, asked.note
+        self._show()
+
+    def _show(self) -> None:
         widgets.answer_form(self._widget, self._view())
         # On the cells' thread: it changes an output of a cell.
         self._update_still()
@@ -57,3 +77,9 @@ class GuessForm:
     def _show_still(self) -> None:
         if self._still is not None:
             self._still.update(self._words(), raw=True)
+
+
+def follow(asked: "Prediction") -> None:
+    """Let every form of a guess show what was said last: in another form, or in code."""
+    for form in tuple(_SHOWN.get(asked.name, ())):
+        form.follow(asked)

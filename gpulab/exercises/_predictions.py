@@ -9,7 +9,7 @@ from gpulab.core.units import format_estimate, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises._guess_form import GuessForm
+from gpulab.exercises._guess_form import GuessForm, follow
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
@@ -176,7 +176,8 @@ class Prediction:
             self.guess = read[0]
         self.note = ""
         if not is_open(confidence):
-            self.confidence, self.note = _read_confidence(confidence)
+            step, self.note = _read_confidence(confidence)
+            self.confidence = step or self.confidence
         self.save()
 
     def save(self) -> None:
@@ -195,6 +196,7 @@ class Prediction:
             n_choices=len(self.choices),
         )
         self.note = " ".join(filter(None, (self.note, _saved_guesses.keep(said))))
+        follow(self)
 
     @property
     def typed(self) -> str:

@@ -129,6 +129,7 @@ def _widget_class() -> "type[AnyWidget]":
     class TimelineView(anywidget.AnyWidget):
         """A timeline in the browser."""
 
+        set_state = widgets.ignore_state
         _esm = widgets.script(_SCRIPT)
         drawing = traitlets.Dict().tag(sync=True)
 

@@ -128,6 +128,19 @@ def test_an_answer_counts_as_it_does_in_code(page: Shown, folder: Path) -> None:
 
 @pytest.mark.slow
 @needs_ipywidgets_8
+def test_two_forms_of_one_exercise_show_the_later_answer(page: Shown) -> None:
+    """A cell has run twice: both forms show what was answered last, and its verdict."""
+    del page
+    first, second = show("01.what-was-timed"), show("01.what-was-timed")
+    for form, letter in ((first, "a"), (second, "b")):
+        view = send(form, check={letter: [letter]})
+        assert view["given"] == {letter: [letter]}
+        views = [{**each._widget.view, "still": "", "n_answers": 0} for each in (first, second)]
+        assert views[0] == views[1]
+
+
+@pytest.mark.slow
+@needs_ipywidgets_8
 def test_an_answer_is_judged_against_the_learners_readings(page: Shown) -> None:
     """The readings are those that were passed to ask; if they do not fit, a sentence says so."""
     del page

@@ -184,6 +184,24 @@ def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.Monkey
     assert "Drawn step: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
 
 
+def test_two_outputs_show_the_later_drawing_and_a_new_kernel_has_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell has run twice: what is drawn in one output is in both, and is saved at once."""
+    shown = shown_in(monkeypatch, watched=True)
+    monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
+    for _ in range(2):
+        ten_calls()._ipython_display_()
+    first, second = (shown.outputs[place][0]["widget"] for place in (0, 2))
+    for page, value in ((first, 1e-3), (second, 1e-4), (first, 1e-5)):
+        page._handle_custom_msg({"drawn": [["step", [value] * 10]]}, [])
+        for each in (first, second):
+            assert each.curves[0]["values"] == [value] * 10
+        forget_all()
+        assert ten_calls().curves["step"][1] == [value] * 10
+    assert len(LearnerJournal(folder).records) == 3
+
+
 def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

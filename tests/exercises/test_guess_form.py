@@ -146,3 +146,39 @@ def test_a_front_end_gets_the_form_and_words_for_later(monkeypatch: pytest.Monke
     assert form._widget.view["said"] == said
     assert said in words[-1]["text/plain"]
     form._widget.close()
+
+
+@pytest.mark.slow
+@needs_ipywidgets_8
+def test_two_forms_of_one_guess_show_the_later_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell has run twice: what is said in one form, or in code, counts and is in both."""
+    shown_in(monkeypatch, watched=True)
+    first, second = (GuessForm(exercises.predict("01.item")) for _ in range(2))
+    for form in (first, second):
+        form.display()
+    other = GuessForm(exercises.predict("01.naive"))
+    other.display()
+    for form, text in ((first, "300"), (second, "2 ms"), (first, "5 ms")):
+        form._widget._handle_custom_msg({"text": text}, [])
+        form._widget._handle_custom_msg({"confidence": "sure"}, [])
+        views = [{**each._widget.view, "still": "", "n_answers": 0} for each in (first, second)]
+        assert views[0] == views[1]
+    assert first._widget.view["typed"] == "5000"
+    exercises.predict("01.item", "7 ms")
+    assert "7,000 µs" in second._widget.view["said"]
+    assert other._widget.view["typed"] == ""
+    saved = kept(folder)["01.item"].guess
+    assert saved is not None
+    assert saved.number == 7e-3
+
+
+def test_a_confidence_that_is_not_known_keeps_the_one_before(folder: Path) -> None:
+    """The remark names what is known, and nothing is lost."""
+    exercises.predict("01.item", 300, confidence="sure")
+    asked = exercises.predict("01.item", confidence="surely")
+    assert "confidence='surely' is not known" in str(asked)
+    saved = kept(folder)["01.item"].guess
+    assert saved is not None
+    assert (asked.confidence, saved.confidence) == ("sure", "sure")

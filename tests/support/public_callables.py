@@ -6,6 +6,8 @@ function takes such an object.
 """
 
 import collections.abc
+import contextlib
+import importlib
 import inspect
 import re
 import types
@@ -96,6 +98,10 @@ def _attribute(path: str) -> object:
     """Return what a path below ``gpulab`` names, or None."""
     found: object = gpulab
     for name in path.split("."):
+        if inspect.ismodule(found) and not hasattr(found, name):
+            # A package is an attribute only once it is imported.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{found.__name__}.{name}")
         found = getattr(found, name, None)
     return found
 
@@ -108,8 +114,14 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
     from gpulab.virtual import VirtualGpu
 
+    class Series(pd.Series):
+        """pandas' own at run time, with the subscript that only its stubs have."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return pd.Series
+
     names = {
-        "pd": pd,
+        "pd": types.SimpleNamespace(DataFrame=pd.DataFrame, Series=Series),
         "Axes": Axes,
         "Canvas": Figure,
         "VirtualGpu": VirtualGpu,

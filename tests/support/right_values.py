@@ -171,6 +171,20 @@ def _own_sweep() -> Any:  # noqa: ANN401  # a Sweep
     return _on_gpu(lambda work: sweeps.sweep(lambda n: work, n=[64, 128], progress=False))  # noqa: ARG005  # the same for each n
 
 
+@cache
+def _pair_of_events() -> Any:  # noqa: ANN401  # a Timeline
+    import torch
+
+    def program(work: Callable[[], object]) -> None:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+
+    return _on_gpu(lambda work: gpulab.timeline(lambda: program(work)))
+
+
 # Arguments of single functions, whose name means something else in other functions.
 _BY_CALLEE: dict[str, Callable[[], object]] = {
     "roofline.predict(name)": lambda: "add",
@@ -184,6 +198,10 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
     "plots.line(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
     "plots.scatter(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
     "plots.line(log)": lambda: "xy",
+    "plots.reading_and_work(record)": lambda: _frame(
+        n=[64, 128], reading_s=[1e-6, 1e-6], gpu_s=[1e-6, 2e-6]
+    ),
+    "plots.between_two_events(record)": _pair_of_events,
     "plots.sweep(record)": _own_sweep,
     "plots.sweep(x)": lambda: "n",
     "plots.scatter(log)": lambda: "xy",

@@ -28,7 +28,9 @@ from tests.support.right_values import Spy, right_value, value_of
 # The least value of a number, where it is not 1 (for a count) or above 0 (for a quantity).
 _ANY = -math.inf
 LEAST: dict[str, float] = {
-    **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged"), 0),
+    **dict.fromkeys(
+        ("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged", "n_before"), 0
+    ),
     **dict.fromkeys(("max_value_elements", "max_value_bytes", "device", "indent"), 0),
     **dict.fromkeys(("flops", "size_bytes", "intensity", "tolerance", "min_separation"), 0),
     **dict.fromkeys(
@@ -56,7 +58,7 @@ ASKS_FOR_WORK = frozenset(
 FREE_TEXT = re.compile(
     r"label|labels|title|name|question|unit|detail|alt|message|advice|code|stopped_by|missing"
     r"|\w+_version|taken_at|floor_method|regime|error|size_label|size_is|choices|reasons"
-    r"|throttle_reasons|findings|text|body|out|path|device_name"
+    r"|throttle_reasons|findings|text|body|out|path|device_name|what|before|after"
 )
 # Records may come from other versions, with methods, types and workloads that are unknown here.
 # Only functions that measure look the names up.
@@ -82,6 +84,8 @@ NEVER_EMPTY_LISTS = frozenset(
         *("readings of Trace", "sizes of crossover"),
     }
 )
+# Lists of names that may be a text, in which each letter is a name.
+LETTERS = frozenset({"names of timeline", "names of host_and_gpu"})
 # Words for parameters in messages that do not repeat the parameter's name.
 SAID_AS = {
     "dtype": "type",
@@ -225,6 +229,8 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901
 
 def _allows_items(call: Call, hint: Any, value: Any) -> bool:  # noqa: ANN401  # an annotation
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(value, str) and call.place in LETTERS:
+        return True
     if isinstance(value, str | bytes | collections.abc.Mapping) or value is _of_libraries()[-1]:
         return False
     if not call.is_of_record and any(value is each for each in _of_libraries()):

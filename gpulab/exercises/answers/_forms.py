@@ -292,12 +292,13 @@ def read_number(answer: object) -> float | None:
         except InvalidOptionError:
             return None
     # True is an int in Python, but nobody means the number 1 by it.
-    if isinstance(answer, bool) or not hasattr(answer, "__float__"):
+    # The class is asked, because the attributes of an object may raise anything.
+    if isinstance(answer, bool) or not hasattr(type(answer), "__float__"):
         return None
     try:
-        number = float(answer)
+        number = float(answer)  # type: ignore[arg-type]  # its class has the method
         return number if isfinite(number) else None
-    except (TypeError, ValueError, RuntimeError):  # an array or a tensor of several numbers
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # several numbers, or 10**400
         return None
 
 

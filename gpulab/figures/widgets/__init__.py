@@ -11,6 +11,7 @@ from gpulab.figures.widgets._front_end import (
 )
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
 from gpulab.figures.widgets._machine import machine_class
+from gpulab.figures.widgets._messages import ignore_state, listen
 from gpulab.figures.widgets._script import script
 from gpulab.figures.widgets._sketch import sketch_class
 
@@ -21,8 +22,10 @@ __all__ = [
     "explorer_class",
     "explorer_page",
     "form_class",
+    "ignore_state",
     "is_watched",
     "jupyter_kernel",
+    "listen",
     "machine_class",
     "replace_cell",
     "script",

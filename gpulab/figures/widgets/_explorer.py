@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def explorer_class(name: str) -> "type[AnyWidget]":
     class ExplorerWidget(anywidget.AnyWidget):
         """An explorer's connection with the kernel."""
 
+        set_state = ignore_state
         _esm: Any = script(_FOLDER / name / "widget.js")
         mark = traitlets.Unicode("").tag(sync=True)
 

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def form_class(kind: Literal["guess", "answer"]) -> "type[AnyWidget]":
     class Form(anywidget.AnyWidget):
         """A form in the browser."""
 
+        set_state = ignore_state
         _esm = script(_FOLDER / f"{kind}.js")
         view: Any = traitlets.Dict().tag(sync=True)
 

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def machine_class() -> "type[AnyWidget]":
     class MachineView(anywidget.AnyWidget):
         """A machine in the browser."""
 
+        set_state = ignore_state
         _esm = script(_SCRIPT)
         view: Any = traitlets.Dict().tag(sync=True)
 

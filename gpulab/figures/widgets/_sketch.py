@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def sketch_class() -> "type[AnyWidget]":
     class Sketch(anywidget.AnyWidget):
         """Axes to draw on in the browser."""
 
+        set_state = ignore_state
         _esm = script(_SCRIPT)
         question = traitlets.Unicode("").tag(sync=True)
         axes: Any = traitlets.Dict().tag(sync=True)

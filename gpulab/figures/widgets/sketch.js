@@ -24,6 +24,7 @@ const WIDTH = 860, HEIGHT = 380;
 const LEFT = 94, RIGHT = 110, TOP = 14, BOTTOM = 48;
 const FINE = 0.1, COARSE = 1; // decades that a key moves a point
 const SETTLE_MS = 300; // without a key, before the drawing is sent to the kernel
+const OWN_MS = 3000; // after a stroke, for which a view keeps to its own curves
 const KEYS = "Draw with the mouse, or go to a point by Tab: ← → choose a point, ↑ ↓ move it (Page Up, Page Down: tenfold), Delete takes it away.";
 
 export default { render };
@@ -37,17 +38,24 @@ function clip(value, low, high) {
   return Math.min(high, Math.max(low, value));
 }
 
+function copied(curves) {
+  return curves.map(curve => ({ ...curve, values: [...curve.values] }));
+}
+
 class Sketch {
   constructor(el, model) {
     this.model = model;
     this.axes = model.get("axes");
-    this.curves = model.get("curves").map(curve => ({ ...curve, values: [...curve.values] }));
+    this.curves = copied(model.get("curves"));
     this.active = 0;
     this.chosen = 0; // index of the point that has the focus, or will get it
     this.last = null; // last position of the pointer while it draws
     this.timer = 0;
+    this.told_ms = 0;
     this.build(el);
     this.draw();
+    this.adopted = () => this.adopt();
+    model.on("change:curves", this.adopted);
   }
 
   // Places of points and values on the picture.
@@ -184,7 +192,8 @@ class Sketch {
   tell() {
     clearTimeout(this.timer);
     this.timer = 0;
-    const curves = this.curves.map(curve => ({ ...curve, values: [...curve.values] }));
+    this.told_ms = Date.now();
+    const curves = copied(this.curves);
     this.model.set("curves", curves); // for other views of the same widget
     // A message and not save_changes(): the page would hold a second change back until the kernel has
     // handled the first, and a cell that is run meanwhile would see the older drawing.
@@ -279,8 +288,17 @@ class Sketch {
     this.table.replaceChildren(tag("tbody", {}, head, ...rows));
   }
 
+  // Shows what was drawn in another view. Where somebody draws, answers to earlier strokes come late.
+  adopt() {
+    const hasFocus = document.hasFocus() && this.root.contains(document.activeElement);
+    if (hasFocus || this.last !== null || this.timer || Date.now() < this.told_ms + OWN_MS) return;
+    this.curves = copied(this.model.get("curves"));
+    this.draw();
+  }
+
   close() {
     this.flush();
+    this.model.off("change:curves", this.adopted);
     this.presentation.close();
     this.releaseKeys();
     this.root.remove();

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, get_args, get_type_hints
 
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
@@ -78,13 +78,13 @@ class Explorer(Generic[State]):
         # Saved by another version, it may lack a field.
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
         given = {name: value for name, value in known.items() if value is not _LACKS}
-        try:
-            hash(tuple(given.values()))
-        except TypeError:
+        wanted: Any = kind(**given)
+        if not _has_types(wanted):
             raise InvalidOptionError(
-                f"state={shown(state)}; each choice must be one value, as in explorer.state"
-            ) from None
-        self._settle(kind(**given), known)
+                f"state={shown(state)}; each choice must be one value, of the type that it has "
+                "in explorer.state"
+            )
+        self._settle(wanted, known)
         self._send_state()
 
     def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
@@ -244,15 +244,13 @@ class Explorer(Generic[State]):
             receive = self._loop.in_turn(self._receive)
 
             # Stop is not in turn: it must arrive while a step runs.
-            def hear(_: object, content: dict[str, Any], __: object) -> None:
-                if not isinstance(content, Mapping):
-                    return
+            def hear(content: Mapping[str, Any]) -> None:
                 if content.get("do") == "stop":
                     self.stop()
                 else:
                     receive(content)
 
-            self._widget.on_msg(hear)
+            widgets.listen(self._widget, hear)
         return self._widget
 
     def close(self) -> None:
@@ -340,11 +338,11 @@ class Explorer(Generic[State]):
             name: tuple(value) if isinstance(value, list) else value
             for name, value in sent.items()
         }
+        state: Any = kind(**values)
         try:
-            state: State = self._model.settled(kind(**values))
-        except (GpulabError, TypeError):
+            return self._model.settled(state) if _has_types(state) else None
+        except (GpulabError, ValueError, OverflowError):  # no name or size that is known here
             return None
-        return state
 
     def _send_state(self) -> None:
         self._send(
@@ -384,3 +382,19 @@ class Explorer(Generic[State]):
             self._send(progress=progress, numbers=self._model.own_numbers(self.found))
         else:
             self._send(progress=progress)
+
+
+def _has_types(state: Any) -> bool:  # noqa: ANN401  # a frozen dataclass of choices
+    """Return whether each choice has a type that its field may have; a bool is no number."""
+    return all(
+        _is_one_of(get_args(hint) or (hint,), getattr(state, name))
+        for name, hint in get_type_hints(type(state)).items()
+    )
+
+
+def _is_one_of(kinds: tuple[Any, ...], value: object) -> bool:
+    if Ellipsis in kinds:
+        return isinstance(value, tuple) and all(isinstance(each, kinds[0]) for each in value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int in kinds or float in kinds
+    return type(value) in kinds

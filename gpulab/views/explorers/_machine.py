@@ -181,14 +181,13 @@ class MachineExplorer:
         """The machine as a widget, for a layout of your own."""
         if self._widget is None:
             self._widget = widgets.machine_class()(view=self._view())
-            receive = self._loop.in_turn(self._receive)
-            self._widget.on_msg(lambda _, content, __: receive(content))
+            widgets.listen(self._widget, self._loop.in_turn(self._receive))
         return self._widget
 
     def _receive(self, content: Mapping[str, Any]) -> None:
         """Handle a message of the page; an error is shown at the operation that it is about."""
         # A page may be older than this kernel. "hurry" is sent only for its acknowledgement.
-        if not isinstance(content, Mapping) or content.get("do") not in _ACTIONS:
+        if content.get("do") not in _ACTIONS:
             return
         self._answer = content.get("number", self._answer)
         self._problem = {}
@@ -196,7 +195,7 @@ class MachineExplorer:
             self._do(content)
         except GpulabError as error:
             self._problem = {"text": str(error), "place": content.get("place"), **_field(content)}
-        except (LookupError, TypeError, ValueError):  # the message lacks what its action needs
+        except (LookupError, TypeError, ValueError, OverflowError):  # no message of our page
             pass
         finally:
             self._send()  # in any case, because the page waits for an answer

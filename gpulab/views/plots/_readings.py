@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 import numpy as np
 
-from gpulab.core.errors import InvalidOptionError
+from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import POSITIVE, TEXT, items_of, mapping_to
 from gpulab.core.units import format_time
@@ -46,9 +46,14 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.1f}" if ratio < _SOME else f"{float(f'{ratio:.2g}'):,.0f}"
 
 
+def _has_items(record: Any) -> TypeGuard[Mapping[Any, Any]]:  # noqa: ANN401  # any argument
+    """Return whether it is a mapping or a series; attributes of its own are not asked for."""
+    return hasattr(type(record), "items")
+
+
 def _seconds_by_name(record: object) -> dict[str, float]:
     """Return a mapping or a series as a dict of seconds above 0."""
-    given = dict(record.items()) if hasattr(record, "items") else record
+    given = dict(record.items()) if _has_items(record) else record
     mapping_to(POSITIVE, "seconds by name, such as {'x @ x': 2e-5}").check(record=given)
     if not given:
         raise InvalidOptionError("record={} has no lines; there is nothing to draw")
@@ -60,9 +65,10 @@ class _ReadingAndWork(Plot):
     record: "pd.DataFrame"
 
     def __post_init__(self) -> None:
-        need(self.record, ("n", "reading_s", "gpu_s"))
-        for name in self.record.columns[:3]:
-            items_of(str(name), self.record[name], POSITIVE)
+        columns = ("n", "reading_s", "gpu_s")
+        need(self.record, columns)
+        for name in columns:
+            items_of(name, self.record[name], POSITIVE)
 
     @property
     def ends(self) -> "tuple[pd.Series[float], pd.Series[float]]":
@@ -155,7 +161,12 @@ def reading_and_work(
     """
     import pandas as pd
 
-    frame = pd.DataFrame(dict(record)) if isinstance(record, Mapping) else record
+    try:
+        frame = pd.DataFrame(dict(record)) if isinstance(record, Mapping) else record
+    except (TypeError, ValueError):  # no lists, or lists that differ in length
+        raise InvalidOptionError(
+            f"record={shown(record)}; n, reading_s and gpu_s must be lists of the same length"
+        ) from None
     return show(_ReadingAndWork(frame), ax, figure)
 
 
@@ -250,9 +261,6 @@ class _InOrder(Plot):
     before: str
     after: str
 
-    def __post_init__(self) -> None:
-        TEXT.check(what=self.what, before=self.before, after=self.after)
-
     @property
     def series(self) -> "dict[str, pd.Series[float]]":
         """The readings of each name in seconds."""
@@ -297,7 +305,7 @@ class _InOrder(Plot):
     def draw(self, ax: "Axes") -> "Axes":
         every = np.concatenate([values.to_numpy() for values in self.series.values()])
         scale, unit = unit_of(every)
-        numbers = self.record[self.what].to_numpy()
+        numbers = self.record.iloc[:, 0].to_numpy()
         top = every.max() / scale * _HEADROOM
         for (name, values), look in zip(self.series.items(), looks(self.series), strict=False):
             points: Any = {"linestyle": "none", "marker": look.marker, "markersize": 5}
@@ -356,13 +364,20 @@ def readings_in_order(
     """
     import pandas as pd
 
-    given = dict(record.items()) if hasattr(record, "items") else {}
-    if not given or not all(len(values) for values in given.values()):
-        raise InvalidOptionError("record has no readings; give lists of seconds by name")
+    TEXT.check(what=what, before=before, after=after)
+    if not _has_items(record):
+        raise InvalidOptionError(f"record={shown(record)}; give lists of seconds by name")
     series = {
         one_line(str(name)): pd.Series(items_of("record", values, POSITIVE), dtype=float)
-        for name, values in given.items()
+        for name, values in record.items()
     }
+    if not series or not all(map(len, series.values())):
+        raise InvalidOptionError(
+            f"record={shown(record)} is empty, or a list in it is; give lists of seconds by name"
+        )
     frame = pd.DataFrame(series)
-    frame.insert(0, what, np.arange(1, len(frame) + 1))
+    numbers = what
+    while numbers in series:
+        numbers += " number"
+    frame.insert(0, numbers, np.arange(1, len(frame) + 1))
     return show(_InOrder(frame, what, before, after), ax, figure)

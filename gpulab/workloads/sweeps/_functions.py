@@ -292,11 +292,17 @@ def _plain(value: object) -> object:
 def _amount(name: str, given: Amount, arguments: Mapping[str, object]) -> float | str | None:
     if not callable(given):
         return given
-    value = given(**arguments)
-    if not NOT_NEGATIVE.accepts(value):
-        parts = ", ".join(f"{each}={shown(part)}" for each, part in arguments.items())
+    call = f"{name}({', '.join(f'{each}={shown(part)}' for each, part in arguments.items())})"
+    try:
+        value = given(**arguments)
+    except Exception as error:  # a function of the user's own may raise anything
         raise InvalidOptionError(
-            f"{name}({parts}) returned {shown(value)}; it must be {NOT_NEGATIVE.wanted}"
+            f"{call} raised {type(error).__name__}: {error}; it must return a number for each "
+            "choice of the parameters"
+        ) from error
+    if not NOT_NEGATIVE.accepts(value):
+        raise InvalidOptionError(
+            f"{call} returned {shown(value)}; it must be {NOT_NEGATIVE.wanted}"
         )
     return float(value)
 

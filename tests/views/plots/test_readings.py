@@ -1,5 +1,7 @@
 """Pictures of readings: beside the work, line by line, and in the order taken."""
 
+from collections.abc import Callable
+
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
@@ -110,7 +112,18 @@ def test_words_before_a_jump_need_room() -> None:
         (lambda: plots.host_times({}), "record={} has no lines; there is nothing to draw"),
         (
             lambda: plots.readings_in_order({"a": []}),
-            "record has no readings; give lists of seconds by name",
+            "record={'a': []} is empty, or a list in it is; give lists of seconds by name",
+        ),
+        (
+            lambda: plots.readings_in_order([1.0]),  # type: ignore[arg-type]  # on purpose
+            "record=[1.0]; give lists of seconds by name",
+        ),
+        (
+            lambda: plots.reading_and_work({"n": [1, 2], "reading_s": [1.0], "gpu_s": [1.0]}),
+            (
+                "record={'gpu_s': [1.0], 'n': [1, 2], 'reading_s': [1.0]}; n, reading_s and gpu_s "
+                "must be lists of the same length"
+            ),
         ),
         (
             lambda: plots.readings_in_order({"a": [1.0]}, what=3),
@@ -123,3 +136,25 @@ def test_what_cannot_be_drawn_is_refused(call: object, message: str) -> None:
     with pytest.raises(InvalidOptionError) as error:
         call()  # type: ignore[operator]  # a function
     assert str(error.value) == message
+
+
+def test_a_series_may_have_the_name_of_the_axis() -> None:
+    """What is counted and what is read may have one name; other columns of a frame may be text."""
+    figure = plots.readings_in_order({"reading": [1e-6, 2e-6]}, what="reading", source="virtual")
+    assert figure.title.startswith("The reading stays")
+    other = pd.DataFrame({"x": list("abcd"), **WRONG})
+    assert plots.reading_and_work(other, source="virtual").title
+
+
+class Raising:
+    """An object of the user's own, each of whose attributes raises."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("call", [plots.readings_in_order, plots.host_times])
+def test_attributes_that_raise_are_not_asked_for(call: Callable[[object], object]) -> None:
+    """The object is refused by its name."""
+    with pytest.raises(InvalidOptionError, match=r"record=<.* object at"):
+        call(Raising())

@@ -249,6 +249,12 @@ async def waits(n: int) -> None:
         (add, {"n": [object]}, "n[0]=<class 'object'>; it must be a number, a text, a type of"),
         (add, {"n": [math.nan]}, "n[0]=nan; it must be a number"),
         (add, {"n": [64], "flops": -1}, "flops=-1"),
+        (
+            add,
+            {"n": [64], "flops": lambda n: n / 0},
+            "flops(n=64) raised ZeroDivisionError: division by zero; it must return a number",
+        ),
+        (add, {"n": [64], "size_bytes": lambda m: m}, "size_bytes(n=64) raised TypeError: "),
         (add, {"n": [64], "flops": lambda n: -n}, "flops(n=64) returned -64; it must be"),
         (add, {"n": [64], "size_bytes": "many"}, "size_bytes='many'"),
         (add, {"n": [64], "method": "event"}, "did you mean 'events'?"),

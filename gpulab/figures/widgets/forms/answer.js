@@ -33,7 +33,7 @@ class AnswerForm extends Form {
       told,
       tag("div", { class: "said", role: "status" }),
     );
-    Object.assign(this, { kind, rows, boxes, told });
+    Object.assign(this, { kind, rows, boxes, told, known: JSON.stringify(given) });
     hint.addEventListener("click", () => this.send({ hint: true }));
   }
 
@@ -50,7 +50,17 @@ class AnswerForm extends Form {
   }
 
   submit() {
-    this.send({ check: this.given() }, "Checking …");
+    const check = this.given();
+    this.known = JSON.stringify(check);
+    this.send({ check }, "Checking …");
+  }
+
+  fill(given) {
+    this.known = JSON.stringify(given);
+    for (const [row, [key]] of this.rows.entries())
+      for (const [place, input] of this.boxes[row].entries())
+        if (this.kind === "table") input.value = given[key]?.[place] ?? "";
+        else input.checked = key in given;
   }
 
   // A letter marks its row, a digit the row at this place. Returns whether the key is one of them.
@@ -64,7 +74,9 @@ class AnswerForm extends Form {
     return true;
   }
 
-  show({ verdict, hint }) {
+  show({ verdict, hint, given }) {
+    // Another form or view of this exercise has answered. Otherwise what you have begun stays.
+    if (JSON.stringify(given) !== this.known) this.fill(given);
     this.told.innerHTML = hint; // the kernel's own HTML, in which all texts are escaped
     this.said.innerHTML = verdict;
   }

@@ -1,0 +1,40 @@
+"""What a page may tell a widget: messages, which are judged, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def ignore_state(widget: object, sync_data: Mapping[str, Any]) -> None:
+    """Keep a widget's traits: the method ``set_state`` of each widget class.
+
+    A page asks by messages, and the kernel answers with what is shown. So no page, which may be
+    older than the kernel or belong to another, can change what the others show.
+
+    Examples
+    --------
+    >>> from gpulab.figures.widgets import machine_class
+    >>> machine = machine_class()(view={"end": 1.0})
+    >>> machine.set_state({"view": {}})
+    >>> machine.view
+    {'end': 1.0}
+    """
+
+
+def listen(widget: Any, receive: Callable[[Mapping[str, Any]], object]) -> None:  # noqa: ANN401  # ipywidgets has no types
+    """Call a function with each message of a page that is a dict; others are of no page of ours.
+
+    Examples
+    --------
+    >>> from gpulab.figures.widgets import machine_class
+    >>> machine = machine_class()()
+    >>> listen(machine, print)
+    >>> machine._handle_custom_msg({"do": "undo"}, [])
+    {'do': 'undo'}
+    >>> machine._handle_custom_msg(None, [])
+    """
+
+    def hear(_: object, content: object, __: object) -> None:
+        if isinstance(content, Mapping):
+            receive(content)
+
+    widget.on_msg(hear)
