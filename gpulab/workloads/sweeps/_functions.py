@@ -81,6 +81,18 @@ class Setting:
     how: str = ""
     code: str = ""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+        try:
+            is_dict = isinstance(json.loads(self.parameters), dict)
+        except (ValueError, RecursionError):  # a damaged file
+            is_dict = False
+        if not is_dict:
+            raise InvalidOptionError(
+                f"parameters={shown(self.parameters)}; it must be a JSON object with a value for "
+                "each parameter"
+            )
+
     @property
     def arguments(self) -> dict[str, Any]:
         """The values by parameter; a type of PyTorch is its name."""
@@ -141,6 +153,12 @@ class FunctionPoint(Saved):
         if not self.error and not self.measurements:
             raise InvalidOptionError(
                 f"{self.task} has neither measurements nor an error; a point needs one of them"
+            )
+        counts = {len(taken.samples_s) for taken in self.measurements}
+        if len(counts) > 1:
+            raise InvalidOptionError(
+                f"the measurements of {self.task} have from {min(counts)} to {max(counts)} "
+                "samples; works that were measured in turns have the same number"
             )
 
     @property

@@ -4,6 +4,7 @@ import functools
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,14 @@ def test_a_point_needs_times_or_an_error() -> None:
     (point,) = quiet(both, n=[64]).points
     assert isinstance(point, FunctionPoint)
     assert FunctionPoint.from_json(point.to_json()) == point
+    first, second, *_ = point.measurements
+    shorter = replace(second, samples_s=second.samples_s[:-1])
+    with pytest.raises(InvalidOptionError, match=r"of both\(n=64\) have from \d+ to \d+ samples"):
+        replace(point, measurements=(first, shorter))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[64]", '"n"', "[" * 10_000])
+def test_damaged_parameters_are_refused(text: str) -> None:
+    """A point of a damaged file fails when it is read, and not when it is shown."""
+    with pytest.raises(InvalidOptionError, match="it must be a JSON object with a value for each"):
+        Setting("add", text)
