@@ -81,18 +81,6 @@ class Setting:
     how: str = ""
     code: str = ""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        try:
-            is_dict = isinstance(json.loads(self.parameters), dict)
-        except (ValueError, RecursionError):  # a damaged file
-            is_dict = False
-        if not is_dict:
-            raise InvalidOptionError(
-                f"parameters={shown(self.parameters)}; it must be a JSON object with a value for "
-                "each parameter"
-            )
-
     @property
     def arguments(self) -> dict[str, Any]:
         """The values by parameter; a type of PyTorch is its name."""

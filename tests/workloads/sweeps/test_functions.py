@@ -262,6 +262,16 @@ def test_a_function_for_processes_must_be_sendable() -> None:
     assert "define it at the top of a module" in str(error.value)
 
 
+def test_works_of_a_point_have_the_same_number_of_samples() -> None:
+    """A point of a damaged file fails when it is read, and not when its works are compared."""
+    (point,) = quiet(both, n=[64]).points
+    assert isinstance(point, FunctionPoint)
+    first, second, *_ = point.measurements
+    shorter = replace(second, samples_s=second.samples_s[:-1])
+    with pytest.raises(InvalidOptionError, match=r"of both\(n=64\) have from \d+ to \d+ samples"):
+        replace(point, measurements=(first, shorter))
+
+
 def test_a_partial_function_can_be_swept() -> None:
     """Any callable works, also one without code of its own."""
     found = quiet(functools.partial(add, dtype=torch.float16), n=[64])
@@ -276,14 +286,3 @@ def test_a_point_needs_times_or_an_error() -> None:
     (point,) = quiet(both, n=[64]).points
     assert isinstance(point, FunctionPoint)
     assert FunctionPoint.from_json(point.to_json()) == point
-    first, second, *_ = point.measurements
-    shorter = replace(second, samples_s=second.samples_s[:-1])
-    with pytest.raises(InvalidOptionError, match=r"of both\(n=64\) have from \d+ to \d+ samples"):
-        replace(point, measurements=(first, shorter))
-
-
-@pytest.mark.parametrize("text", ["", "{", "[64]", '"n"', "[" * 10_000])
-def test_damaged_parameters_are_refused(text: str) -> None:
-    """A point of a damaged file fails when it is read, and not when it is shown."""
-    with pytest.raises(InvalidOptionError, match="it must be a JSON object with a value for each"):
-        Setting("add", text)
