@@ -39,11 +39,11 @@ from gpulab.device.measurement import Finding, Measurement
 from gpulab.exercises import journal
 from gpulab.exercises.journal import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.roofline import survey
-from gpulab.timing import Comparison, Ladder, Rung
+from gpulab.timing import Benchmarks, Comparison, Ladder, Rung
 from gpulab.tracing import CounterSeries, Span, Timeline
 from gpulab.views.live import Trace
 from gpulab.workloads import sweeps
-from gpulab.workloads.sweeps import Point, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Point, Setting, Sweep, Task
 from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1
@@ -132,7 +132,16 @@ _RECORDS: dict[str, Saved] = {
         2.0,
     ),
     "point": _POINTS[0],
+    "benchmarks": Benchmarks((_MEASUREMENT,)),
 }
+_OF_FUNCTION = tuple(
+    FunctionPoint(
+        Setting("make", json.dumps({"n": n, "dtype": "float32"}), "calibrated-cold", "cd8b8e27"),
+        measurements=(_MEASUREMENT, dataclasses.replace(_MEASUREMENT, label="own")),
+        device_name="NVIDIA H200",
+    )
+    for n in (8, 16)
+)
 _AT = "2026-11-20T12:00:00+00:00"
 _PROGRESS = (
     Guess("01.submit-big", _AT, number=2e-3, unit="s", confidence="sure"),
@@ -217,6 +226,17 @@ def _use_journal(path: Path) -> object:
     return points
 
 
+def _function_sweep() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "own.jsonl"
+        with growing(path) as file:
+            saved = sweeps.Journal(file)
+            saved.begin(_ABOUT)
+            for point in _OF_FUNCTION:
+                saved.add(point)
+        return path.read_text("utf-8")
+
+
 def _use_survey(path: Path) -> object:
     return str(survey.plan(path, sections=["transfers"], quick=True))
 
@@ -288,6 +308,7 @@ def kinds() -> dict[str, Kind]:
             whole, "r.jsonl.gz", _use_recording, gzip.compress, is_packed=True
         ),
         "sweep": Kind(unfinished, "sweep.jsonl", _use_journal, is_packed=True),
+        "sweep of a function": Kind(_function_sweep(), "own.jsonl", _use_journal, is_packed=True),
         "survey": Kind(unfinished, "r.jsonl", _use_survey, is_packed=True),
         "lessons": Kind(
             json.dumps({"00_start_here.ipynb": "0" * 64, "x.ipynb": "1" * 64}),
@@ -437,7 +458,9 @@ def _renamed(text: str, chance: Random) -> str:
 
 
 def _twice(text: str, chance: Random) -> str:
-    start = chance.choice([i for i, sign in enumerate(text) if sign == "{"]) + 1
+    # A brace before an escaped quote is inside a text.
+    braces = [i for i, sign in enumerate(text) if sign == "{" and text[i + 1] != "\\"]
+    start = chance.choice(braces) + 1
     keys = list(json.JSONDecoder().raw_decode(text, start - 1)[0])
     return f"{text[:start]}{json.dumps(chance.choice(keys))}: 1, {text[start:]}" if keys else text
 

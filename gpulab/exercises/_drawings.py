@@ -426,9 +426,9 @@ class DrawnPrediction:
         if not self.is_empty:
             self.note = _saved_guesses.keep(self._guess())
         for each in (self, *_SHOWN[self.name] - {self}):
-            each.follow(self._drawn, self.axes)
+            each._follow(self._drawn, self.axes)  # noqa: SLF001  # of the same class
 
-    def follow(self, drawn: Mapping[str, Sequence[float | None]], axes: SketchAxes) -> None:
+    def _follow(self, drawn: Mapping[str, Sequence[float | None]], axes: SketchAxes) -> None:
         """Show what was drawn last for the same question, here or in another output."""
         if self.axes != axes:
             return

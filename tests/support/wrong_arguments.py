@@ -47,7 +47,7 @@ LEAST: dict[str, float] = {
 }
 SHARES = frozenset({"precision", "confidence", "tolerance of flag", "tolerance of summarize"})
 # Numbers for which nan or inf means something: "not measured", "no limit".
-NOT_FINITE = {"time_s": {math.nan, math.inf}, "per_s": {math.nan, math.inf}}
+NOT_FINITE = frozenset({"time_s", "per_s", "ratio"})
 NO_LIMIT = frozenset({"max_time_s"})
 # Numbers that set an amount of work, memory or text: a huge one must be refused.
 HUGE = 1e20

@@ -161,6 +161,12 @@ class FunctionPoint(Saved):
             raise InvalidOptionError(
                 f"{self.task} has neither measurements nor an error; a point needs one of them"
             )
+        counts = {len(taken.samples_s) for taken in self.measurements}
+        if len(counts) > 1:
+            raise InvalidOptionError(
+                f"the measurements of {self.task} have from {min(counts)} to {max(counts)} "
+                "samples; works that were measured in turns have the same number"
+            )
 
     @property
     def ok(self) -> bool:

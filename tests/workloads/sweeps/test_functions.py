@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,16 @@ def test_a_function_for_processes_must_be_sendable() -> None:
         quiet(lambda n: add(n + 1), n=[64], executor=executor)
     assert "cannot be sent to another process" in str(error.value)
     assert "define it at the top of a module" in str(error.value)
+
+
+def test_works_of_a_point_have_the_same_number_of_samples() -> None:
+    """A point of a damaged file fails when it is read, and not when its works are compared."""
+    (point,) = quiet(both, n=[64]).points
+    assert isinstance(point, FunctionPoint)
+    first, second, *_ = point.measurements
+    shorter = replace(second, samples_s=second.samples_s[:-1])
+    with pytest.raises(InvalidOptionError, match=r"of both\(n=64\) have from \d+ to \d+ samples"):
+        replace(point, measurements=(first, shorter))
 
 
 def test_a_partial_function_can_be_swept() -> None:
