@@ -19,9 +19,13 @@ MOST_BYTES = 140_000
 # A part of the code whose cell shows the lesson's picture; of the others it is the first picture.
 CHOSEN = {
     "02": "host_and_gpu",
+    "03": "between_two_events",
     "04": "draw_slow_calls",
+    "05": "draw_orders",
     "07": "readings_in_order",
-    "10": "plots.roofline(",
+    "09": "draw_sides",
+    "10": "draw_gaps",
+    "11": "plots.timeline(",
     "11b": "util_and_power",
     "12": "plots.bars",
     "13": "plots.timeline",
