@@ -302,7 +302,7 @@ def test_counts_give_rates() -> None:
 
 def test_a_ladder_is_printed() -> None:
     """--ladder shows the table of all methods."""
-    assert _time("--ladder", "--max-time", "0.01", "a + b").output.startswith("rung ")
+    assert _time("--ladder", "--max-time", "0.01", "a + b").stdout.startswith("rung ")
 
 
 SCRIPT = """

@@ -94,7 +94,7 @@ def times_a_pass(function: Function) -> bool:
     for n_layers, duration_s in ((25, 40e-6), (60, 25e-6)):
         with gpulab.virtual_gpu("H200", first_use=False):
             value = function([kernel(duration_s) for _ in range(n_layers)])
-        if not is_number_near(value, n_layers * (duration_s + 1e-6), more=5e-6):
+        if not is_number_near(value, n_layers * (duration_s + 1e-6), more=5e-6, share=0.07):
             return False
     return True
 
@@ -318,7 +318,7 @@ def compares_cold(function: Function) -> bool:
                 cold_s.append(kernels_s(work))
         old_s, new_s = cold_s
         with_events = (old_s + _EVENTS_S) / (new_s + _EVENTS_S)
-        if not 0.95 * with_events <= value <= 1.05 * old_s / new_s:
+        if not 0.9 * with_events <= value <= 1.1 * old_s / new_s:
             return False
     return True
 
@@ -381,8 +381,9 @@ def times_a_simulation(function: Function) -> bool:
     def three(x: torch.Tensor) -> torch.Tensor:
         return cases.smooth(cases.smooth(cases.smooth(x)))
 
-    for step, n, n_steps in ((cases.smooth, 1 << 20, 18), (three, 1 << 19, 8)):
-        with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
+    works = ((cases.smooth, 1 << 20, 18), (three, 1 << 19, 8))
+    for (step, n, n_steps), pauses in product(works, (no_pauses, nullcontext)):
+        with gpulab.virtual_gpu("H200", first_use=False), pauses():
             seen = capture(partial(function, step, torch.ones(n), n_steps))
             value = float(function(step, torch.ones(n), n_steps))
             data = torch.ones(n)
@@ -433,7 +434,7 @@ def serves_each(function: Function) -> bool:
     launches = Counter(record.correlation for record in seen.records)
     graphs = [record for record in seen.records if launches[record.correlation] > 1]
     span_s = (graphs[-1].end_ns - graphs[0].start_ns) / 1e9
-    is_near = 0.2 * span_s / 7 <= float(seconds) <= 1.4 * span_s / 7
+    is_near = 0.75 * span_s / 7 <= float(seconds) <= 1.4 * span_s / 7
     return right and is_near and len(counts) >= len(requests) and not len(races)
 
 

@@ -412,7 +412,7 @@ second.synchronize()
 try:
     outcome = "a number" if first.elapsed_time(second) else "zero"
 except ValueError as error:
-    outcome = "an error"
+    outcome = "an exception"
     print(type(error).__name__, error)
 exercises.compare("03.plain", outcome)
 

@@ -112,7 +112,7 @@ def pairs_after_sleep(fn, n_pairs, n_cycles):
 
 
 # %%
-five_s, _ = pairs_after_sleep(lambda: relus(x), n_pairs=5, n_cycles=3_000_000)
+five_s, _ = pairs_after_sleep(lambda: relus(x), n_pairs=5, n_cycles=2_000_000)
 exercises.compare("07.slept", median(five_s))
 
 # %% [markdown]
@@ -123,7 +123,7 @@ exercises.compare("07.slept", median(five_s))
 # cycles take 0.51 ms.
 
 # %%
-short_s, host_s = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=3_000_000)
+short_s, host_s = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=2_000_000)
 plots.readings_in_order(
     {"reading": short_s}, what="pair", before="Python is ahead", after="the GPU waits for Python"
 )

@@ -53,7 +53,7 @@ GUESSES = (
     GuessQuestion(
         "03.plain",
         "What does elapsed_time return?",
-        choices=("a number", "zero", "an error"),
+        choices=("a number", "zero", "an exception"),
         idea="An event has a time only if it was made with enable_timing=True.",
     ),
     GuessQuestion(

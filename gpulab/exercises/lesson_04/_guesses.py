@@ -4,12 +4,6 @@ from gpulab.exercises._guess_question import GuessQuestion
 
 GUESSES = (
     GuessQuestion(
-        "04.context",
-        "How long does the first of two waits take?",
-        unit="ms",
-        idea="The first use of a GPU makes its context, even if it asks for nothing else.",
-    ),
-    GuessQuestion(
         "04.memory",
         "Which of the three is made the fastest?",
         choices=("first", "second", "third"),
