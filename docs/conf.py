@@ -33,6 +33,7 @@ nb_execution_cache_path = str(ROOT / "build" / f"guides-{executed.package_digest
 nb_execution_excludepatterns = ["lessons/*", "lessons/cases/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = -1
+nb_execution_in_temp = True  # the guides save files, and the clone stays as it is
 nb_output_stderr = "remove"
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # the outputs need no script from the network
 nb_render_markdown_format = "myst"

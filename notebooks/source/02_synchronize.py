@@ -429,12 +429,12 @@ by_size = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
 plots.scaling(by_size, title="For small n the reading hardly depends on n")
 
 # %% [markdown]
-# For small n the stopwatch reads launch and wake-up. So the smallest reading is about what they
-# take (a little more, because it contains a small kernel). This is its share of each reading:
+# For small n the stopwatch reads a launch, a wake-up and a small kernel. They do not grow much,
+# so what they take is the smallest reading of all. This is its share of each reading:
 
 # %%
 share = by_size["duration_s"].min() / by_size.set_index("size")["duration_s"]
-share.map("{:.1%}".format).rename("share of launch and wake-up").to_frame()
+share.map("{:.1%}".format).rename("share of the smallest reading").to_frame()
 
 # %%
 limit = 0.05

@@ -4,7 +4,8 @@
 # How long does a kernel take, by the clock of the GPU itself?
 #
 # An *event* is an entry in the GPU's queue: when the GPU reaches it, the GPU writes down the time.
-# Put one event before a kernel and one after it. The kernel here adds 1 to 1,024 numbers.
+# Put one event before a kernel and one after it. The kernel here adds 1 to each of
+# 1,024 numbers.
 
 # %%
 from statistics import median
@@ -69,7 +70,7 @@ exercises.compare("03.busy", busy_s / pair_s)
 #
 # ## Exercise: why?
 #
-# The same was recorded on an H200, with two loops.
+# The same was recorded on an H200 with two loops, and there the GPU was kept busy in another way.
 
 # %% tags=["exercise"]
 exercises.ask("03.one-sync-at-end")
@@ -133,7 +134,7 @@ short_s = read_pairs(lambda: small.add_(1))
 exercises.compare("03.last", short_s[-1] / short_s[0])
 
 # %% [markdown]
-# The same for a longer kernel, which adds 1 to 8 million numbers:
+# The same for a longer kernel, which adds 1 to each of 8 million numbers:
 
 # %%
 large = torch.zeros(2**23, device="cuda")
@@ -172,8 +173,7 @@ end.synchronize()
 print(f"after a wait: {start.elapsed_time(end):.3f} ms")
 
 # %% [markdown]
-# `elapsed_time` does not wait. It subtracts two times, and the second one did not exist yet. This
-# trap is harmless, because you notice it. The next one is not.
+# `elapsed_time` does not wait. It subtracts two times, and the second one did not exist yet.
 #
 # **The wrong stream.** A *stream* is one of the GPU's queues. This exercise is your guess.
 
@@ -510,8 +510,7 @@ exercises.compare("03.blocks", "both" if shorter_s > longer_s / 2 else longest)
 # %% [markdown]
 # `wait` never blocks the host. The option changes *how* `synchronize` waits: without it the host
 # asks again and again and keeps a core busy, with it the host sleeps until the driver wakes it.
-# You see that in the processor time of the wait. (The virtual GPU knows only when the wait ends,
-# so both times are small there.)
+# You see that in the processor time of the wait.
 
 # %%
 used_s = {}

@@ -247,9 +247,7 @@ lab.draw_first_uses()
 # %% [markdown]
 # ## A kernel
 #
-# PyTorch has thousands of kernels and loads them **lazily**: each one when you launch it for the
-# first time. (`CUDA_MODULE_LOADING=EAGER` loads all of them with the context, which then takes
-# longer.) Two kernels that have not run in this notebook:
+# PyTorch has thousands of kernels. Two that have not run in this notebook:
 
 # %%
 exercises.predict("04.sine")
@@ -259,6 +257,10 @@ log_s = [seconds(x.log1p_) for _ in range(2)]
 sinh_s = [seconds(x.sinh_) for _ in range(2)]
 print("log1p", *map(format_time, log_s), "sinh", *map(format_time, sinh_s))
 exercises.compare("04.sine", "slow" if sinh_s[0] > 3 * sinh_s[1] else "fast")
+
+# %% [markdown]
+# PyTorch loads kernels **lazily**: each one when you launch it for the first time.
+# (`CUDA_MODULE_LOADING=EAGER` loads all of them with the context, which then takes longer.)
 
 # %% [markdown]
 # ## A search for the fastest algorithm
@@ -396,7 +398,8 @@ print("ten steps, steady from", stats.steady_from(step_s))
 print("one of eight, steady from", stats.steady_from(random_s))
 
 # %% [markdown]
-# Some first uses among the eight operations may come *after* that start: the rule takes one slow
+# For the eight operations the rule may find no start at all (60 is the number of calls), because
+# they do not take the same time. And a first use may come *after* a start: the rule takes one slow
 # call among many for an outlier. `gpulab.measure` warms up by this rule, and reports how many
 # calls it made:
 
@@ -479,7 +482,7 @@ print(
 # ### Does the interval keep its promise?
 #
 # 95 % of all intervals should contain the true median. Take one long run of batches whose lengths
-# are independent. Cut it into groups of 20 calls in the order taken. In how many percent of the
+# are independent. Cut it into groups of 20 calls in the order taken. In what percentage of the
 # groups does the interval contain the median of the whole run?
 
 # %%

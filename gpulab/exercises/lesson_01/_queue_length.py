@@ -47,12 +47,13 @@ class QueueLength(ReadingsJudge):
             return Diagnosis("never-blocked", message)
         low, high = _range(expected)
         if low <= number <= high:
-            return _FITS
+            count = f"{expected:,}" if expected else "This many"
+            return f"{count} {_FITS}"
         return _diagnose_length(number, expected, len(durations_s), low)
 
 
 _FITS = (
-    "This many launches were waiting when the next one found the queue full and had to wait for "
+    "launches were waiting when the next one found the queue full and had to wait for "
     "the GPU. If each kernel takes longer than its launch, every later launch waits, too."
 )
 

@@ -145,7 +145,7 @@ ONE_SYNC_AT_END = Exercise(
     ),
     choices={
         "a": "The synchronize itself runs on the GPU, between the two events.",
-        "b": "It empties the queue, so the host's launch falls between the two events.",
+        "b": "The wait empties the queue, so the host's launch falls between the two events.",
         "c": "The GPU rests between rounds, and its clock goes down.",
         "d": "elapsed_time waits inside the loop, and its wait is counted.",
     },

@@ -48,13 +48,13 @@ GUESSES = (
     ),
     GuessQuestion(
         "04.holds",
-        "In how many percent of the groups does the interval contain the median?",
+        "In what percentage of the groups does the interval contain the median?",
         unit="%",
         idea="About 95 of 100 intervals contain the median if the samples are independent.",
     ),
     GuessQuestion(
         "04.wander",
-        "In how many percent of the groups does it contain the median now?",
+        "In what percentage of the groups does it contain the median now?",
         unit="%",
         idea="Samples that are close to their neighbours break the interval's promise.",
     ),

@@ -145,7 +145,7 @@ _MEAN_OF_BOTH = Diagnosis(
 BURST_OR_SETTLED = Exercise(
     "05.burst-or-settled",
     "The matmul takes 1.43 ms in a burst and 1.67 ms settled (recorded on an H200, where the "
-    "clock falls within 0.1 s and recovers as fast). Which number answers which question?\n\n"
+    "clock falls within 0.1 s). Which number answers which question?\n\n"
     "    a   A user sends a request every few seconds. A request is one matmul.\n"
     "        How long does it take?\n"
     "    b   A training run computes nothing but such matmuls for an hour.\n"

@@ -168,10 +168,7 @@ STAIRCASE = Exercise(
     ),
     hints=(
         "hot_mb / cold_mb is the share that comes from memory: at most 0.05, or at least 0.95.",
-        (
-            "The third number is not in the readings. The lesson asked the driver for it at the "
-            "start."
-        ),
+        "The third number is not in the readings. A cell of the notebook asked the driver.",
     ),
     readings=_staircase_readings,
 )
@@ -284,7 +281,8 @@ CHOOSE_A_FLUSH = Exercise(
     "The weights of a linear layer fill a quarter of the L2. How long does the layer take on one "
     "row, by itself, when none of its weights are in the cache? Write the flush that runs before "
     "each sample. Then choose the reason that the table supports, recorded on an NVIDIA "
-    "H200 (weights of 30 MiB), against a colleague who says: everybody fills a buffer with zeros.",
+    "H200 (there the weights, 30 MiB, fill half of the L2), against a colleague who says: "
+    "everybody fills a buffer with zeros.",
     FlushChoice(
         Choice(
             right="c",
