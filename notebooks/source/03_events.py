@@ -430,12 +430,12 @@ exercises.predict("03.smooth")
 # %%
 steps = pd.DataFrame({"cycles": range(2_000, 2_400, 10)})
 readings_s = [median(pairs_s(lambda n=n: torch.cuda._sleep(n), 5)) for n in steps["cycles"]]
-steps["reading (µs)"] = np.array(readings_s) * 1e6
-plots.scatter(steps, x="cycles", y="reading (µs)")
+steps["above the smallest reading (ns)"] = (np.array(readings_s) - min(readings_s)) * 1e9
+levels_ns = np.unique(np.round(steps["above the smallest reading (ns)"]))
+step = format_time(np.diff(levels_ns).min() * 1e-9)
+plots.scatter(steps, title=f"The smallest step between two readings is {step}")
 
 # %%
-levels_ns = np.unique(np.round(steps["reading (µs)"] * 1e3))
-print("the smallest step:", format_time(np.diff(levels_ns).min() * 1e-9))
 exercises.compare("03.smooth", "in steps" if len(levels_ns) < len(steps) else "smoothly")
 
 # %% [markdown]
@@ -473,9 +473,9 @@ f"each copy {format_time(slope_s)}, at zero copies {format_time(low_s)}"
 n_cycles = np.arange(5_000, 40_001, 5_000)
 counted_s = [median(pairs_s(lambda n=n: torch.cuda._sleep(int(n)))) for n in n_cycles]
 cycle_s, high_s = np.polyfit(n_cycles, counted_s, 1)
-line = pd.DataFrame({"counts (µs)": n_cycles * cycle_s * 1e6, "pair (µs)": counted_s})
-line["pair (µs)"] *= 1e6
-plots.line(line, x="counts (µs)", y="pair (µs)")
+line = pd.DataFrame({"counts (µs)": [0, *n_cycles], "pair (µs)": [high_s, *counted_s]})
+line = line * [cycle_s * 1e6, 1e6]
+plots.line(line, title=f"At zero cycles the line is at {format_time(high_s)}")
 
 # %% [markdown]
 # A kernel that counts to zero still has to start and to end, so this value is too high, if
