@@ -222,7 +222,10 @@ class Prediction:
             return self.problem or f"Put your guess in place of the three dots: {form}."
         # Not an example such as 300: the guess would be near it.
         call = f'exercises.predict("{self.name}", ...)'
-        return self.problem or f"Give your guess in place of the three dots in {call}: {form}."
+        return (
+            self.problem
+            or f"Give your guess in its form, or in place of the three dots in {call}: {form}."
+        )
 
     def compare(self, actual: "Measurement | float | str") -> GuessReview:
         """Compare the guess with the outcome.

@@ -242,7 +242,8 @@ gpulab.explorers.machine_explorer("small kernels")
 # What sets the pace of each?
 
 # %%
-display(*[gpulab.timeline(lab.program(letter)) for letter in "abc"])
+records = {letter: gpulab.timeline(lab.program(letter)) for letter in "abc"}
+display(*[plots.timeline(record, title=letter) for letter, record in records.items()])
 
 # %% tags=["exercise"]
 exercises.ask("07.gaps")

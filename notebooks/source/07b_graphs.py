@@ -263,6 +263,13 @@ exercises.compare("07b.captured", sum(outcome == "captured" for outcome in outco
 # %%
 outcomes
 
+# %% tags=["exercise"]
+exercises.ask("07.capturable")
+### BEGIN SOLUTION
+words = "runs raises frozen raises runs frozen raises runs"
+exercises.check("07.capturable", dict(zip("abcdefgh", words.split(), strict=True)))
+### END SOLUTION
+
 # %% [markdown]
 # - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for.
 #   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
@@ -271,13 +278,6 @@ outcomes
 # - **Copies from and to pageable memory** fail; pinned memory (lesson 08) works.
 # - **New tensors** work. Their memory belongs to the graph, and each replay uses the same
 #   addresses.
-
-# %% tags=["exercise"]
-exercises.ask("07.capturable")
-### BEGIN SOLUTION
-words = "runs raises frozen raises runs frozen raises runs"
-exercises.check("07.capturable", dict(zip("abcdefgh", words.split(), strict=True)))
-### END SOLUTION
 
 # %% [markdown]
 # ## Copies and caches
@@ -415,9 +415,10 @@ pd.Series(fresh.samples_s).mul(1e6).round(1)  # µs
 
 # %% [markdown]
 # The sum is longer than its launch and finds its input in the cache, so the flush changes it and
-# the sleep does not. The matmul has none of these faults: its errors are similar in
-# microseconds, and small next to a long kernel. So do not ask which method is best. Ask how
-# large its error is, compared with the difference that you want to see.
+# the sleep does not. The matmul has none of these faults: except for *naive*, which reads the
+# launch alone, its errors are similar in microseconds, and small next to a long kernel. So do not
+# ask which method is best. Ask how large its error is, compared with the difference that you want
+# to see.
 
 # %% tags=["exercise"]
 exercises.ask("07.which-rung")

@@ -350,8 +350,8 @@ pd.Series({name: address_on(heir) == made_on_side for name, heir in heirs.items(
 # `DataLoader(..., pin_memory=True)` puts each batch into pinned memory. That alone saves nothing:
 # copy and kernel are still in one stream. (Here the main process pins. With `num_workers=4` other
 # processes prepare the batches, and a thread pins.) *Recorded*: with a prefetcher this loop took
-# 0.74 times as long on an H100, and 1.04 times on an H200, whose host had other work. Pinning and
-# launches cost time on the host, and there may be nothing left to save.
+# 0.79 times as long on an H100, and 0.78 times on an H200. Pinning and launches cost time on the
+# host, so on a slow host there may be nothing left to save.
 
 # %%
 from torch.utils.data import DataLoader, TensorDataset
@@ -556,7 +556,7 @@ print(f"with a wait {waiting:.0f} MiB, with record_stream {recorded:.0f} MiB")
 # ## Fragmentation
 #
 # Free memory is not always usable memory. Allocate 64 tensors of 3 MiB and drop every second one.
-# Then ask for 24 MiB, a quarter of what is free. Does the allocator have to take more from the
+# Then ask for 24 MiB, much less than is free. Does the allocator have to take more from the
 # GPU?
 
 # %%

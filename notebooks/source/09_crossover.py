@@ -402,10 +402,9 @@ exercises.compare("09.first", found.index[0])
 found.round(2)
 
 # %% [markdown]
-# The arithmetic per byte does not explain the order: it does not rise or fall along the table. The
-# CPU's rate does. The GPU's fixed cost is nearly the same for all, about 20 µs (*recorded* on the
-# H200). An operation crosses where the CPU needs that long. So a slow rate per byte means few
-# bytes.
+# The arithmetic per byte does not explain the order: the first and the last row break the rule.
+# The CPU's rate does. The GPU's fixed cost is of the same size for all. An operation crosses where
+# the CPU needs that long. So a slow rate per byte means few bytes.
 #
 # ## How many operations pay for the copies?
 

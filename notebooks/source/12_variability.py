@@ -179,8 +179,7 @@ exercises.compare("12.layout", contiguous_s / seconds(lambda: conv(pixels)))
 # ## Exercise: seven claims
 #
 # They come from articles, course notes and forums. Decide now. Then run the cells below, change
-# what you want, and press *Check*. (g needs a new process. *Recorded*: 112 ms on an H200, 109 ms
-# on an H100.)
+# what you want, and press *Check*. (g needs a new process.)
 
 # %% tags=["exercise"]
 exercises.ask("12.verdicts")
@@ -415,7 +414,7 @@ exercises.check("12.cure", cures)
 #
 # Each launch takes the host a little more or less time. How far is the slowest percent of them
 # from the median? *Recorded*: 2.8 times on an H200, 2.5 times on an H100. The virtual GPU's host
-# needs the same time for each launch.
+# needs the same time for each launch but the first.
 
 # %%
 launches = gpulab.measure(lambda: v.add_(1), method="naive", n_samples=300)

@@ -85,8 +85,8 @@ def test_a_saved_choice_that_is_no_longer_offered_is_no_guess(
 def test_a_question_is_asked_by_its_name_and_compared_in_another_cell(folder: Path) -> None:
     """Question and unit come from the lesson; the last guess counts, also in a new kernel."""
     assert str(exercises.predict("01.naive")) == (
-        "A stopwatch around x @ x, with n = 8192. What does it read? Give your guess in place of "
-        'the three dots in exercises.predict("01.naive", ...): a number in ms.'
+        "A stopwatch around x @ x, with n = 8192. What does it read? Give your guess in its form, "
+        'or in place of the three dots in exercises.predict("01.naive", ...): a number in ms.'
     )
     assert str(exercises.compare("01.naive", 2e-3)).startswith("No guess. It was 2.00 ms. Give")
     assert list(folder.iterdir()) == []

@@ -15,8 +15,6 @@ CLAIMS = (
         "Copying the next batch during the computing saves time; time over that of one by one",
         holds=lambda ratio: ratio < 1,
         because="the copies or the launches take all the time, so there is nothing to hide",
-        differs="On the recorded H200 the loop became no faster; perhaps its host launches too "
-        "slowly to hide the copies. The virtual host is faster.",
     ),
     Claim(
         "08.caller-waits",

@@ -128,7 +128,7 @@ SIX_MONITORS = Exercise(
         },
         why="a is busy and at its power limit, as large matmuls are. b is busy for a part of "
         "every second. c shows full GPU-Util at the power of an idle GPU. d looks like a, but "
-        "its memory grows. e has traffic on the bus and no kernels. f has whole seconds of rest.",
+        "its memory grows. e has traffic on the bus and few kernels. f has whole seconds of rest.",
         allowed=(_WRONGS,),
         wrong={
             ("c", "nothing"): Diagnosis(

@@ -175,7 +175,7 @@ CURE = Exercise(
         ),
     ),
     hints=(
-        "Sections 3 and 4: what exactly did each change save?",
+        "What exactly did the fusion save, and what did the layout save?",
         "Each word is used once.",
     ),
 )

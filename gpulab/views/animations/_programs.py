@@ -208,9 +208,9 @@ def double_buffer() -> Film:
                 # Not at the end: a note of no length would not be shown before the film begins
                 # again.
                 end_s * 0.9,
-                f"{len(races)} of {_N_STEPS - 2} copies that reuse a buffer race. The mend is one "
-                "line: before a copy, its stream waits for the event of the kernel that read the "
-                "buffer last.",
+                f"{len(races)} of {_N_STEPS - 2} copies that reuse a buffer race. One line "
+                "mends this race: before a copy, its stream waits for the event of the kernel "
+                "that read the buffer last. (The host's own buffers are not in the film.)",
             ),
         ),
         24.0,
