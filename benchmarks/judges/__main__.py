@@ -40,7 +40,7 @@ _ANSWERS = (
 )
 _WAITS = {"synchronize", "wait_stream", "wait_event", "wait"}
 _WORDS = {"median": "sum", "min": "max", "max": "min", "floor": "ceil", "ceil": "floor"}
-_MOST_S = 6.0  # of the processor's time, because a changed loop may never end
+_MOST_S = 15.0  # of the processor's time, because a changed loop may never end
 
 
 class Changed(NamedTuple):

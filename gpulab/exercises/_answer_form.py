@@ -100,6 +100,7 @@ class AnswerForm:
             "kind": fields.kind if fields.kind in {"one", "some"} else "table",
             "rows": [[key, visible(asked.choices.get(key, ""))] for key in fields.keys],
             "parts": fields.parts,
+            "headings": fields.headings,
             "unit": fields.unit,
             "given": {key: list(map(visible, texts)) for key, texts in given.items()},
             "verdict": "" if self._verdict is None else self._verdict._repr_html_(),

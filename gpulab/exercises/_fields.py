@@ -25,6 +25,8 @@ class Fields:
         For a table: the words of each part of a row; a part without words is a number.
     unit
         For a number: its unit.
+    headings
+        For a table with several parts: what each part is, such as ``("why", "what helps")``.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Fields:
     keys: tuple[str, ...]
     parts: tuple[tuple[str, ...], ...] = ()
     unit: str = ""
+    headings: tuple[str, ...] = ()
 
     def read(self, sent: object) -> Given | None:
         """Return what a page sent, or None if a page of this form cannot send it."""

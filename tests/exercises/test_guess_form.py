@@ -25,6 +25,8 @@ QUESTION = "How long does it take?"
         ("5", "µs", 5.0),
         (" 1,000 ", "µs", 1000.0),
         ("12,345.5", "µs", 12345.5),
+        ("2,5", "times", 2.5),
+        ("0,125 s", "ms", "0.125 s"),
         ("1/3", "times", 1 / 3),
         ("8x", "times", 8.0),
         ("8 \u00d7", "times", 8.0),
@@ -35,7 +37,7 @@ QUESTION = "How long does it take?"
         ("1,000 ns", "µs", "1000 ns"),
         *(
             (typed, "µs", None)
-            for typed in ("", "many", "1/0", "0,5", "1.2.3", "-1", "8x", "5 apples")
+            for typed in ("", "many", "1/0", "1,2,3", "1.2.3", "-1", "8x", "5 apples")
         ),
     ],
 )

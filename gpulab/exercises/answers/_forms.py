@@ -144,6 +144,8 @@ class Table(AnswerJudge):
         The diagnosis of each pair of key and wrong word. The first that fits is shown.
     otherwise
         For each position of a value, the diagnosis if no other one fits.
+    headings
+        What each position of a value is, if there are several; the form shows it.
 
     Examples
     --------
@@ -159,6 +161,7 @@ class Table(AnswerJudge):
     allowed: tuple[tuple[str, ...], ...]
     wrong: Mapping[tuple[str, str], Diagnosis]
     otherwise: tuple[Diagnosis, ...]
+    headings: tuple[str, ...] = ()
 
     @property
     def how(self) -> str:
@@ -173,7 +176,7 @@ class Table(AnswerJudge):
     @property
     def fields(self) -> Fields:
         """A row for each key, with the words of each part."""
-        return Fields("table", tuple(self.right), self.allowed)
+        return Fields("table", tuple(self.right), self.allowed, headings=self.headings)
 
     @property
     def skeleton(self) -> str:

@@ -164,6 +164,7 @@ SNIPPET_QUIZ = Exercise(
                 "the backlog is charged to you. Without a wait after, the work is left out.",
             ),
         ),
+        headings=("it reads", "it lacks"),
     ),
     hints=(
         "Mark in each listing where the queue is empty.",

@@ -208,6 +208,7 @@ TWO_HUMPS = Exercise(
         wrong={("a", "outliers"): _NOT_OUTLIERS, ("b", "outliers"): _NOT_OUTLIERS}
         | {(run, word): found for run in "ab" for word, found in _BY_SAYING.items()},
         otherwise=(_ORDER, _BY_SAYING["median"]),
+        headings=("cause", "report"),
     ),
     hints=(
         "The histogram shows that there are two ways. The samples in order show when.",

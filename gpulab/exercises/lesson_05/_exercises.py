@@ -80,6 +80,7 @@ TWO_TRACES = Exercise(
             ),
         },
         otherwise=(_SLOW_IS_THROTTLED, _MORE_SAMPLES),
+        headings=("cause", "what to do"),
     ),
     hints=(
         "The times alone do not show the cause. Which other column changes in a, and which in b?",

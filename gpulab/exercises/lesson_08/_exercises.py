@@ -124,6 +124,7 @@ FIVE_WAITS = Exercise(
                 "When the host arrives is right. Now d: its own queue, and what LINE adds to it.",
             ),
         ),
+        headings=("done at now()", "d starts"),
     ),
     hints=(
         "Draw three lanes: the host, left, right. Put LINE into the lane that waits.",
@@ -224,6 +225,7 @@ TWO_REASONS = Exercise(
                 "cases nothing does: it already works all the time.",
             ),
         ),
+        headings=("why", "what helps"),
     ),
     hints=(
         "In one of the timelines there is a gap between the kernels. Which?",
@@ -280,6 +282,7 @@ FIND_THE_RACES = Exercise(
             Diagnosis("wrong-reader", "What may still be reading the buffer at that moment?"),
             Diagnosis("wrong-waiter", "The writer waits. In which lane is it?"),
         ),
+        headings=("writes too early", "still reads", "must wait"),
     ),
     hints=(
         "Each entry of the report has two operations: one reads the buffer, one writes it.",

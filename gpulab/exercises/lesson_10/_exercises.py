@@ -63,6 +63,7 @@ FARTHEST = Exercise(
             ),
             Diagnosis("wrong-why", "Compare the predicted time with a microsecond."),
         ),
+        headings=("operation", "why"),
     ),
     hints=(
         "The picture names the farthest points, with their factors.",

@@ -1,8 +1,8 @@
 // The form of an exercise whose answer is data: one choice, some of them, a table, or a number.
 //
 // Its view has `label`, `kind` ("one", "some", "table"), `rows` (pairs of key and text), `parts`
-// (for each part of a row the words to choose from; none for a number), `unit`, `given` (the words
-// and numbers by the row's key), and as HTML `verdict` and `hint`. It sends { check: given } and
+// (for each part of a row the words to choose from; none for a number), `headings` (what each part
+// is), `unit`, `given` (the words and numbers by the row's key), and as HTML `verdict` and `hint`. It sends { check: given } and
 // { hint: true }.
 
 import { tag } from "../shared.js";
@@ -10,15 +10,11 @@ import { Form, rendering, withCode } from "./form.js";
 
 class AnswerForm extends Form {
   constructor(model) {
-    const { label, kind, rows, parts, unit, given } = model.get("view");
+    const { label, kind, rows, parts, headings, unit, given } = model.get("view");
     const boxes = rows.map(([key]) =>
       kind === "table"
         ? parts.map((words, place) =>
-            box(
-              words,
-              `${key}${parts.length > 1 ? `, part ${place + 1}` : ""}`,
-              given[key]?.[place],
-            ),
+            box(words, key, headings[place] ?? "", given[key]?.[place]),
           )
         : [mark(kind, key, key in given)],
     );
@@ -87,12 +83,13 @@ function mark(kind, value, isGiven) {
   return Object.assign(tag("input", { type, name: "answer", value }), { checked: isGiven });
 }
 
-function box(words, label, value = "") {
-  const open = tag("option", { value: "" }, "…");
+// Before a word is chosen, the box says what it is for.
+function box(words, key, heading, value = "") {
+  const open = tag("option", { value: "" }, heading ? `${heading} …` : "…");
   const element = words.length
     ? tag("select", {}, open, ...words.map(word => tag("option", {}, word)))
     : tag("input", { type: "text", autocomplete: "off" });
-  element.setAttribute("aria-label", label);
+  element.setAttribute("aria-label", heading ? `${key}, ${heading}` : key);
   return Object.assign(element, { value });
 }
 
