@@ -1,9 +1,9 @@
 // The form of an exercise whose answer is data: one choice, some of them, a table, or a number.
 //
 // Its view has `label`, `kind` ("one", "some", "table"), `rows` (pairs of key and text), `parts`
-// (for each part of a row the words to choose from; none for a number), `headings` (what each part
-// is), `unit`, `given` (the words and numbers by the row's key), and as HTML `verdict` and `hint`. It sends { check: given } and
-// { hint: true }.
+// (for each part of a row the words to choose from; none for a number), `headings` (what each
+// part is), `unit`, `given` (the words and numbers by the row's key), and as HTML `verdict` and
+// `hint`. It sends { check: given } and { hint: true }.
 
 import { tag } from "../shared.js";
 import { Form, rendering, withCode } from "./form.js";
