@@ -16,7 +16,9 @@ CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
-_FORM = re.compile(r"exercises\.(?:ask|continue_from)\([^()]*\)")
+_FORM = re.compile(
+    r"^exercises\.(?:ask|continue_from)\([^()]*\)[ \t]*(?:#[^\n]*)?\Z", re.MULTILINE
+)
 # Less than Jupyter writes: versions of Python and of its kernel would differ from build to build.
 METADATA = {
     "kernelspec": {
@@ -80,8 +82,8 @@ def clear_solutions(notebook: Notebook) -> Notebook:
     """
     for cell in notebook.cells:
         without = SOLUTION.sub("", cell.source).rstrip()
-        # A form below the call takes the answer, or the call puts code into the cell.
-        is_form = cell.cell_type == "code" and _FORM.fullmatch(without)
+        # A form below the last call takes the answer, or that call puts code into the cell.
+        is_form = cell.cell_type == "code" and _FORM.search(without)
         cell.source = without if is_form else SOLUTION.sub(rf"\1{CODE_STUB}", cell.source)
     return notebook
 

@@ -117,6 +117,21 @@ def test_indented_solutions(tmp_path: Path) -> None:
     assert _sources(notebook)[1] == f"def f():\n    {stub}\n{stub}"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        'exercises.ask("01.a")',
+        'display(figure)\nexercises.ask("01.a", readings=calls_s)',
+        'exercises.continue_from("02.benchmark")  # run it, then change it',
+    ],
+)
+def test_a_cell_whose_last_call_shows_a_form_gets_no_stub(call: str, tmp_path: Path) -> None:
+    """The answer goes into the form, or the call puts code into the cell."""
+    solved = f"{call}\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION"
+    path = _write(tmp_path, f"# %% [markdown]\n# # T\n\n# %%\n{solved}\n")
+    assert _sources(build.clear_solutions(build.read_source(path)))[1] == call
+
+
 def test_same_text_gives_same_bytes(source: Path) -> None:
     """Building the same source twice gives the same bytes."""
     assert build.build(source) == build.build(source)
