@@ -35,9 +35,11 @@ _SEEDS = (0, 1)
 _NEAR = 1e-3
 # PyTorch's CPU code checks these values; its CUDA code does not, so that the host need not wait.
 _CHECKED_ON_CPU_ALONE = {"quantile", "nanquantile"}
-# With wrong values the CPU kernels inside these read or write outside of their tensors.
+# With wrong values the CPU kernels inside these read or write outside of their tensors: on plain
+# tensors of the CPU, too. `linalg.eigvals` does for nan, and `linalg.ldl_solve` for wrong pivots.
 _ENDS_THE_PROCESS = {
     *("nn.functional.ctc_loss", "nn.functional.linear_cross_entropy", "_segment_reduce"),
+    *("linalg.eigvals", "linalg.ldl_solve"),
 }
 
 

@@ -97,6 +97,37 @@ def _least_squares(
     return solution.squeeze(-1) if is_vector else solution, residuals, empty.long(), empty
 
 
+def _ldl_solution(
+    factors: torch.Tensor, pivots: torch.Tensor, right: torch.Tensor, **options: bool
+) -> Any:
+    """Solve a system with the factors of a symmetric matrix.
+
+    LAPACK takes rows of other memory for a wrong pivot, which can end the process; PyTorch looks
+    at the pivots from 2.13 on, and only at their size.
+
+    Raises
+    ------
+    RuntimeError
+        If ``ldl_factor`` returns no such pivots; the text is PyTorch's.
+    """
+    if not pivots.is_meta and pivots.numel():
+        n_rows = factors.shape[-2]
+        if not all(_are_pivots(row, n_rows) for row in pivots.flatten(0, -2).tolist()):
+            raise RuntimeError(
+                "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). "
+                "Did you properly pass the result of ldl_factor?"
+            )
+    return aten.linalg_ldl_solve.default(factors, pivots, right, **options)
+
+
+def _are_pivots(pivots: list[int], n_rows: int) -> bool:
+    """Return whether all pivots name a row; two equal negative ones stand for a block of 2 x 2."""
+    rest = iter(pivots)
+    return all(
+        1 <= abs(pivot) <= n_rows and (pivot > 0 or next(rest, None) == pivot) for pivot in rest
+    )
+
+
 def _factorization(call: OperatorCall) -> KernelWork:
     """Return the work of a factorization: a step for each column, for 32 matrices at a time."""
     n = call.writes[0].sizes[-1] if call.writes and call.writes[0].sizes else 1
@@ -148,7 +179,8 @@ MODELS: Models = {
     "cholesky_inverse geqrf linalg_householder_product linalg_lu orgqr ormqr triangular_solve": (
         _WITHOUT_HALVES
     ),
-    "linalg_lu_solve linalg_ldl_solve lu_unpack": _SOLVED,
+    "linalg_lu_solve lu_unpack": _SOLVED,
+    "linalg_ldl_solve": replace(_SOLVED, compute=_ldl_solution),
     "lu_solve": replace(_SOLVED, may_find_wrong_values=False),
     "linalg_vecdot linalg_multi_dot chain_matmul": OperatorModel(autocast=Autocast.LOWER),
 }

@@ -21,6 +21,10 @@ def _on_device(*values: float) -> torch.Tensor:
     return torch.tensor(values).cuda()
 
 
+def _pivots(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32).cuda()
+
+
 def _scores() -> torch.Tensor:
     return torch.zeros(2, 3, device="cuda")
 
@@ -99,9 +103,14 @@ WRONG: dict[str, Call] = {
     "multinomial": lambda x: torch.multinomial(-x, 2, replacement=True),
     "_assert_async": lambda x: torch._assert_async(x[0, 0] > 1),
     "lu_unpack": lambda x: torch.lu_unpack(x, torch.full((4,), _WRONG).int().cuda()),
+    "linalg_ldl_solve": lambda x: torch.linalg.ldl_solve(x, _pivots(_WRONG, 2, 3, 4), x),
+    "linalg_ldl_solve of row 0": lambda x: torch.linalg.ldl_solve(x, _pivots(0, 2, 3, 4), x),
+    "linalg_ldl_solve of half a block": lambda x: torch.linalg.ldl_solve(
+        x, _pivots(1, 2, 3, -4), x
+    ),
 }
-# Their models say so only because the CPU's operator fails on wrong pivots.
-_FACTORIZATIONS = {"linalg_lu_solve", "linalg_ldl_solve"}
+# Its model says so only because the CPU's operator fails on wrong pivots.
+_FACTORIZATIONS = {"linalg_lu_solve"}
 # A wrong value in one of these ends a process that computes it on the CPU.
 _UNCHECKED = {"_embedding_bag", "_embedding_bag_forward_only", "_ctc_loss", "segment_reduce"}
 # PyTorch defines these in Python, from torch 2.13 on, and only in part as operators.
