@@ -148,13 +148,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the figures beside their goals."""
     parser().parse_args(arguments)
     rows = [
-        ("small operation, no values", small_operation(values=False), "us", 30),
-        ("small operation, values", small_operation(values=True), "us", 60),
+        ("small operation, no values", small_operation(values=False), "us", 20),
+        ("small operation, values", small_operation(values=True), "us", 32),
         (
             "small operation, values and hazards",
             small_operation(values=True, hazards=True),
             "us",
-            60,
+            44,
         ),
         ("entering and leaving", entering_ms(), "ms", 1),
         ("training step, 160 M parameters, no values", training_step_ms(), "ms", 100),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.common.folders import ROOT
+
 _SHELL = "from IPython.core.interactiveshell import InteractiveShell as Shell; shell = Shell(); "
 _TORCHS = "from torch.utils.benchmark import Timer; Timer('a @ a', globals={'a': a})"
 FIRST_TIMERS = {
@@ -18,14 +20,15 @@ FIRST_TIMERS = {
 # Each program imports its timer on the virtual GPU. A test counts on that.
 _PROGRAM = """
 import sys
-import time
 import gpulab, torch
+from benchmarks.common import real_clocks  # the names that this program imports become virtual
 assert not {"IPython.core.magics.execution", "torch.utils.benchmark"} & set(sys.modules)
 with gpulab.virtual_gpu("H200") as gpu:
     a = torch.ones(100, 100, device="cuda")  # one kernel a call: a launch is a round
-    n_before, start_s = gpu.machine.host.n_launched, time.process_time()
+    n_before, start_ns = gpu.machine.host.n_launched, real_clocks.process_time_ns()
     STATEMENT
-    print(gpu.machine.host.n_launched - n_before, time.process_time() - start_s)
+    cpu_s = (real_clocks.process_time_ns() - start_ns) / 1e9
+    print(gpu.machine.host.n_launched - n_before, cpu_s)
 """
 
 
@@ -55,6 +58,7 @@ def first_use(timer: str, python: Sequence[str], folder: Path) -> FirstUse:
         check=True,
         capture_output=True,
         text=True,
+        cwd=ROOT,
         env=os.environ | {"IPYTHONDIR": str(folder)},
     )
     *_, n_launches, cpu_s = ran.stdout.split()

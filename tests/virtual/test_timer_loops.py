@@ -197,6 +197,15 @@ def test_the_first_timer_of_a_process_launches_little(
     assert 100 < first_use(timer, warm_python, tmp_path).n_launches < 12_000
 
 
+def test_the_time_of_a_first_timer_is_real(
+    warm_python: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait that takes hours of the virtual processor takes little of the real one."""
+    waiting = "torch.cuda._sleep(1 << 44); torch.cuda.synchronize()"
+    monkeypatch.setitem(FIRST_TIMERS, "wait", waiting)
+    assert first_use("wait", warm_python, tmp_path).cpu_s < 1_000
+
+
 class BenchmarkFixture:
     """The loops of pytest-benchmark 5.3, and nothing else of it."""
 
