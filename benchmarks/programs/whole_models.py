@@ -23,7 +23,13 @@ _TORCHVISION = (
     "wide_resnet50_2",
 )
 _TIMM = (
-    *("beit_base_patch16_224", "botnet26t_256", "cait_xxs24_224", "coat_lite_mini", "convmixer_768_32"),
+    *(
+        "beit_base_patch16_224",
+        "botnet26t_256",
+        "cait_xxs24_224",
+        "coat_lite_mini",
+        "convmixer_768_32",
+    ),
     *("convit_tiny", "convnextv2_tiny", "crossvit_9_240", "cspresnet50", "cspdarknet53"),
     *("deit_tiny_patch16_224", "deit3_small_patch16_224", "dla34", "dpn68", "edgenext_small"),
     *("efficientformer_l1", "eva02_tiny_patch14_224", "fastvit_t8", "focalnet_tiny_srf"),
@@ -99,7 +105,7 @@ def draw(seed: int, n: int) -> list[Drawn]:
     >>> draw(seed=1, n=3) == draw(seed=1, n=3)
     True
     """
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 # anyone may know the draw
     return [_draw(chance, LIBRARIES[i % len(LIBRARIES)]) for i in range(n)]
 
 
@@ -111,12 +117,14 @@ def _draw(chance: random.Random, library: str) -> Drawn:
         modes += ["generate", "generate"]
     mode = chance.choice(modes)
     # Weights in half precision are not trained: few programs do that.
-    precisions = ["float32", "amp"] if mode == "training" else ["float32", "amp", "bfloat16", "float16"]
+    precisions = (
+        ["float32", "amp"] if mode == "training" else ["float32", "amp", "bfloat16", "float16"]
+    )
     is_images = library != "transformers"
     return Drawn(
         library,
         model,
-        _image_sizes(chance, library, model) if is_images else _text_sizes(chance, model, mode),
+        _image_sizes(chance, library, model) if is_images else _text_sizes(chance, mode),
         mode,
         chance.choice(precisions),
         is_images and chance.random() < 1 / 3,
@@ -136,11 +144,13 @@ def _image_sizes(chance: random.Random, library: str, model: str) -> dict[str, i
     return {"batch": batch, "side": side}
 
 
-def _text_sizes(chance: random.Random, model: str, mode: str) -> dict[str, int]:
+def _text_sizes(chance: random.Random, mode: str) -> dict[str, int]:
     n_heads = chance.choice((4, 6, 8, 12))
     return {
         "batch": round(2 ** chance.uniform(0, 4)),
-        "length": round(2 ** chance.uniform(5, 8.5)) if mode != "generate" else chance.randint(8, 64),
+        "length": round(2 ** chance.uniform(5, 8.5))
+        if mode != "generate"
+        else chance.randint(8, 64),
         "layers": chance.randint(2, 8),
         "heads": n_heads,
         "width": n_heads * chance.choice((32, 64, 96)),
@@ -247,7 +257,7 @@ def _images(drawn: Drawn) -> _Made:
     return model, {"x": x, "y": y}, loss_of
 
 
-def _texts(drawn: Drawn) -> _Made:
+def _texts(drawn: Drawn) -> _Made:  # noqa: C901, PLR0912, PLR0915 # a case for each model
     import transformers
 
     size = drawn.sizes
