@@ -100,12 +100,15 @@ def examine(seed: int, out: Path, *, gpu: str, n_workers: int, limit_s: float) -
 
 def _apart(seed: int, i: int, gpu: str) -> dict[str, Any]:
     """Return what a new process reads: a long simulation can be ended there."""
+    drawn = draw(seed, N_DRAWN)[i]
+    # Generation asks for the values of each token.
+    values = ", value_budget_s=60" if drawn.mode == "generate" else ""
     code = (
         "import json, gpulab; from benchmarks.programs.blind import read\n"
-        f"with gpulab.virtual_gpu({gpu!r}, first_use=False): row = read({seed}, {i}, n_readings=1)\n"
+        f"with gpulab.virtual_gpu({gpu!r}, first_use=False{values}): "
+        f"row = read({seed}, {i}, n_readings=1)\n"
         "print(json.dumps(row))"
     )
-    name = draw(seed, N_DRAWN)[i].name
     try:
         ran = subprocess.run(  # noqa: S603 # our own code
             [sys.executable, "-W", "ignore", "-c", code],
@@ -113,9 +116,9 @@ def _apart(seed: int, i: int, gpu: str) -> dict[str, Any]:
         )  # fmt: skip
         row: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return {"name": name, "error": "took too long"}
+        return {"name": drawn.name, "error": "took too long"}
     except (IndexError, ValueError):
-        return {"name": name, "error": ran.stderr[-300:]}
+        return {"name": drawn.name, "error": ran.stderr[-300:]}
     return row
 
 
