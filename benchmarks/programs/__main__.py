@@ -3,6 +3,9 @@
     python -m benchmarks.programs run FOLDER --out programs.json
     python -m benchmarks.programs run FOLDER --names MNIST "GPT from the video" --show
     python -m benchmarks.programs report programs.json --write docs/virtual-gpu.md
+    python -m benchmarks.programs blind --seed 7 --out virtual.json --gpu H100
+    python -m benchmarks.programs blind --seed 7 --out h100.json
+    python -m benchmarks.programs compare h100.json virtual.json
 
 FOLDER contains the repositories of catalogue.py, each in a folder owner+name, at the commit that
 is given there. Do not add their files to this project. Programs that need torchvision or another
@@ -11,6 +14,10 @@ package are left out where it is not installed.
 run     starts each program in its own processes and folders, and compares the values that it
         calls backward() on.
 report  prints the table, or puts it into a page.
+blind   reads 30 whole models of torchvision, transformers and timm that the seed draws: busy time,
+        kernels and memory of a step. Read the virtual GPU first, and keep the digest: then the
+        examination is blind.
+compare prints the errors of the virtual values.
 """
 
 import argparse
@@ -43,7 +50,36 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("outcomes", type=Path, help="file that run has written")
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
+    blind = commands.add_parser("blind", help="read whole models that a seed draws")
+    blind.add_argument("--seed", type=int, required=True, help="draws the programs")
+    blind.add_argument("--out", type=Path, required=True, help="file of readings")
+    blind.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
+    blind.add_argument("--workers", type=int, default=2, help="virtual programs at once")
+    blind.add_argument("--limit-s", type=float, default=150, help="start no program later")
+    blind.set_defaults(command=_blind)
+    comparing = commands.add_parser("compare", help="print the errors of virtual readings")
+    comparing.add_argument("recorded", type=Path, help="readings of the CUDA GPU")
+    comparing.add_argument("virtual", type=Path, help="readings of the virtual GPU")
+    comparing.set_defaults(command=_compare)
     return made
+
+
+def _blind(options: argparse.Namespace) -> None:
+    from benchmarks.programs.blind import examine
+
+    examine(
+        options.seed,
+        options.out,
+        gpu=options.gpu,
+        n_workers=options.workers,
+        limit_s=options.limit_s,
+    )
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from benchmarks.programs.blind import compare
+
+    print(compare(options.recorded, options.virtual))
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -1,0 +1,216 @@
+"""Examine the virtual GPU on whole models that a seed draws.
+
+The virtual values are written down, with their digest, before the recorded ones are read.
+"""
+
+import gc
+import hashlib
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.common.device_records import busy_us, duration_us, profiled
+from benchmarks.fidelity.bench import at_most
+from benchmarks.programs.whole_models import draw, step_of
+
+# Some drawn programs do not fit a GPU or a version of a library; the first of the rest count.
+N_DRAWN, N_COUNTED = 36, 30
+N_TOP = 5
+_N_WARM_UP = 3
+_N_READINGS = 3
+_LIMIT_S = 60.0
+# The family of a kernel is the first of these that its name contains; the virtual GPU's kernels
+# have the names of operators. All others are elementwise.
+_FAMILIES = (
+    ("attention", r"flash|fmha|attention|sdpa|mem_eff"),
+    ("optimizer", r"multi_tensor|foreach|fused_?adam|fused_?sgd"),
+    ("depthwise convolution", r"depthwise|conv2d_c1_k1|dgrad2d_c1|wgrad2d_c1"),
+    ("convolution", r"conv|fprop|dgrad|wgrad|winograd|cudnn::cnn|cudnn_infer|^(for the )?weights"),
+    (
+        "layout",
+        r"nchwto|nhwcto|transpose|cat|copy|im2col|col2im|roll|flip|^clone|channels|relayout",
+    ),
+    (
+        "matmul",
+        r"gemm|gemv|nvjet|cutlass|splitk|dot_kernel|matmul|addmm|^b?mm$|baddbmm|^sum of parts",
+    ),
+    ("norm", r"layer_norm|group_norm|batch_?norm|bn_|rms_norm|gammabeta|rowwisemoments"),
+    ("softmax", r"soft_?max"),
+    ("index", r"index|gather|scatter|embedding"),
+    ("pool", r"pool|upsample|interpolate"),
+    ("loss", r"nll_loss|cross_entropy|mse"),
+    ("random", r"dropout|distribution|philox|bernoulli"),
+    ("scan or sort", r"scan|sort|topk|radix|cumsum"),
+    ("reduction", r"reduce|^(sum|mean|amax|argmax|var|linalg_vector_norm|sums? .*)$"),
+)
+
+
+def family_of(name: str) -> str:
+    """Return the family of a kernel by its name.
+
+    Examples
+    --------
+    >>> family_of("sm80_xmma_gemm_f32f32_tn_n"), family_of("vectorized_elementwise_kernel<4>")
+    ('matmul', 'elementwise')
+    """
+    low = name.lower()
+    return next((family for family, found in _FAMILIES if re.search(found, low)), "elementwise")
+
+
+def examine(seed: int, out: Path, *, gpu: str, n_workers: int, limit_s: float) -> None:
+    """Read each drawn program, and write a file after each."""
+    stop_s = time.monotonic() + limit_s
+    found: dict[str, Any] = {"seed": seed, "torch": torch.__version__, "programs": {}}
+    found["gpu"] = f"virtual {gpu}" if gpu else torch.cuda.get_device_name()
+    programs = found["programs"]
+
+    def keep(i: int, row: dict[str, Any]) -> None:
+        programs[str(i)] = row
+        out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+    indices = range(N_DRAWN)
+    if gpu:
+        with ThreadPoolExecutor(n_workers) as pool:
+            for i, row in zip(
+                indices, pool.map(lambda i: _apart(seed, i, gpu), indices), strict=True
+            ):
+                keep(i, row)
+    else:
+        for i in indices:
+            n_good = sum("error" not in row for row in programs.values())
+            if n_good == N_COUNTED or time.monotonic() > stop_s:
+                break
+            keep(i, read(seed, i))
+    failed = [row for row in programs.values() if "error" in row]
+    print(f"{len(programs) - len(failed)} of {len(programs)} programs read, in {found['gpu']}")
+    for row in failed:
+        print(f"  {row['name']}: {row['error']}")
+    print(f"sha256 of {out.name}: {hashlib.sha256(out.read_bytes()).hexdigest()}")
+
+
+def _apart(seed: int, i: int, gpu: str) -> dict[str, Any]:
+    """Return what a new process reads: a long simulation can be ended there."""
+    drawn = draw(seed, N_DRAWN)[i]
+    # Generation asks for the values of each token.
+    values = ", value_budget_s=60" if drawn.mode == "generate" else ""
+    code = (
+        "import json, gpulab; from benchmarks.programs.blind import read\n"
+        f"with gpulab.virtual_gpu({gpu!r}, first_use=False{values}): "
+        f"row = read({seed}, {i}, n_readings=1)\n"
+        "print(json.dumps(row))"
+    )
+    try:
+        ran = subprocess.run(  # noqa: S603 # our own code
+            [sys.executable, "-W", "ignore", "-c", code],
+            capture_output=True, text=True, timeout=4 * _LIMIT_S, check=False,
+        )  # fmt: skip
+        row: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return {"name": drawn.name, "error": "took too long"}
+    except (IndexError, ValueError):
+        return {"name": drawn.name, "error": ran.stderr[-300:]}
+    return row
+
+
+def read(seed: int, i: int, n_readings: int = _N_READINGS) -> dict[str, Any]:
+    """Return what the GPU in use does in a step of the drawn program number ``i``."""
+    drawn = draw(seed, N_DRAWN)[i]
+    start_s = time.monotonic()
+    try:
+        with at_most(4 * _LIMIT_S):
+            row = _read(step_of(drawn), n_readings)
+    except Exception as error:  # noqa: BLE001 # whatever it is, the others are to be read
+        row = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
+    gc.collect()
+    torch.cuda.empty_cache()
+    return {"name": drawn.name, **row, "seconds": round(time.monotonic() - start_s, 1)}
+
+
+def _read(step: Any, n_readings: int) -> dict[str, Any]:  # noqa: ANN401 # Work
+    for _ in range(_N_WARM_UP):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    start_ns = time.perf_counter_ns()
+    step()
+    host_us = (time.perf_counter_ns() - start_ns) / 1e3
+    torch.cuda.synchronize()
+    peak_bytes = torch.cuda.max_memory_allocated()
+    readings = [profiled(step) for _ in range(n_readings)]
+    kernels = [[each for each in found if each.kind == "kernel"] for found in readings]
+    times: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for each in kernels[-1]:
+        times[each.name] += duration_us(each)
+        counts[each.name] += 1
+    return {
+        "busy_us": round(statistics.median(map(busy_us, readings)), 2),
+        "n_kernels": statistics.median(map(len, kernels)),
+        "peak_bytes": peak_bytes,
+        "host_us": round(host_us, 1),
+        "top": [[name, counts[name], round(us, 2)] for name, us in times.most_common(40)],
+    }
+
+
+def compare(recorded: Path, virtual: Path) -> str:
+    """Return the errors of each program and of all, and how many have the right families."""
+    there, here = (json.loads(path.read_text("utf-8"))["programs"] for path in (recorded, virtual))
+    errors: dict[str, list[float]] = {
+        "busy_us": [],
+        "n_kernels": [],
+        "peak_bytes": [],
+        "host_us": [],
+    }
+    lines, n_right, n_counted, n_refused = [], 0, 0, 0
+    for i, row in there.items():
+        if "error" in row:
+            continue
+        n_counted += 1
+        other = here.get(i, {"error": "not read"})
+        if "error" in other:
+            n_refused += 1
+            lines.append(f"{row['name']}: {other['error']}")
+            continue
+        cells = []
+        for quantity, all_errors in errors.items():
+            all_errors.append(other[quantity] / row[quantity] - 1)
+            cells.append(f"{quantity} {row[quantity]:.0f} {all_errors[-1]:+.1%}")
+        families, others = (top_families(each["top"]) for each in (row, other))
+        n_right += families == others
+        lines.append(f"{row['name']}: {', '.join(cells)}")
+        if families != others:
+            lines.append(f"    families {sorted(families)}, virtual {sorted(others)}")
+    for quantity, found in errors.items():
+        sizes = sorted(map(abs, found))
+        if len(sizes) > 1:
+            p90 = statistics.quantiles(sizes, n=10, method="inclusive")[-1]
+            lines.append(
+                f"{quantity}: median {statistics.median(sizes):.1%}, p90 {p90:.1%}, "
+                f"median with sign {statistics.median(found):+.1%}"
+            )
+    lines.append(
+        f"families of the top {N_TOP} kernels: {n_right} of {n_counted}; {n_refused} refused"
+    )
+    return "\n".join(lines)
+
+
+def top_families(top: Sequence[Sequence[Any]]) -> set[str]:
+    """Return the families that take most time, at most five of them with at least a twentieth.
+
+    Names are counted by family first: one family may have a kernel for each layout.
+    """
+    times: Counter[str] = Counter()
+    for name, _, us in top:
+        times[family_of(name)] += us
+    whole = sum(times.values())
+    return {name for name, us in times.most_common(N_TOP) if us >= whole / 20}
