@@ -1,8 +1,9 @@
 """Run a sweep on all GPUs of this machine: a Dask cluster with one worker process per GPU.
 
-Dask's command starts the workers, not its ``SpecCluster`` with ``Nanny(env=...)``. A nanny sets
-the environment variables after the worker has imported the user's script. By then a library may
-have started the CUDA driver. A nanny also changes the environment of this process.
+Threads of this process start the workers with Dask's command, and again if they die. Dask's own
+``Nanny`` sets environment variables after the worker has imported the user's script: by then a
+library may have started the CUDA driver. It is also a second process that imports Dask, and the
+worker starts only after it.
 
 Dask runs any code that reaches one of its ports. All ports are on the loopback address, which
 other machines cannot reach. Other users of this machine can, so that the ports are protected by
@@ -12,12 +13,14 @@ TLS with a key that exists as long as the cluster.
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
-from subprocess import Popen, TimeoutExpired
+from subprocess import Popen
 from tempfile import TemporaryFile
+from threading import Event, Thread
 from typing import IO, Any
 
 import torch
@@ -38,14 +41,9 @@ _ANY_PORT = f"{_HERE}:0"  # port 0: any port that is free
 # pages.
 _NO_PAGES: dict[str, object] = {"distributed.scheduler.http.routes": []}
 # Workers import torch before they answer; on a busy machine that takes long.
-_START_S, _END_S = 90, 10
-_WORKER_SETTINGS = {
-    # By default Dask lets its workers use one thread of the CPU; a sweep measures all of them.
-    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": str(
-        dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
-    ),
-    "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-}
+_START_S = 90
+_LOOK_S = 0.1  # how often to look whether a worker still runs
+_WORKER_SETTINGS = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}
 
 
 @contextmanager
@@ -181,9 +179,13 @@ def _start_cluster(
     # Closed in reverse order: first the client, then the workers, and last the scheduler.
     stack.callback(scheduler.close)
     log = stack.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
-    for gpu in gpus:
-        process = _start_worker(scheduler.scheduler_address, gpu, _settings_of(keys), log)
-        stack.callback(_stop_worker, process)
+    start = partial(_start_worker, scheduler.scheduler_address, _settings_of(keys), log)
+    ended = Event()
+    keepers = [Thread(target=_keep_running, args=(partial(start, gpu), ended)) for gpu in gpus]
+    for keeper in keepers:
+        keeper.start()
+        stack.callback(keeper.join)
+    stack.callback(ended.set)
     client = distributed.Client(scheduler)
     stack.callback(client.close)
     try:
@@ -229,9 +231,9 @@ def _start_scheduler(distributed: Any, keys: Any, dashboard_port: int | None) ->
 
 
 def _start_worker(
-    address: str, gpu: str | None, settings: dict[str, str], log: IO[str]
+    address: str, settings: dict[str, str], log: IO[str], gpu: str | None
 ) -> "Popen[str]":
-    """Start a worker; Dask starts it again if it dies."""
+    """Start a worker that sees one GPU."""
     # Set before the process starts: a library that the worker imports may start the CUDA driver,
     # after which the variable has no effect.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
@@ -243,10 +245,13 @@ def _start_worker(
         # Before the first task: in a short sweep a worker that still imports would get none.
         "--preload": "gpulab.workloads.sweeps",
     }
-    arguments = [word for pair in options.items() for word in pair]
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
+    arguments = [
+        "--no-nanny",
+        "--no-dashboard",
+        *(word for pair in options.items() for word in pair),
+    ]
     return Popen(  # noqa: S603  # it is this Python
-        [*command, *arguments],
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, *arguments],
         env=os.environ | _WORKER_SETTINGS | settings | seen,
         stdout=log,
         stderr=log,
@@ -254,11 +259,12 @@ def _start_worker(
     )
 
 
-def _stop_worker(process: "Popen[str]") -> None:
-    """Stop a worker; kill it if it does not end in time."""
-    process.terminate()
-    try:
-        process.wait(_END_S)
-    except TimeoutExpired:
-        process.kill()
-        process.wait()
+def _keep_running(start: Callable[[], "Popen[str]"], ended: Event) -> None:
+    """Start a worker, start it again whenever it dies, and kill it when the cluster has ended."""
+    while not ended.is_set():
+        worker = start()
+        while worker.poll() is None and not ended.wait(_LOOK_S):
+            pass
+        # Nothing is lost: the sweep has waited for its tasks, or has given them up.
+        worker.kill()
+        worker.wait()
