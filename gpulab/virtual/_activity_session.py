@@ -176,6 +176,8 @@ class SimulatorSession:
 
 def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
     """Return the kind of a call and CUDA's name for it."""
+    if name == "wait" and args[0] is not None and args[0].kind.value in _KINDS:
+        return "wait", "cudaStreamSynchronize"  # as PyTorch waits for a copy
     if name in _WAITS:
         return "wait", _WAITS[name]
     if name in _ALLOCATIONS:

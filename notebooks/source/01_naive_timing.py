@@ -174,7 +174,7 @@ lines = {
     "g: y.copy_(ordinary)": lambda y: y.copy_(ordinary),
     "h: pinned.copy_(y, non_blocking=True)": lambda y: pinned.copy_(y, non_blocking=True),
 }
-f"{len(lines)} lines"
+print(len(lines), "lines")
 
 # %% [markdown]
 # The large matmul goes first, so that you cannot miss a wait. Add lines of your own: `y.tolist()`,
@@ -308,7 +308,7 @@ for n_calls in (10, 100, 1000, 2000, 5000):
     no_wait_s = (time.perf_counter() - start) / n_calls
     torch.cuda.synchronize()
     rows.append((n_calls, no_wait_s, (time.perf_counter() - start) / n_calls))
-f"the loop of {n_calls:,} calls took {time.perf_counter() - start:.1f} s"
+print(f"the loop of {n_calls:,} calls took {time.perf_counter() - start:.1f} s")
 
 # %%
 loops = pd.DataFrame(rows, columns=["calls in the loop", "no_wait_s", "until_done_s"])

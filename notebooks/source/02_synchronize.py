@@ -269,7 +269,7 @@ def ended(names):
 
 launch("A", left, 1_000_000)
 torch.cuda.synchronize()
-ended("A")
+print(ended("A"), "has ended")
 
 # %% [markdown]
 # Kernel A is in stream `left`. Kernel B, three times longer, is in stream `right`. The host waits

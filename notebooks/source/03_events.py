@@ -260,7 +260,7 @@ import pandas as pd
 
 from gpulab.core.units import format_time
 
-format_time(median(short_s))  # the median of the readings above
+print("the median of the readings above:", format_time(median(short_s)))
 
 
 # %%
@@ -391,7 +391,7 @@ for _ in range(2):  # the last round counts
         begin = time.perf_counter()
         call()
         host_s[name] = time.perf_counter() - begin
-print({name: format_time(value_s) for name, value_s in host_s.items()})
+print(*(f"{name} {format_time(value_s)}" for name, value_s in host_s.items()), sep=", ")
 exercises.compare("03.who", max(host_s, key=host_s.get))
 
 # %% [markdown]
@@ -460,7 +460,7 @@ def copies(n):
 n_copies = np.arange(1, 9)
 copies_s = [median(pairs_s(lambda n=n: copies(n))) for n in n_copies]
 slope_s, low_s = np.polyfit(n_copies, copies_s, 1)
-f"each copy {format_time(slope_s)}, at zero copies {format_time(low_s)}"
+print(f"each copy {format_time(slope_s)}, at zero copies {format_time(low_s)}")
 
 # %% [markdown]
 # There is a pause between two kernels, and each further copy adds one. A single copy has no pause.
@@ -528,7 +528,7 @@ pd.Series(used_s).map(format_time).rename("processor time of the wait").to_frame
 #
 # A process can hand an event to another one: `ipc_handle()` makes a handle, and
 # `torch.cuda.Event.from_ipc_handle(device, handle)` opens it. That needs `interprocess=True`, and
-# CUDA refuses to combine it with timing. Try it here:
+# CUDA refuses to combine it with timing. (The virtual GPU refuses each event of two processes.)
 
 # %%
 try:
@@ -537,7 +537,7 @@ try:
     said = "recorded"
 except (RuntimeError, ValueError) as error:
     said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-said
+print(said)
 
 # %%
 exercises.progress()

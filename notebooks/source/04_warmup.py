@@ -8,6 +8,7 @@ import random
 import time
 from statistics import mean, median
 
+import pandas as pd
 import torch
 from IPython.display import display
 
@@ -48,7 +49,7 @@ ten_steps.compare(step_s)
 
 # %%
 print(f"mean {mean(step_s) * 1e3:.3f} ms")
-print(" ".join(f"{each * 1e3:.3f}" for each in step_s))
+print(" ".join(f"{each * 1e3:.3f}" for each in step_s), "ms")
 
 # %% [markdown]
 # No step took the mean. Keep this check: look at each call, in the order made, before you make one
@@ -82,7 +83,8 @@ exercises.compare("04.half", "slow" if half_s[0] > 3 * half_s[1] else "fast")
 # %%
 x = torch.ones(1 << 20, device="cuda")
 works = {"exp": x.exp_, "sin": x.sin_, "exp of half as many": x[: 1 << 19].exp_}
-{name: [f"{seconds(work) * 1e6:.0f} µs" for _ in range(3)] for name, work in works.items()}
+three_us = {name: [1e6 * seconds(work) for _ in range(3)] for name, work in works.items()}
+pd.DataFrame(three_us, index=["first (µs)", "second", "third"]).T.round()
 
 # %% [markdown]
 # And memory: a tensor of 64 MB, a second beside it, and a third after you have deleted the first.
@@ -152,7 +154,8 @@ lab.draw_slow_calls(random_s)
 # What does the mean say if you leave out the first 3, 10 or 40 calls?
 
 # %%
-[f"without the first {n}: {mean(random_s[n:]) * 1e6:.1f} µs" for n in (0, 3, 10, 40)]
+means_us = {f"without the first {n}": 1e6 * mean(random_s[n:]) for n in (0, 3, 10, 40)}
+pd.Series(means_us, name="mean (µs)").round(1).to_frame()
 
 # %% [markdown]
 # Each slow call that you leave in moves the mean. In a real program such first uses hide in rare
@@ -237,7 +240,6 @@ exercises.check("04.benchmark", benchmark)
 
 # %%
 import numpy as np
-import pandas as pd
 
 from gpulab import stats
 from gpulab.core.units import format_time
@@ -296,7 +298,7 @@ def searched(images):
 
 sizes = (56, 56, 64, 64, 56, 64)
 inputs = [torch.empty(16, 64, size, size, device="cuda") for size in sizes]
-[format_time(seconds(lambda way=way: way(inputs[0]))) for way in (direct, unfolded)]
+print(*(format_time(seconds(lambda way=way: way(inputs[0]))) for way in (direct, unfolded)))
 
 # %%
 exercises.predict("04.slow")
@@ -304,7 +306,7 @@ exercises.predict("04.slow")
 # %%
 searched_s = [seconds(lambda images=images: searched(images)) for images in inputs]
 slow_calls = [call for call, s in enumerate(searched_s, start=1) if s > 3 * min(searched_s)]
-print("slow calls:", slow_calls, [format_time(each) for each in searched_s])
+print("slow calls:", slow_calls, "of", *map(format_time, searched_s))
 outcomes = {1: "the first", 2: "the first of each size"}
 exercises.compare("04.slow", outcomes.get(len(slow_calls), "each after another size"))
 
@@ -619,7 +621,7 @@ def two_waits():
 
 
 context_s = lab.in_a_new_process(two_waits)
-f"first {1e3 * context_s[0]:.0f} ms, second {1e6 * context_s[1]:.1f} µs"
+print(f"first {1e3 * context_s[0]:.0f} ms, second {1e6 * context_s[1]:.1f} µs")
 
 # %% [markdown]
 # The first call makes the context, although there is nothing to wait for. How long that takes

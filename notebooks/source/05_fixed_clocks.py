@@ -290,7 +290,8 @@ exercises.check("05.in-turns", "c")
 # | `hardware slowdown`, `power brake` | the hardware protects itself | throttled |
 # | `idle` | nothing to do | idle |
 #
-# People call all but the last one *throttling*. The difference matters. The first two are normal
+# People call all but the last one *throttling*, and so does the finding `throttled` of gpulab. The
+# difference matters. The first two are normal
 # operation. Heat and `hardware slowdown` mean that you should check cooling and power supply.
 #
 # While the reason is `power cap`, the reported power may be *below* the limit. It is an average
@@ -346,7 +347,8 @@ held = lab.asked_for([1980, 1695, 1200])  # computed by the model of a virtual H
 exercises.compare("05.which", lab.kept_clocks(held))
 
 # %%
-lab.plot_over_time(held, "sm_mhz", "clock (MHz)", title="Three locked clocks under load")
+kept = lab.kept_clocks(held)
+lab.plot_over_time(held, "sm_mhz", "clock (MHz)", title=f"Under load the GPU keeps {kept}")
 
 # %% [markdown]
 # In practice a lock sets an upper bound: power and heat may still push the clock below it. So
@@ -411,7 +413,8 @@ exercises.compare("05.share", 100 * flags.mean())
 frame = clocks.to_frame(looks).assign(
     duration_s=samples_s, series=np.where(flags, "flagged", "kept")
 )
-lab.plot_over_time(frame, "duration_s", "time per call", title="Samples, by clock")
+finding = f"{flags.sum()} of 60 samples are from another clock"
+lab.plot_over_time(frame, "duration_s", "time per call", title=finding)
 
 # %%
 kept_s = frame.loc[~flags, "duration_s"]

@@ -484,6 +484,12 @@ counted["from_memory"] = 100 * counted["hot_mb"] / counted["cold_mb"]
 at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeeze()
 exercises.compare("06.share", at_45["from_memory"])
 
+# %% tags=["exercise"]
+exercises.ask("06.staircase")
+### BEGIN SOLUTION
+exercises.check("06.staircase", {"hot up to": "36", "cold from": "52", "l2 size": "60"})
+### END SOLUTION
+
 # %%
 lab.plot_counters(counted, "from_memory")
 
@@ -506,12 +512,6 @@ lab.plot_counters(counted, "crossing")
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)
-
-# %% tags=["exercise"]
-exercises.ask("06.staircase")
-### BEGIN SOLUTION
-exercises.check("06.staircase", {"hot up to": "36", "cold from": "52", "l2 size": "60"})
-### END SOLUTION
 
 # %%
 exercises.progress()

@@ -12,6 +12,7 @@ import torch
 
 import gpulab
 from gpulab import animations, exercises, plots
+from gpulab.core.units import format_time
 from gpulab.exercises import lesson_08 as lab
 from gpulab.exercises import machines
 
@@ -283,7 +284,7 @@ def sleep_in(*streams, n_cycles=1_000_000):
 
 
 three = gpulab.timeline(lambda: sleep_in(left, default, right))
-plots.timeline(three)
+plots.timeline(three, title=f"The three sleeps run {lab.how_they_ran(three)}")
 
 # %%
 exercises.compare("08.fence", lab.how_they_ran(three))
@@ -320,10 +321,11 @@ def all_three():
 
 
 together = gpulab.timeline(all_three, n_warmup=1)
-plots.timeline(together)
+busy_s = together.summary().devices[0].busy_s
+plots.timeline(together, title=f"Two copies and a kernel take {format_time(busy_s)} in all")
 
 # %%
-exercises.compare("08.engines", together.summary().devices[0].busy_s)
+exercises.compare("08.engines", busy_s)
 
 # %% [markdown]
 # Both directions and the kernel run at once. Two copies in the *same* direction gain nothing
@@ -374,8 +376,9 @@ copies = {
     "pageable out": lambda: pageable.copy_(gpu_out, non_blocking=True),
 }
 times = lab.host_times(copies)
-table = (times[["host_s", "done_s"]] * 1e6).round(1).set_axis(["host_us", "done_us"], axis=1)
-table.assign(gb_per_s=(4 * (1 << 22) / times["done_s"] / 1e9).round(1))
+columns = {"host_s": "returns after", "done_s": "done after"}
+table = times[[*columns]].map(format_time).rename(columns=columns)
+table.assign(**{"GB/s": (4 * (1 << 22) / times["done_s"] / 1e9).round(1)})
 
 # %%
 waited = times.loc["pageable in", "host_s"] > 0.5 * times.loc["pageable in", "done_s"]
@@ -475,7 +478,7 @@ def two_matmuls():
 
 
 matmuls = gpulab.timeline(two_matmuls)
-plots.timeline(matmuls)
+plots.timeline(matmuls, title=f"The two matmuls run {lab.how_they_ran(matmuls)}")
 
 # %%
 exercises.compare("08.big", lab.how_they_ran(matmuls))
@@ -497,7 +500,7 @@ def two_small_kernels():
 
 
 kernels = gpulab.timeline(two_small_kernels)
-plots.timeline(kernels)
+plots.timeline(kernels, title=f"The two small kernels run {lab.how_they_ran(kernels)}")
 
 # %%
 exercises.compare("08.tiny", lab.how_they_ran(kernels))
@@ -558,11 +561,12 @@ def sleep_on_both():
 
 with machines.two_gpus():
     both = gpulab.timeline(sleep_on_both)
-plots.timeline(both)
+alone_s = sum(share.busy_s for share in both.summary().devices)
+how = "together" if both.duration_s < 0.9 * alone_s else "sequentially"
+plots.timeline(both, title=f"Each on its own GPU, the sleeps run {how}")
 
 # %%
-alone_s = sum(share.busy_s for share in both.summary().devices)
-exercises.compare("08.pair", "together" if both.duration_s < 0.9 * alone_s else "sequentially")
+exercises.compare("08.pair", how)
 
 # %% [markdown]
 # Each GPU has a default stream of its own. A stream of one can wait for an event of the other;
@@ -583,8 +587,8 @@ def fetched(*, wait):
 
 
 with machines.two_gpus():
-    got = {"without a wait": fetched(wait=False), "with one": fetched(wait=True)}
-got
+    got = fetched(wait=False), fetched(wait=True)
+print("without a wait {:.0f}, with one {:.0f}".format(*got))
 
 # %% [markdown]
 # The copy waits for the *current* streams of both GPUs and for no side stream. It is the rule of

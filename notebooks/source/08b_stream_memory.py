@@ -254,7 +254,7 @@ exercises.compare("08b.raises", late["line"])
 # reported at some other API call".) To find the line, wait after each one:
 
 # %%
-lab.line_that_raises(program, look=torch.cuda.synchronize)["line"]
+print("It is", lab.line_that_raises(program, look=torch.cuda.synchronize)["line"])
 
 # %% [markdown]
 # `CUDA_LAUNCH_BLOCKING=1 python train.py` does that for the whole program: each launch waits until
@@ -342,7 +342,8 @@ def address_on(stream):
 
 made_on_side = address_on(side)
 heirs = {"the default stream": default, "side": side}
-pd.Series({name: address_on(heir) == made_on_side for name, heir in heirs.items()}, name="heir")
+gets_it = {name: address_on(heir) == made_on_side for name, heir in heirs.items()}
+pd.Series(gets_it, name="gets this memory").to_frame()
 
 # %% [markdown]
 # ## A loader that pins

@@ -180,7 +180,8 @@ rows = {
     "T4": (t4.crossing.size, t4.gpu.fit.fixed_s),
 }
 faster = pd.DataFrame(rows, index=["crossing (n)", "fixed cost"]).T
-faster.assign(**{"fixed cost": faster["fixed cost"].map(format_time)}).round(0)
+faster["fixed cost"] = faster["fixed cost"].map(format_time)
+faster.round(0).astype({"crossing (n)": int})
 
 # %% [markdown]
 # The *fixed cost* is what the smallest matmul takes: launch and wait. It is nearly the same for

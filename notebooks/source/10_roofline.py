@@ -180,7 +180,7 @@ gaps["grown"] = [
     gap(matmul(8191), 2 * 8191**3 / peak),
 ]
 gaps.loc["c: matmul", "rounded"] = gap(matmul(2048), 2 * 2048**3 / peak)
-gaps.round(1).astype(str).replace("nan", "")
+gaps.map("{:.1f}".format).replace("nan", "")
 
 # %%
 works = (addition(2**17), chain(2**23), matmul(2047))
@@ -346,8 +346,9 @@ exercises.check("10.which-roof", roof_for)
 # %% [markdown]
 # ## The floor
 #
-# How far is the small addition above its least time? And how much longer is it for a host that
-# waits for it (lesson 02)?
+# Where the floor is the longest of the three bounds, gpulab calls it `launch`. How far is the
+# small addition above its least time? And how much longer is it for a host that waits for it
+# (lesson 02)?
 
 # %%
 exercises.claim("10.floor", here=tiny_s / (12 * 1024 / bandwidth))

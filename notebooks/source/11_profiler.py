@@ -152,7 +152,8 @@ trace
 # ## Exercise: what limits a program?
 #
 # A program can wait for its kernels, for copies, for launches, or for memory. Four programs are
-# ready. First ask whether the GPU is busy, then look at the longest rows.
+# ready. First ask whether the GPU is busy, then look at the longest rows. (`Activity Buffer
+# Request` is the profiler's own: memory for its records.)
 
 
 # %%
@@ -171,9 +172,6 @@ table(seen_program).nlargest(4, "self GPU (µs)").round(1)
 
 # %%
 table(seen_program).nlargest(4, "self CPU (µs)").round(1)
-
-# %% [markdown]
-# (`Activity Buffer Request` is the profiler's own: memory for its records.)
 
 # %% tags=["exercise"]
 exercises.ask("11.bound")
@@ -303,7 +301,8 @@ exercises.claim("11.step-partly-idle", here=idle_percent)
 plots.timeline(lab.h200_trace())
 
 # %%
-lab.save_h200_trace("h200-step.json.gz")  # the same, with its operators, for Perfetto
+saved = lab.save_h200_trace("h200-step.json.gz")  # the same, with its operators
+print(f"{saved} opens in Perfetto")
 
 # %% [markdown]
 # ### Exercise: prove an overlap

@@ -28,5 +28,5 @@ def try_to_capture(work: Work) -> str:
     try:
         measure(work, method="graph", max_time_s=_MAX_TIME_S, progress=False)
     except NotCapturableError as error:
-        return str(error)
+        return str(error.__cause__ or error).splitlines()[0]
     return "captured"

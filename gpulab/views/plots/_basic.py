@@ -181,6 +181,8 @@ class _Methods(_Measurements):
         ratio = format_ratio(self.ratio)
         if ratio == "1" or names[0] == names[1]:
             return "Median time per call"
+        if len({item.method for item in self.record}) > 1:  # a method may read too much or little
+            return f"{names[0]} reads {ratio} times as much as {names[1]}"
         return f"{names[0]} takes {ratio} times as long as {names[1]}"
 
     @property

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
+_MOST = 0.5  # of the kernels' time: below that a title does not say that they run during a copy
 # Row of each kind of span, from the top. Rows that stay empty are left out.
 _ROWS = {"host": ("launch", "wait"), "copies": ("copy",), "kernels": ("kernel",)}
 
@@ -31,12 +32,14 @@ class _SideBySide(Plot):
 
     @property
     def title(self) -> str:
-        shares = {name: _share_beside_copies(spans) for name, spans in self.programs.items()}
-        found = [
-            f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None
-        ]
-        if len(found) == len(shares):
-            return f"Kernels beside a copy: {', '.join(found)}"
+        shares = [(name, _share_beside_copies(spans)) for name, spans in self.programs.items()]
+        known = [(name, share) for name, share in shares if share is not None]
+        if len(known) == len(shares):
+            during = [f"{name} ({100 * share:.0f} %)" for name, share in known if share >= _MOST]
+            if not during:
+                return "No kernel runs during a copy"
+            only = "" if len(during) == len(known) else "only "
+            return f"Kernels run during a copy {only}in: {', '.join(during)}"
         longest, shortest = (pick(self.programs, key=self._length_s) for pick in (max, min))
         least_s = self._length_s(shortest)
         ratio = format_ratio(self._length_s(longest) / least_s) if least_s > 0 else "1"
@@ -121,8 +124,8 @@ def side_by_side(
     """Draw timelines of several programs under each other, on one axis of time.
 
     Each program has a row for the host, and one for its copies and its kernels, in whatever stream
-    they are. The title says what differs: which share of the kernels' time lies beside a copy or,
-    without copies, how long the programs take.
+    they are. The title says what differs: in which programs the kernels run during a copy and for
+    what share of their time or, without copies, how long the programs take.
 
     Parameters
     ----------

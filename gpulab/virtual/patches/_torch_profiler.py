@@ -34,7 +34,6 @@ _LAUNCH_NS = 4_600
 # The rest of the time in cudaLaunchKernel: with CUPTI the call took 5.8 to 6.3 µs on that host.
 _LAUNCH_CALL_NS = 1_400
 _COUNTING = ("hand_out", "release")
-_WAITS_OF_OPERATORS = {"cudaEventSynchronize": "cudaStreamSynchronize"}
 # PyTorch asks before these whether the stream is being captured. On the host of an H100 this takes
 # 1 µs in a profile.
 _ASKS_FOR_CAPTURE = {"cudaEventRecordWithFlags", "cudaStreamWaitEvent", "cudaGraphLaunch"}
@@ -306,16 +305,13 @@ def _of_call(call: HostCall, launches: Launches, n_ranges: int) -> Iterator[Prof
         start_ns = max(min(start_ns, around.end_ns - 1), around.start_ns + 1)
         end_ns = max(min(end_ns, around.end_ns - 1), start_ns)
         thread = _ENGINE_THREAD if around.is_in_engine else _THREAD
-    # PyTorch waits for the stream after a copy, which the simulator does by an event.
-    is_of_operator = around is not None and not around.is_user
-    name = _WAITS_OF_OPERATORS.get(call.name, call.name) if is_of_operator else call.name
     is_host_copy = around is not None and around.name == "aten::copy_"
-    if name in _ASKS_FOR_CAPTURE or (name == "cudaMemcpyAsync" and is_host_copy):
+    if call.name in _ASKS_FOR_CAPTURE or (call.name == "cudaMemcpyAsync" and is_host_copy):
         asked_ns = start_ns + min(_CAPTURE_QUESTION_NS, (end_ns - start_ns) // 2)
         yield _runtime_event("cudaStreamIsCapturing", start_ns, asked_ns, thread)
         start_ns = asked_ns
     yield _runtime_event(
-        name,
+        call.name,
         start_ns,
         end_ns,
         thread,

@@ -100,7 +100,7 @@ def mended(old, new, n_rounds=20):
 exercises.check("case-02.mend", mended)
 
 # %%
-f"{mended(weights.sum, weights.sum):.3f}" if callable(mended) else "mend the program first"
+print(f"{mended(weights.sum, weights.sum):.3f}" if callable(mended) else "mend the program first")
 
 # %% [markdown]
 # **What happened.** The flush was there, once in each round. The old version paid for bringing the

@@ -61,7 +61,8 @@ exercises.claim("case-09.wrong-answers", here=n_wrong)
 # and of the six answers:
 
 # %%
-[request.data_ptr() for request in requests], [output.data_ptr() for output in outputs]
+print("requests", *(f"{request.data_ptr():#x}" for request in requests))
+print("answers ", *(f"{output.data_ptr():#x}" for output in outputs))
 
 # %% tags=["exercise"]
 exercises.ask("case-09.flaw")
@@ -96,7 +97,9 @@ def mended(model, requests):
 exercises.check("case-09.mend", mended)
 
 # %%
-f"{mended(model, requests)[0] * 1e6:.1f} µs" if callable(mended) else "mend the program first"
+print(
+    f"{mended(model, requests)[0] * 1e6:.1f} µs" if callable(mended) else "mend the program first"
+)
 
 # %% [markdown]
 # **What happened.** A graph notes addresses. `for x in requests` gives the *name* x to another

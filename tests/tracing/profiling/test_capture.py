@@ -127,6 +127,7 @@ def test_virtual_calls_have_cudas_names() -> None:
         side.wait_event(event)
         side.synchronize()
         event.synchronize()
+        x.cpu()
         graph.replay()
 
     found = capture(work)
@@ -136,16 +137,19 @@ def test_virtual_calls_have_cudas_names() -> None:
         ("other", "cudaStreamWaitEvent"),
         ("wait", "cudaStreamSynchronize"),
         ("wait", "cudaEventSynchronize"),
+        ("launch", "cudaMemcpyAsync"),
+        ("wait", "cudaStreamSynchronize"),
         ("launch", "cudaGraphLaunch"),
         ("wait", "cudaDeviceSynchronize"),
     ]
     assert [(item.kind, item.correlation) for item in found.records] == [
         ("memcpy", 1),
-        ("kernel", 6),
-        ("kernel", 6),
+        ("memcpy", 6),
+        ("kernel", 8),
+        ("kernel", 8),
     ]
-    graph_call = found.calls[5]
-    assert {(item.launch_start_ns, item.launch_end_ns) for item in found.records[1:]} == {
+    graph_call = found.calls[7]
+    assert {(item.launch_start_ns, item.launch_end_ns) for item in found.records[2:]} == {
         (graph_call.start_ns, graph_call.end_ns)
     }
 
