@@ -44,22 +44,14 @@ _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 def not_saved(path: FilePath, error: OSError) -> NotSavedError:
-    """Return an error that says what the disk refused, and what to do.
-
-    >>> print(not_saved("a.json", OSError(errno.EROFS, "Read-only file system")))
-    a.json cannot be written: Read-only file system; give a file in a folder that you may write to
-    """
+    """Return an error that says what the disk refused, and what to do."""
     name = os.fspath(path) or "''"
     cure = _CURES.get(error.errno or 0, "give another file")
     return NotSavedError(f"{name} cannot be written: {error.strerror or error}; {cure}", error)
 
 
 def not_read(path: FilePath, error: OSError, cure: str) -> NotReadError:
-    """Return an error that says why a file cannot be read; ``cure`` says what to do.
-
-    >>> print(not_read("/none/a.json", FileNotFoundError(), "save it first"))
-    there is no file /none/a.json; check the name, or save it first
-    """
+    """Return an error that says why a file cannot be read; ``cure`` says what to do."""
     name, folder = one_line(os.fspath(path)), one_line(str(Path.cwd()))
     if isinstance(error, FileNotFoundError):
         where = "" if Path(path).is_absolute() else f" in {folder}"
@@ -77,17 +69,8 @@ def write_whole(path: FilePath, content: bytes) -> None:
     part. The new file gets the mode and the owner of the old one. If ``path`` is a symbolic link,
     the link stays and the file that it points to is replaced. Hard links keep the old content.
 
-    Raises
-    ------
-    NotSavedError
-        If it cannot be written. The old file is unchanged, and no other file is left.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a.txt", b"whole")
-    ...     (Path(folder) / "a.txt").read_bytes()
-    b'whole'
+    Raises `NotSavedError` if it cannot be written; the old file is then unchanged, and no other
+    file is left.
     """
     # A rename onto a link would replace the link, and not the file that it points to.
     target = Path(os.path.realpath(path))
@@ -143,16 +126,7 @@ def _keep_owner_and_mode(part: Path, old: os.stat_result) -> None:
 
 
 class GrowingFile:
-    """A file that only this process writes to, line by line; :func:`growing` opens one.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
-    ...     file.append("half a line")
-    ...     file.cut(4)
-    ...     isinstance(file, GrowingFile), file.read()
-    (True, b'half')
-    """
+    """A file that only this process writes to, line by line; :func:`growing` opens one."""
 
     def __init__(self, path: FilePath, handle: int) -> None:
         self.path = Path(path)
@@ -181,10 +155,7 @@ class GrowingFile:
 
         When this returns, the text survives the end of this process.
 
-        Raises
-        ------
-        NotSavedError
-            If the disk refuses it.
+        Raises `NotSavedError` if the disk refuses it.
         """
         content = text.encode()
         rest = memoryview(content)
@@ -198,13 +169,7 @@ class GrowingFile:
         self._n_bytes += len(content)
 
     def sync(self) -> None:
-        """Wait until everything is on the disk; some disks report only now that they are full.
-
-        Raises
-        ------
-        NotSavedError
-            If the disk refuses.
-        """
+        """Wait until everything is on the disk; some disks say only now that they are full."""
         try:
             os.fsync(self.handle)
         except OSError as error:
@@ -245,27 +210,10 @@ def growing(out: FilePath) -> Iterator[GrowingFile]:
     On a network file system the lock depends on the server. A warning says if the server has no
     locks; a server whose locks hold on one machine only cannot be recognised.
 
-    Parameters
-    ----------
-    out
-        The file, which is created if it does not exist. A symbolic link is followed.
-
-    Raises
-    ------
-    FileInUseError
-        If another process, or another ``with`` block of this one, has it open. The message names
-        the process.
-    InvalidOptionError
-        If ``out`` is a folder or a device, or its folder does not exist.
-    NotSavedError
-        If the system refuses to open it.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
-    ...     file.append("{}\n")
-    ...     file.read()
-    b'{}\n'
+    The file is created if it does not exist, and a symbolic link is followed. Raises
+    `FileInUseError`, which names the process, if it is open elsewhere, also in another ``with``
+    block of this process; `InvalidOptionError` for a folder, a device or a missing folder; and
+    `NotSavedError` if the system refuses to open it.
     """
     path = Path(out)
     try:
@@ -306,13 +254,7 @@ def _check_out(out: FilePath) -> None:
 
 
 def _lock(file: GrowingFile) -> bool:
-    """Lock an open file for this process; return False if the file system has no locks.
-
-    Raises
-    ------
-    FileInUseError
-        If it is locked already.
-    """
+    """Lock an open file, or raise `FileInUseError`; return False if its disk has no locks."""
     try:
         if sys.platform == "win32":
             os.lseek(file.handle, _LOCK_BYTE, os.SEEK_SET)
@@ -360,18 +302,7 @@ def _adds_to(opened: object) -> bool:
 
 
 def state_folder() -> Path:
-    """Return the folder for locks and notes, which only this user can write to.
-
-    Raises
-    ------
-    NotSavedError
-        If no such folder can be created.
-
-    Examples
-    --------
-    >>> state_folder().is_dir()
-    True
-    """
+    """Return the folder for locks and notes, which only this user can write to."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     usual = platformdirs.user_state_path("gpulab", appauthor=False)
     # In a container the user may have no home, or one that is read-only.

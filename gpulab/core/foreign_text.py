@@ -22,8 +22,6 @@ _OBEYED = re.compile(
 def visible(text: str) -> str:
     r"""Return a text with escapes in place of control characters; line breaks stay.
 
-    Examples
-    --------
     >>> print(visible("\x1b[31mred\r \ud800"))
     \x1b[31mred\r \ud800
     >>> visible("24.9 µs")

@@ -45,17 +45,7 @@ _packages: list[str] = []
 
 
 def step(function: AnyFunction) -> AnyFunction:
-    """Make ``function`` a step: no signal handler runs inside it or inside what it calls.
-
-    Examples
-    --------
-    >>> import sys
-    >>> @step
-    ... def finish() -> bool:
-    ...     return in_step(sys._getframe())
-    >>> finish()
-    True
-    """
+    """Make ``function`` a step: no signal handler runs inside it or inside what it calls."""
     _steps[id(function.__code__)] = function.__code__
     return function
 
@@ -64,46 +54,18 @@ def opening(function: AnyFunction) -> AnyFunction:
     """Make ``function`` an opening: signal handlers run inside it although a step calls it.
 
     They also run inside what it calls, except in functions that are steps themselves.
-
-    Examples
-    --------
-    >>> import sys
-    >>> @opening
-    ... def wait() -> bool:
-    ...     return in_step(sys._getframe())
-    >>> step(lambda: wait())()
-    False
     """
     _openings[id(function.__code__)] = function.__code__
     return function
 
 
 def all_are_steps(package: str) -> None:
-    """Make every function in the modules of ``package`` a step.
-
-    Parameters
-    ----------
-    package
-        Its full name, such as ``"gpulab.virtual"``.
-
-    Examples
-    --------
-    >>> all_are_steps("gpulab.virtual")  # as gpulab.virtual itself does
-    """
+    """Make every function in the modules of a package, such as ``"gpulab.virtual"``, a step."""
     _packages.append(f"{package}.")
 
 
 def in_step(frame: FrameType | None) -> bool:
-    """Return whether ``frame`` or one of its callers is a step, up to the nearest opening.
-
-    Examples
-    --------
-    >>> import sys
-    >>> in_step(sys._getframe())
-    False
-    >>> step(lambda: in_step(sys._getframe()))()
-    True
-    """
+    """Return whether ``frame`` or one of its callers is a step, up to the nearest opening."""
     packages = tuple(_packages)
     while frame is not None:
         code = id(frame.f_code)
@@ -175,16 +137,7 @@ _open: set[int] = set()
 def hold(context: object) -> None:
     """Delay signal handlers until steps are complete, from now until :func:`let_go`.
 
-    Parameters
-    ----------
-    context
-        The context that is open; handlers stay wrapped until the last one is let go.
-
-    Examples
-    --------
-    >>> context = object()
-    >>> hold(context)
-    >>> let_go(context)
+    Handlers stay wrapped until the last context that is open is let go.
     """
     try:
         _wrap_handlers(context)
@@ -209,17 +162,7 @@ def _wrap_handlers(context: object) -> None:
 
 @step
 def let_go(context: object) -> None:
-    """End :func:`hold` for a context; after the last one the program's own handlers are back.
-
-    Examples
-    --------
-    >>> import signal
-    >>> before, context = signal.getsignal(signal.SIGINT), object()
-    >>> hold(context)
-    >>> let_go(context)
-    >>> signal.getsignal(signal.SIGINT) is before
-    True
-    """
+    """End :func:`hold` for a context; after the last one the program's own handlers are back."""
     if threading.get_ident() != threading.main_thread().ident:
         return
     _open.discard(id(context))
@@ -240,18 +183,7 @@ def exchange_handler(
 ) -> Callable[[int, FrameType | None], Any]:
     """Set a signal's handler while a context is open, and return the handler before it.
 
-    Parameters
-    ----------
-    number
-        The signal, such as ``signal.SIGINT``.
-    handler
-        What is called between two steps.
-
-    Examples
-    --------
-    >>> import signal
-    >>> before = exchange_handler(signal.SIGINT, lambda number, frame: print("between two steps"))
-    >>> _ = signal.signal(signal.SIGINT, before)
+    The new one is called between two steps.
     """
     before = _signal.signal(number, _Waiting(handler))
     return before.handler if type(before) is _Waiting else before
@@ -262,15 +194,6 @@ class Undo:
 
     Register each action before you do what it undoes, so that an interrupt cannot come between the
     two. An action may run although nothing was done, and must be safe then.
-
-    Examples
-    --------
-    >>> undo = Undo()
-    >>> undo.callback(print, "second to last")
-    >>> undo.callback(print, "last in, first out")
-    >>> undo.close()
-    last in, first out
-    second to last
     """
 
     def __init__(self) -> None:
@@ -319,17 +242,7 @@ class _Context(Generic[Value]):
 def contextmanager(
     function: Callable[Arguments, Iterator[Value]],
 ) -> Callable[Arguments, AbstractContextManager[Value]]:
-    """Like ``contextlib.contextmanager``, but entering and leaving the context are steps.
-
-    Examples
-    --------
-    >>> @contextmanager
-    ... def opened() -> Iterator[str]:
-    ...     yield "open"
-    >>> with opened() as state:
-    ...     print(state)
-    open
-    """
+    """Like ``contextlib.contextmanager``, but entering and leaving the context are steps."""
     make = contextlib.contextmanager(function)
 
     @wraps(function)
@@ -342,14 +255,7 @@ def contextmanager(
 
 
 class ExitStack(contextlib.ExitStack):
-    """Like ``contextlib.ExitStack``, but entering a context and leaving all of them are steps.
-
-    Examples
-    --------
-    >>> with ExitStack() as stack:
-    ...     stack.enter_context(contextlib.nullcontext(7))
-    7
-    """
+    """Like ``contextlib.ExitStack``, but entering a context and leaving all of them are steps."""
 
     @step
     def __enter__(self) -> Self:

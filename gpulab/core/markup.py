@@ -32,30 +32,13 @@ class Html(str):
     """Text that is HTML already; :func:`table` does not escape a cell of this class.
 
     Use :func:`clean` for the parts of it that come from elsewhere.
-
-    Examples
-    --------
-    >>> table([[Html("<b>2</b>"), "<3"]])
-    '<table><tbody><tr><td><b>2</b></td><td>&lt;3</td></tr></tbody></table>'
     """
 
     __slots__ = ()
 
 
 class PrettyPrinter(Protocol):
-    """The method of IPython's pretty-printer that records call; IPython has no types for it.
-
-    Examples
-    --------
-    >>> import io
-    >>> from IPython.lib.pretty import RepresentationPrinter
-    >>> written = io.StringIO()
-    >>> printer: PrettyPrinter = RepresentationPrinter(written)
-    >>> printer.text("2 ms")
-    >>> printer.flush()
-    >>> written.getvalue()
-    '2 ms'
-    """
+    """The method of IPython's pretty-printer that records call; IPython has no types for it."""
 
     def text(self, text: str) -> None:
         """Print this text."""
@@ -71,24 +54,9 @@ def table(
 ) -> str:
     """Return an HTML table that a screen reader can read, with all text escaped but `Html`.
 
-    Parameters
-    ----------
-    rows
-        The cells of each row; ``str`` turns them into text.
-    caption
-        What the table shows; no caption if empty.
-    headings
-        One for each column; no row of headings if there are none.
-    has_row_headings
-        Whether the first cell of each row is the heading of that row.
-    is_text
-        Whether all cells are aligned left. Jupyter's own style aligns them right, which suits
-        numbers only.
+    With ``has_row_headings`` the first cell of each row is its heading. Jupyter's own style aligns
+    all cells right, which suits numbers only; ``is_text`` aligns them left.
 
-    Examples
-    --------
-    >>> table([["a", 1]], caption="<T>", headings=["name", "n"])[:52]
-    '<table><caption>&lt;T&gt;</caption><thead><tr><th sc'
     >>> table([["a", 1]], has_row_headings=True)
     '<table><tbody><tr><th scope="row">a</th><td>1</td></tr></tbody></table>'
     """

@@ -9,13 +9,7 @@ from typing import NamedTuple
 
 
 class Colour(NamedTuple):
-    """One colour in two versions, for light and for dark paper, each as ``"#rrggbb"``.
-
-    Examples
-    --------
-    >>> PAPER.dark
-    '#111111'
-    """
+    """One colour in two versions, for light and for dark paper, each as ``"#rrggbb"``."""
 
     light: str
     dark: str
@@ -24,19 +18,7 @@ class Colour(NamedTuple):
 class Role(NamedTuple):
     """How every picture draws one kind of thing, such as kernels or waits.
 
-    Attributes
-    ----------
-    colour
-        Its colour; no other role has it.
-    marker
-        matplotlib's marker for its points.
-    hatch
-        matplotlib's hatch for its bars; empty for none.
-
-    Examples
-    --------
-    >>> ROLES["kernel"].marker
-    's'
+    No other role has its colour. Marker and hatch are matplotlib's, for points and for bars.
     """
 
     colour: Colour
@@ -47,19 +29,7 @@ class Role(NamedTuple):
 class SourceSign(NamedTuple):
     """How a picture shows where a number comes from.
 
-    Attributes
-    ----------
-    is_filled
-        Whether its marks are filled; otherwise they are outlines.
-    dashes
-        matplotlib's style for its lines.
-    hatch
-        matplotlib's hatch for its bars; empty for none.
-
-    Examples
-    --------
-    >>> SOURCES["virtual"].dashes
-    '--'
+    The marks are filled or outlines; dashes and hatch are matplotlib's, for lines and for bars.
     """
 
     is_filled: bool
@@ -122,13 +92,7 @@ _NAMED |= {f"family-{number}": colour for number, colour in enumerate(FAMILIES)}
 
 
 def named() -> dict[str, Colour]:
-    """Return the colours of paper, ink and roles, by the names that widgets use.
-
-    Examples
-    --------
-    >>> named()["ink"].light
-    '#1f1f1f'
-    """
+    """Return the colours of paper, ink and roles, by the names that widgets use."""
     return {**_NAMED, **{name.lower(): role.colour for name, role in ROLES.items()}}
 
 
@@ -138,11 +102,6 @@ def style_sheet() -> str:
     Colours are custom properties such as ``var(--gpulab-kernel)``. They follow the theme of
     JupyterLab, the theme of the page, or the one chosen in the presentation mode. The presentation
     mode hides elements of the class ``gpulab-controls``.
-
-    Examples
-    --------
-    >>> "--gpulab-kernel: light-dark(#046c30, #18a252);" in style_sheet()
-    True
     """
     pairs = "\n".join(
         f"  --gpulab-{name}: light-dark({colour.light}, {colour.dark});"

@@ -8,13 +8,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
 
 
 class Bar(tqdm):  # type: ignore[misc]  # as above
-    """Show how far a measurement is, unless it ends within a second.
-
-    Examples
-    --------
-    >>> [n * n for n in Bar([1, 2, 3], desc="squares", unit="number", disable=False)]
-    [1, 4, 9]
-    """
+    """Show how far a measurement is, unless it ends within a second."""
 
     # tqdm starts a monitor thread by default. It would wake up inside timed intervals.
     monitor_interval = 0
@@ -38,14 +32,6 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
             self.start_t = self.last_print_t = self._time()
 
     def count(self, desc: str, unit: str, total: int | None) -> None:
-        """Count something else from now on; the time that is shown goes on.
-
-        Examples
-        --------
-        >>> with Bar(desc="warming up", unit=" calls", disable=True) as bar:
-        ...     bar.count("measuring", " samples", total=40)
-        >>> bar.total
-        40
-        """
+        """Count something else from now on; the time that is shown goes on."""
         self.desc, self.unit, self.total = desc, unit, total
         self.n = self.last_print_n = 0

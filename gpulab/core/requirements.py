@@ -58,17 +58,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition that the value of an argument must meet, and its name in messages.
+    """A condition that the value of an argument must meet; ``wanted`` ends "it must be ...".
 
-    Attributes
-    ----------
-    wanted
-        Completes the sentence "it must be ...".
-    accepts
-        Returns whether a value meets it.
-
-    Examples
-    --------
     >>> even = Requirement("an even number", lambda value: value % 2 == 0)
     >>> even.check(n_threads=4)
     """
@@ -79,11 +70,8 @@ class Requirement:
     def check(self, **arguments: object) -> None:
         """Raise an error unless every value is accepted; pass each by the argument's name.
 
-        Raises
-        ------
-        InvalidOptionError
-            For the first value that is not accepted. The message has its name, its value and what
-            it must be.
+        The `InvalidOptionError` has the name and the value of the first that is not, and
+        ``wanted``.
         """
         for name, value in arguments.items():
             if not self.accepts(value):
@@ -99,17 +87,8 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NameOf:
-    """The requirement that an argument is one of some names.
+    """The requirement that an argument is one of some names; ``kind`` says of what they are names.
 
-    Attributes
-    ----------
-    kind
-        What the names are of, such as ``"timing method"``.
-    names
-        All valid names.
-
-    Examples
-    --------
     >>> NameOf("source", ["measured", "virtual"]).accepts("virtual")
     True
     """
@@ -127,13 +106,7 @@ class NameOf:
         return isinstance(value, str) and value in self.names
 
     def check(self, **arguments: object) -> None:
-        """Raise an error unless every value is one of the names.
-
-        Raises
-        ------
-        UnknownNameError
-            If one is unknown; the message suggests the nearest.
-        """
+        """Raise `UnknownNameError`, which names the nearest, unless all values are names."""
         for value in arguments.values():
             if not self.accepts(value):
                 raise UnknownNameError(self.kind, value, self.names)
@@ -273,17 +246,8 @@ def iterator_of(values: Any) -> Iterator[Any] | None:  # noqa: ANN401  # any arg
 def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
     """Return the items of an argument as a tuple, each checked.
 
-    The argument may be a generator, which can be read only once.
+    The argument may be a generator, which can be read only once. A text is refused.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the argument is not a list of items, such as a text, or an item is not accepted.
-    UnknownNameError
-        If ``part`` is a :class:`NameOf` and an item is not among its names.
-
-    Examples
-    --------
     >>> items_of("sizes", (2**k for k in range(3)), COUNT)
     (1, 2, 4)
     """
@@ -305,15 +269,8 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
 
 
 def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
-    """Return an argument as an array of numbers.
+    """Return an argument as an array of numbers; `InvalidOptionError` if one is none, or is nan.
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is not a list of numbers, or one of them is nan.
-
-    Examples
-    --------
     >>> numbers_of("samples_s", [1, 2]).tolist()
     [1.0, 2.0]
     """
@@ -332,22 +289,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
 def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
     """Raise an error unless each field of a dataclass fits its annotation; numbers must be finite.
 
-    Raises
-    ------
-    InvalidOptionError
-        If one is not; the message has its name, its value and what it must be.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Point:
-    ...     n_bytes: int
-    >>> check_fields(Point(4))
-    >>> check_fields(Point("four"))
-    Traceback (most recent call last):
-        ...
-    gpulab.core.errors.InvalidOptionError: n_bytes='four'; it must be a whole number
+    The `InvalidOptionError` has the name of the field, its value and what it must be.
     """
     kind: Any = type(record)
     for name, requirement in _requirements(kind):
@@ -357,23 +299,9 @@ def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
 
 
 def check_not_negative(record: object, *names: str) -> None:
-    """Raise an error if one of the named fields is below 0; None is accepted.
+    """Raise `InvalidOptionError` if one of the named fields is below 0; None is accepted.
 
     Call :func:`check_fields` first: it makes sure that the fields are numbers.
-
-    Raises
-    ------
-    InvalidOptionError
-        If one is below 0.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> check_not_negative(SimpleNamespace(duration_s=0.0), "duration_s")
-    >>> check_not_negative(SimpleNamespace(duration_s=-1.0), "duration_s")
-    Traceback (most recent call last):
-        ...
-    gpulab.core.errors.InvalidOptionError: duration_s=-1.0; it must be a finite number, 0 or more
     """
     for name in names:
         value = getattr(record, name)

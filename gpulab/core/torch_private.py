@@ -126,8 +126,6 @@ def allows_tf32(area: str) -> bool:
     It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). The
     old ones raise an error when they are read, if the program has used a new one.
 
-    Examples
-    --------
     >>> allows_tf32("matmul"), allows_tf32("conv")
     (False, True)
     """
@@ -140,8 +138,6 @@ def allows_tf32(area: str) -> bool:
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
     """Return the current stance of ``torch.compile``, for :func:`restore_stance`.
 
-    Examples
-    --------
     >>> stance = current_stance()
     >>> restore_stance(stance)
     >>> current_stance() is stance
@@ -155,8 +151,6 @@ def current_stance() -> Any:  # noqa: ANN401 # the class is private
 def restore_stance(stance: Any) -> None:  # noqa: ANN401 # as above
     """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned.
 
-    Examples
-    --------
     >>> stance = current_stance()
     >>> torch.compiler.set_stance("force_eager").__enter__()
     >>> restore_stance(stance)
@@ -181,15 +175,8 @@ def mode_flags() -> dict[str, bool]:
 def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # torch's is untyped
     """Leave a dispatch mode if it is still active, even after its own ``__exit__`` has failed.
 
-    Parameters
-    ----------
-    mode
-        The mode; it need not be the innermost one.
-    flags
-        What :func:`mode_flags` returned before the mode was entered.
+    It need not be the innermost one; ``flags`` are :func:`mode_flags` before it was entered.
 
-    Examples
-    --------
     >>> from torch.utils._python_dispatch import TorchDispatchMode
     >>> flags, mode = mode_flags(), TorchDispatchMode()
     >>> _ = mode.__enter__()
@@ -267,8 +254,6 @@ def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
 def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
     """Return the sequence number of an autograd node; later operations have higher numbers.
 
-    Examples
-    --------
     >>> x = torch.ones(2, requires_grad=True)
     >>> first, second = x + 1, x + 2
     >>> sequence_number(first.grad_fn) < sequence_number(second.grad_fn)
@@ -280,8 +265,6 @@ def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have 
 def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
     """Return a module's own hooks, by kind.
 
-    Examples
-    --------
     >>> [len(hooks) for hooks in module_hooks(torch.nn.ReLU())]
     [0, 0, 0, 0]
     """
@@ -306,8 +289,6 @@ def is_view(tensor: torch.Tensor) -> bool:
 def address_of(generator: torch.Generator) -> int:
     """Return the address of a random generator's C++ object.
 
-    Examples
-    --------
     >>> generator = torch.Generator()
     >>> address_of(generator) == address_of(generator)
     True
@@ -318,8 +299,6 @@ def address_of(generator: torch.Generator) -> int:
 def innermost(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor inside the wrappers of ``torch.func``, or the tensor itself.
 
-    Examples
-    --------
     >>> import torch
     >>> shapes = []
     >>> doubled = torch.func.vmap(lambda row: shapes.append(innermost(row).shape) or 2 * row)
@@ -349,8 +328,6 @@ def current_raw_stream() -> int:
 
     Unlike ``torch.cuda.current_stream()`` this makes no object, so it takes no time on the host.
 
-    Examples
-    --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     current_raw_stream()
@@ -374,8 +351,6 @@ def spin(n_cycles: int) -> None:
 def is_profiler_open() -> bool:
     """Return whether a session of a profiler of PyTorch is open.
 
-    Examples
-    --------
     >>> is_profiler_open()
     False
     """
@@ -388,8 +363,6 @@ def has_profiler_schedule() -> bool:
 
     torch 2.13 shows nowhere else that a profiler is in the warm-up of its schedule.
 
-    Examples
-    --------
     >>> has_profiler_schedule()
     False
     """
@@ -400,8 +373,6 @@ def has_profiler_schedule() -> bool:
 def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
     """Let PyTorch record where each operator and range of this thread begins and ends.
 
-    Examples
-    --------
     >>> start_profiler_list(with_shapes=False, with_flops=False)
     >>> x = torch.ones(3).relu_()
     >>> [entry.name() for entry in stop_profiler_list() if entry.kind() == "push"][-1]
@@ -424,8 +395,6 @@ def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
 def stop_profiler_list() -> list[Any]:
     """Stop what :func:`start_profiler_list` started, and return its entries in their order.
 
-    Examples
-    --------
     >>> start_profiler_list(with_shapes=False, with_flops=False)
     >>> len(stop_profiler_list()) > 0
     True
@@ -439,8 +408,6 @@ def overrides_stale_streams() -> bool:
 
     That is the switch ``torch.autograd.graph.set_override_stale_capture_stream`` of torch 2.13.
 
-    Examples
-    --------
     >>> overrides_stale_streams()
     False
     """
@@ -452,8 +419,6 @@ def overrides_stale_streams() -> bool:
 def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
     """Return whether an operator has a kernel for every device, which calls other operators.
 
-    Examples
-    --------
     >>> is_written_with_operators(torch.ops.aten.t.default)
     True
     >>> is_written_with_operators(torch.ops.aten.mm.default)
@@ -466,8 +431,6 @@ def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators ha
 def has_own_kernel(func: Any, key: str) -> bool:  # noqa: ANN401 # as above
     """Return whether an operator has a kernel for a device or dispatch key, e.g. ``"CPU"``.
 
-    Examples
-    --------
     >>> has_own_kernel(torch.ops.aten.mm.default, "CPU")
     True
     >>> has_own_kernel(torch.ops.aten.t.default, "CPU")
@@ -482,8 +445,6 @@ def has_own_kernel(func: Any, key: str) -> bool:  # noqa: ANN401 # as above
 def call_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
     """Call the kernel that an operator has for every device.
 
-    Examples
-    --------
     >>> call_inside(torch.ops.aten.t.default, (torch.ones(2, 3),), {}).shape
     torch.Size([3, 2])
     """
@@ -493,8 +454,6 @@ def call_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 def record_memory_history(enabled: str | None, **options: object) -> None:
     """Start to record what the allocator does; ``enabled=None`` ends it.
 
-    Examples
-    --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     try:
@@ -507,11 +466,7 @@ def record_memory_history(enabled: str | None, **options: object) -> None:
 
 
 def is_memory_history_kept() -> bool:
-    """Return whether the allocator's history is being recorded, by us or by the user.
-
-    Examples
-    --------
-    Only a CUDA GPU has an allocator with a history:
+    """Return whether a CUDA GPU's allocator records its history now, for us or for the user.
 
     >>> torch.cuda.is_available() and is_memory_history_kept()
     False
@@ -522,8 +477,6 @@ def is_memory_history_kept() -> bool:
 def memory_snapshot() -> dict[str, Any]:
     """Return the allocator's state and the history that was kept, as plain data.
 
-    Examples
-    --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     x = torch.zeros(1000, device="cuda")
@@ -537,8 +490,6 @@ def memory_snapshot() -> dict[str, Any]:
 def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
     """Return the C++ object of a scripted module.
 
-    Examples
-    --------
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):  # torch advises torch.compile instead
     ...     module = torch.jit.script(torch.nn.ReLU())
@@ -555,8 +506,6 @@ def functions_never_compiled() -> tuple[Callable[..., Any], ...]:
     When one of them runs for the first time, PyTorch imports its compiler, which takes a second.
     It does not if the function has an attribute ``__dynamo_disable``, which it then calls instead.
 
-    Examples
-    --------
     >>> all(callable(function) for function in functions_never_compiled())
     True
     """
@@ -580,8 +529,6 @@ def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels 
 def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
     """Return whether an operator has a C++ function that only computes its results' shapes.
 
-    Examples
-    --------
     >>> has_shape_function(torch.ops.aten.add.Tensor), has_shape_function(torch.ops.aten.add.out)
     (True, False)
     """
@@ -592,8 +539,6 @@ def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no p
 def call_shape_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
     """Allocate an operator's results, then call its ``out`` overload, which writes into them.
 
-    Examples
-    --------
     >>> call_shape_function(torch.ops.aten.add.Tensor, (torch.ones(2, 3), 1), {}).shape
     torch.Size([2, 3])
     """

@@ -40,13 +40,7 @@ def torch_was_tried() -> bool:
 
 
 def check_python() -> None:
-    """Refuse a Python outside the supported range.
-
-    Raises
-    ------
-    UnsupportedVersionError
-        The message says what to install.
-    """
+    """Refuse a Python outside the supported range; the error says what to install."""
     if not is_within(platform.python_version(), PYTHON_RANGE):
         raise UnsupportedVersionError(
             f"Python {platform.python_version()} is not supported; "

@@ -41,15 +41,7 @@ _PRIVATE_ALLOWED = {"_sleep"}  # the lessons use torch.cuda._sleep
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The reason why an answer cannot be judged.
-
-    Attributes
-    ----------
-    flag
-        Short name of the reason.
-    text
-        The reason as a sentence, for the learner.
-    """
+    """The reason why an answer cannot be judged: a short name, and a sentence for the learner."""
 
     flag: str
     text: str
@@ -206,14 +198,7 @@ def _is_inner(name: str) -> bool:
 def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> list[str]:
     """Return what is wrong with the cells of a submission, one sentence for each fault.
 
-    Parameters
-    ----------
-    notebook
-        The notebook as it was submitted.
-    expected
-        nbgrader's ids of all cells that the lab has.
-    student
-        Id of the student who submitted it, from nbgrader.
+    ``expected`` has nbgrader's ids of all cells of the lab; ``student`` is the id from nbgrader.
     """
     counts = Counter(filter(None, map(grade_id, notebook.cells)))
     described = notebook.metadata.get("kernelspec")

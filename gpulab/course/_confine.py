@@ -22,27 +22,9 @@ from gpulab.core.requirements import COUNT, DURATION
 class AnswerLimits:
     """Limits on time, memory and output of one answer.
 
-    Attributes
-    ----------
-    cpu_s
-        Seconds of processor time, a whole number.
-    wall_s
-        Seconds from start to end. Allow more than ``cpu_s``, because the machine may be busy.
-    memory_bytes
-        Memory beyond what torch and gpulab already use.
-    output_bytes
-        Bytes that it may print.
-
-    Raises
-    ------
-    InvalidOptionError
-        If one of them is not above 0.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> course.AnswerLimits(cpu_s=2).memory_bytes
-    1073741824
+    ``cpu_s`` is a whole number of seconds of processor time. Allow more for ``wall_s``, because
+    the machine may be busy. ``memory_bytes`` is the memory beyond what torch and gpulab already
+    use.
     """
 
     cpu_s: int = 10

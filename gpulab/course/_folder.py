@@ -30,14 +30,8 @@ _TOKEN_LENGTH = 16  # in hexadecimal digits: short enough to read, too long to g
 class CourseFolder:
     """An exported course whose secret is known.
 
-    Attributes
-    ----------
-    path
-        Folder of the course.
-    token
-        Seed of the learners' numbers. It is public: every notebook contains it.
-    secret
-        Seed of the trials' numbers. Only the grader has it.
+    ``token`` is the seed of the learners' numbers and public: every notebook contains it.
+    ``secret``, the seed of the trials' numbers, is known to the grader only.
     """
 
     path: Path
@@ -46,15 +40,7 @@ class CourseFolder:
 
     @classmethod
     def opened(cls, path: Path) -> "CourseFolder":
-        """Open a course.
-
-        Raises
-        ------
-        CourseFolderError
-            If the folder contains no course.
-        GradingError
-            If the secret is missing, or is that of another course.
-        """
+        """Open a course; raise an error if there is none, or its secret is missing."""
         token = _token_in(path / DESCRIPTION)
         secret = _secret_of(path)
         if token_of(secret) != token:
@@ -65,13 +51,7 @@ class CourseFolder:
         return cls(path, token, secret)
 
     def keys(self, lab: Lab) -> Mapping[str, Key]:
-        """Return the keys of a lab, by question.
-
-        Raises
-        ------
-        CourseFolderError
-            If the file of the keys is missing.
-        """
+        """Return the keys of a lab, by question; `CourseFolderError` if their file is missing."""
         return read_keys(self.path / GRADER / f"{lab.name}.py")
 
     def trial_draw(self, lab: str, question: str) -> str:
@@ -131,14 +111,9 @@ def token_of(secret: str) -> str:
 
 
 def read_keys(path: Path) -> Mapping[str, Key]:
-    """Return the keys in a file.
+    """Return the keys in a file; raise `CourseFolderError` if there is no such file.
 
     The file is loaded by its path and is not put among the imported modules.
-
-    Raises
-    ------
-    CourseFolderError
-        If the file does not exist.
     """
     spec = spec_from_file_location(f"keys_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
@@ -191,13 +166,7 @@ def _secret_of(path: Path) -> str:
 
 
 def require_nbgrader() -> None:
-    """Raise an error unless an nbgrader is installed that can use these courses.
-
-    Raises
-    ------
-    GradingError
-        If nbgrader is not installed, or is too old.
-    """
+    """Raise `GradingError` unless an nbgrader is installed that can use these courses."""
     oldest = ".".join(map(str, _OLDEST_NBGRADER))
     try:
         installed = version("nbgrader")

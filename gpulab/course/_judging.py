@@ -22,16 +22,8 @@ from gpulab.course._sandbox import Outcome, Sandbox
 class Mark:
     """The marks for one answer, with the reasons.
 
-    Attributes
-    ----------
-    question
-        Name of the question.
-    points, max_points
-        Marks given, and marks for a right answer.
-    flag
-        Short name of the reason why the answer could not be judged; empty if it was judged.
-    lines
-        Sentences for the learner; they do not reveal the key.
+    ``flag`` names the reason why it could not be judged, and is empty if it was. ``lines`` are
+    sentences for the learner, which do not reveal the key.
     """
 
     question: str
@@ -47,15 +39,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Grader:
-    """Gives marks for the labs of one course.
-
-    Attributes
-    ----------
-    course
-        The opened course folder.
-    sandbox
-        The process that runs the learners' functions.
-    """
+    """Gives marks for the labs of one course; the sandbox runs the learners' functions."""
 
     course: CourseFolder
     sandbox: Sandbox
@@ -64,14 +48,7 @@ class Grader:
     def marks(self, lab: Lab, notebook: Notebook, student: str) -> tuple[Mark, ...]:
         """Return the marks of a submission, question by question.
 
-        Parameters
-        ----------
-        lab
-            The lab.
-        notebook
-            The submitted notebook.
-        student
-            The student's id from nbgrader. The id in the notebook is not trusted.
+        ``student`` is the id from nbgrader, because the id in the notebook is not trusted.
         """
         keys = self.course.keys(lab)
         return tuple(

@@ -12,15 +12,7 @@ _LARGE = 1e15  # no quantity of a lab comes near it, and floats up to it hold wh
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The result for one part of a question.
-
-    Attributes
-    ----------
-    share
-        Share of this part's marks that the answer gets, from 0 to 1.
-    text
-        The finding, for the learner.
-    """
+    """The result for one part of a question: the share of its marks, 0 to 1, and the finding."""
 
     share: float
     text: str
@@ -28,25 +20,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class LettersKey:
-    """A key for a question with lettered choices, of which several may be right.
+    """A key for a question with lettered choices; ``right`` returns the right ones of a variant.
 
     The marks fall in proportion to the number of mistakes and are 0 if half of the letters are
     wrong, so a random guess earns little.
-
-    Attributes
-    ----------
-    right
-        Returns the right letters of a variant.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> key = course.LettersKey(lambda variant: "a")
-    >>> variant = course.Variant("Which lines wait?", {"a": "y.item()", "b": "y.sum()"})
-    >>> key.judge("a", variant)[0].share
-    1.0
-    >>> key.judge("ab", variant)[0].text
-    '1 of 2 letters are wrong.'
     """
 
     right: Callable[[Variant], str]
@@ -69,19 +46,8 @@ class LettersKey:
 class NumbersKey:
     """A key for a dictionary of numbers; each number earns its own share of the marks.
 
-    Attributes
-    ----------
-    right
-        Returns the right numbers of a variant, by name.
-    tolerance
-        Largest relative error that still counts as right.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> key = course.NumbersKey(lambda variant: {"cold": 2.0, "hot": 4.0})
-    >>> [part.text for part in key.judge({"cold": 2.02, "hot": 5.0}, course.Variant("?"))]
-    ['cold: right.', 'hot: wrong.']
+    ``right`` returns the right numbers of a variant, by name, and ``tolerance`` is the largest
+    relative error that still counts as right.
     """
 
     right: Callable[[Variant], Mapping[str, float]]
@@ -111,17 +77,7 @@ class NumbersKey:
 class SetsKey:
     """A key for a dictionary of letter sets; a set earns its marks only if it is wholly right.
 
-    Attributes
-    ----------
-    right
-        Returns the right letters of a variant, by the name of the set.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> key = course.SetsKey(lambda variant: {"left": "uv", "right": "w"})
-    >>> [part.text for part in key.judge({"left": "vu", "right": ""}, course.Variant("?"))]
-    ['left: right.', 'right: wrong.']
+    ``right`` returns the right letters of a variant, by the name of the set.
     """
 
     right: Callable[[Variant], Mapping[str, str]]
@@ -147,31 +103,11 @@ def _compared(name: str, agrees: bool) -> Share:  # noqa: FBT001  # the two outc
 class Part:
     """One number that a learner's function must get right, compared with the reference function.
 
-    A trial runs both functions and records numbers under names: its facts.
-
-    Attributes
-    ----------
-    name
-        Name of the part.
-    text
-        Sentence for the learner if the number is wrong.
-    index
-        Index of the number in the list that the trial recorded; None: all of its numbers.
-    low, high
-        How far the number may be below and above that of the reference, as a share of it.
-    fact
-        Name of the fact; by default ``name``.
-    after
-        Name of a part that must be right before this one can be; empty if there is none.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> part = course.Part("steady", "the median is wrong.", low=0.02, high=0.02)
-    >>> part.agrees({"steady": [1.01]}, {"steady": [1.0]})
-    True
-    >>> part.agrees({"steady": [1.5]}, {"steady": [1.0]})
-    False
+    A trial runs both functions and records numbers under names: its facts. ``fact`` is such a
+    name, by default ``name``, and ``index`` the place of the number in the list of that name; None
+    means all of them. The number may be ``low`` below and ``high`` above that of the reference, as
+    a share of it. If it is wrong, the learner reads ``text``. ``after`` names a part that must be
+    right first.
     """
 
     name: str
@@ -183,15 +119,7 @@ class Part:
     after: str = ""
 
     def agrees(self, found: Mapping[str, object], right: Mapping[str, object]) -> bool:
-        """Return whether the number of an answer agrees with that of the reference.
-
-        Parameters
-        ----------
-        found
-            Facts that the trial recorded for the answer.
-        right
-            Facts that it recorded for the reference.
-        """
+        """Return whether a number agrees, given the facts of the answer and of the reference."""
         numbers, references = (self._numbers(facts) for facts in (found, right))
         return (
             bool(references)
@@ -216,20 +144,8 @@ class Part:
 class FunctionKey:
     """A key for a function: a reference function, and the numbers in which an answer must agree.
 
-    Attributes
-    ----------
-    reference
-        Source of the reference function; the trial runs it in the same way as the learner's.
-    parts
-        The numbers to compare; each has the same weight.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> part = course.Part("steady", "the median is wrong.")
-    >>> key = course.FunctionKey("def tail(work, n_calls): ...", (part,))
-    >>> key.judge({"steady": [2.0]}, {"steady": [1.0]})[0].text
-    'steady: the median is wrong.'
+    ``reference`` is its source; the trial runs it in the same way as the learner's. Each part has
+    the same weight.
     """
 
     reference: str
@@ -254,15 +170,9 @@ Key = LettersKey | NumbersKey | SetsKey | FunctionKey
 
 
 def solution_of(question: LabQuestion, key: Key, variant: Variant | None) -> str:
-    """Return the cell that answers a question.
+    """Return the cell that answers a question for a learner's variant.
 
-    Parameters
-    ----------
-    question, key
-        The question and its key.
-    variant
-        The learner's variant. Without one, the cell of a value says that each learner has a
-        different key.
+    Without a variant, the cell of a value says that each learner has a different key.
     """
     if isinstance(key, FunctionKey):
         return key.reference.strip("\n")

@@ -10,13 +10,7 @@ LABS = {each.name: each for each in (TIMING, CACHE, STREAMS)}
 
 
 def lab_named(name: str) -> Lab:
-    """Return a lab.
-
-    Raises
-    ------
-    UnknownNameError
-        If no lab has this name; the message suggests the nearest.
-    """
+    """Return a lab, or raise `UnknownNameError`, which suggests the nearest name."""
     if name not in LABS:
         raise UnknownNameError("lab", name, LABS)
     return LABS[name]

@@ -13,17 +13,7 @@ from gpulab.exercises import Question
 
 @dataclass(frozen=True, slots=True)
 class LearnerLab:
-    """A lab with the numbers of one learner.
-
-    Attributes
-    ----------
-    lab
-        The lab with its questions.
-    token
-        The course's token.
-    learner
-        The learner's id.
-    """
+    """A lab with the numbers of one learner, who is known by an id; the token is the course's."""
 
     lab: Lab
     token: str
@@ -34,13 +24,7 @@ class LearnerLab:
         return f"{self.lab.title}, {n} questions, {self.lab.points} points, for {self.learner}"
 
     def ask(self, name: str) -> Question:
-        """Return a question with this learner's numbers.
-
-        Raises
-        ------
-        UnknownNameError
-            If the lab has no such question.
-        """
+        """Return a question with this learner's numbers; `UnknownNameError` if there is none."""
         question = self.lab.question(name)
         variant = question.variant(self.token, self.learner)
         full_name = f"{self.lab.name}.{name}"
@@ -49,21 +33,8 @@ class LearnerLab:
     def form(self, name: str, variables: Mapping[str, object]) -> str:
         """Return a sentence that says whether the question has an answer of the right kind.
 
-        It does not judge the answer. The grader does that later.
-
-        Parameters
-        ----------
-        name
-            Name of the question.
-        variables
-            The notebook's variables: pass ``locals()``.
-
-        Raises
-        ------
-        UnknownNameError
-            If the lab has no such question.
-        InvalidOptionError
-            If ``variables`` is no dict.
+        Pass ``locals()`` as the notebook's variables. This does not judge the answer. The grader
+        does that later.
         """
         question = self.lab.question(name)
         instance_of(Mapping, "the variables of the notebook: pass locals()").check(

@@ -30,17 +30,9 @@ def cell_ids(lab: Lab) -> tuple[str, ...]:
 def source_notebook(lab: Lab, token: str, keys: Mapping[str, Key]) -> Notebook:
     """Return the instructor's notebook; nbgrader makes the learners' notebook from it.
 
-    nbgrader removes the solutions and the hidden tests.
-
-    Parameters
-    ----------
-    lab
-        The lab.
-    token
-        The course's token.
-    keys
-        The keys by question. Only solutions that are functions are written into the notebook,
-        because the right values differ between learners.
+    nbgrader removes the solutions and the hidden tests. The keys are by question. Only solutions
+    that are functions are written into the notebook, because the right values differ between
+    learners.
     """
     cells = [
         _text(f"# {lab.title}\n\n{lab.text} The lab gives {lab.points} points."),

@@ -9,23 +9,11 @@ from gpulab.course._seeded_random import SeededDraw
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A question with the numbers of one learner; it does not contain the key.
+    """A question with the numbers of one learner, by name; it does not contain the key.
 
-    Attributes
-    ----------
-    text
-        The question. Lines that are indented by four spaces are shown as code.
-    choices
-        The choices by their letters; empty if the question has none.
-    numbers
-        The numbers in the text, by name. The key computes the right answer from them.
-
-    Examples
-    --------
-    >>> from gpulab import course
-    >>> variant = course.Variant("The kernel takes 28 ms.", numbers={"kernel": 28})
-    >>> variant.numbers["kernel"]
-    28
+    Lines of the text that are indented by four spaces are shown as code. The choices, by their
+    letters, are empty if the question has none. The key computes the right answer from the
+    numbers.
     """
 
     text: str
@@ -37,20 +25,9 @@ class Variant:
 class LabQuestion:
     """One graded question.
 
-    Attributes
-    ----------
-    name
-        Name of the variable or the function in the notebook that is the answer.
-    title
-        Heading of the question.
-    points
-        Marks for a right answer.
-    how
-        How to write the answer.
-    draw
-        Returns the variant of one learner.
-    trial
-        Name of the trial that runs the answer; empty if the answer is a value.
+    ``name`` is that of the notebook's variable or function that is the answer, and ``how`` says
+    how to write it. ``draw`` returns the variant of a learner. ``trial`` names the trial that runs
+    the answer, and is empty if the answer is a value.
     """
 
     name: str
@@ -69,16 +46,8 @@ class LabQuestion:
 class Lab:
     """A lab: a notebook with graded questions.
 
-    Attributes
-    ----------
-    name
-        Name of the assignment and of its notebook.
-    title
-        Heading of the notebook.
-    text
-        What the lab is about, and which lessons come before it.
-    questions
-        The questions, in the order of the notebook.
+    ``name`` is that of the assignment and of its notebook; ``text`` says what the lab is about,
+    and which lessons come before it.
     """
 
     name: str
@@ -92,13 +61,7 @@ class Lab:
         return sum(question.points for question in self.questions)
 
     def question(self, name: str) -> LabQuestion:
-        """Return a question by its name.
-
-        Raises
-        ------
-        UnknownNameError
-            If the lab has no such question.
-        """
+        """Return a question by its name; raise `UnknownNameError` if the lab has none such."""
         for question in self.questions:
             if question.name == name:
                 return question

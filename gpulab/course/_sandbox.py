@@ -23,16 +23,10 @@ _SHOWN = 200  # characters of a learner's own text that a message repeats
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of running one answer.
+    """The result of running one answer: the numbers that the trial recorded, by name.
 
-    Attributes
-    ----------
-    facts
-        Numbers that the trial recorded, by name; empty if the trial did not finish.
-    flag
-        Short name of the problem; empty if there was none.
-    text
-        The problem as a sentence, for the learner.
+    If the trial did not finish, there are none; ``flag`` names the problem, and ``text`` says it
+    in a sentence for the learner.
     """
 
     facts: dict[str, object]
@@ -41,13 +35,7 @@ class Outcome:
 
 
 class Sandbox:
-    """Runs learners' functions in a process that has no keys; use it in a ``with`` statement.
-
-    Parameters
-    ----------
-    limits
-        Limits for one answer.
-    """
+    """Runs learners' functions in a process that has no keys; use it in a ``with`` statement."""
 
     def __init__(self, limits: AnswerLimits | None = None) -> None:
         self.limits = limits or AnswerLimits()
@@ -69,14 +57,8 @@ class Sandbox:
     def run(self, trial: str, function: str, source: str, draw: Sequence[str]) -> Outcome:
         """Run an answer and return its facts or the problem.
 
-        Parameters
-        ----------
-        trial, function
-            Names of the trial and of the learner's function that it calls.
-        source
-            Source of the answer's cell.
-        draw
-            Seed of the trial's numbers.
+        ``trial`` and ``function`` are names: of the trial, and of the learner's function that it
+        calls. ``source`` is the answer's cell, and ``draw`` the seed of the trial's numbers.
         """
         request = {
             "trial": trial,

@@ -9,13 +9,7 @@ T = TypeVar("T")
 
 
 class SeededDraw:
-    """A random generator that is seeded by texts.
-
-    Parameters
-    ----------
-    parts
-        The texts of the seed, such as a course's token, a learner and a question.
-    """
+    """A random generator that is seeded by texts, such as a token, a learner and a question."""
 
     # Python's `random` is not used: learner and grader may run different versions of Python, and
     # only `random.random()` is promised to give the same numbers in all of them.

@@ -59,8 +59,6 @@ CPU = "cpu"
 def choose(gpus: Sequence[InstalledGpu]) -> tuple[str, str]:
     """Return the name of the build that serves most of these GPUs, and why.
 
-    Examples
-    --------
     >>> from gpulab.device._builds import InstalledGpu, choose
     >>> choose([InstalledGpu("550.54.15", (7, 0))])
     ('cu126', 'it serves driver 550.54.15 and compute capability 7.0')
@@ -91,12 +89,7 @@ def _advice(gpus: Sequence[InstalledGpu]) -> str:
 def cure(gpus: Sequence[InstalledGpu], *, torch: str) -> str:
     """Return the line that installs the build for these GPUs, or what to do if there is none.
 
-    Parameters
-    ----------
-    gpus
-        What ``nvidia-smi`` lists.
-    torch
-        The versions to choose from, e.g. ``"torch>=2.11,<2.14"``.
+    ``torch`` has the versions to choose from, e.g. ``"torch>=2.11,<2.14"``.
     """
     name, reason = choose(gpus)
     for build in BUILDS:

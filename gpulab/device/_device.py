@@ -73,21 +73,9 @@ class Device:
 
 
 def find(gpu: str, *, max_value_bytes: int = VALUE_BYTES) -> Device:
-    """Return the GPU of this name without choosing it.
+    """Return the GPU of this name without choosing it; names and errors are those of :func:`use`.
 
-    Parameters
-    ----------
-    gpu
-        ``"auto"``, ``"cuda"`` or the name of a virtual GPU; names and errors are those of
-        :func:`use`.
-    max_value_bytes
-        The most real memory for the values of a virtual GPU's tensors, in bytes.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> print(gpulab.device.find("H200"))
-    NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
+    ``max_value_bytes`` is the most real memory for the values of a virtual GPU's tensors.
     """
     COUNT_OR_ZERO.check(max_value_bytes=max_value_bytes)
     versions.check_python()
@@ -130,14 +118,6 @@ def outside() -> Iterator[None]:
     """Leave the virtual GPU inside the block, if one is entered, and enter it again afterwards.
 
     Inside the block, torch sees the machine as it is, and time is real.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     with gpulab.device.outside():
-    ...         gpulab.virtual.entered() is None
-    True
     """
     inner = entered()
     if inner is None:

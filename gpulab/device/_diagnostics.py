@@ -13,14 +13,8 @@ from gpulab.device._report import DiagnosisRow, Report
 def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | None) -> Report:
     """Return a report on everything that timing depends on.
 
-    Parameters
-    ----------
-    in_use
-        The GPU that measurements use now, in words.
-    obstacle
-        Why torch cannot use a CUDA GPU; None if it can.
-    virtual
-        Why the virtual GPU cannot be used; None if it can.
+    ``obstacle`` says why torch cannot use a CUDA GPU, and ``virtual`` why the virtual GPU cannot
+    be used; both are None if it can.
     """
     return Report(
         (

@@ -21,16 +21,7 @@ _MISSING_GPU = (
 
 
 def introduction() -> str:
-    """Return which GPU a notebook times, in one line; empty if its user has chosen one.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab import device
-    >>> _ = gpulab.use("H200")
-    >>> device.introduction()
-    ''
-    """
+    """Return which GPU a notebook times, in one line; empty if its user has chosen one."""
     if session.device is not None:
         return ""
     with outside():
@@ -44,14 +35,7 @@ def introduction() -> str:
 
 
 def hint(error: BaseException | None) -> str:
-    """Return what to do about an error of PyTorch for a missing GPU; empty for other errors.
-
-    Examples
-    --------
-    >>> from gpulab import device
-    >>> device.hint(ZeroDivisionError())
-    ''
-    """
+    """Return what to do about an error of PyTorch for a missing GPU; empty for other errors."""
     no_gpu = any(
         type(error) is kind and pattern.match(str(error)) for kind, pattern in _MISSING_GPU
     )

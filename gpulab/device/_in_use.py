@@ -81,15 +81,7 @@ def use(gpu: str = "auto", *, max_value_bytes: int = VALUE_BYTES) -> Device:
 
 
 def current() -> Device:
-    """Return the GPU in use: the one you entered, else the one you chose, else ``"auto"``.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("T4"):
-    ...     gpulab.device.current().name
-    'Tesla T4'
-    """
+    """Return the GPU in use: the one you entered, else the one you chose, else ``"auto"``."""
     by_hand = entered()
     # A notebook's own GPU is entered in every cell; only another one was entered by hand.
     if by_hand is not None and by_hand is not session.virtual:
@@ -101,17 +93,8 @@ def current() -> Device:
 def active() -> Iterator[Device]:
     """Let ``torch.cuda`` use the GPU in use inside the block, if it does not already.
 
-    Raises
-    ------
-    VirtualGpuError
-        If the virtual GPU is entered on another thread; its clock belongs to that thread.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"), gpulab.device.active() as device:
-    ...     device.name
-    'NVIDIA H200'
+    Raises `VirtualGpuError` if the virtual GPU is entered on another thread; its clock belongs to
+    it.
     """
     device = current()
     # Entering a virtual GPU again is free and only counts, so no test for that is needed.
@@ -123,13 +106,6 @@ def conditions() -> Conditions:
     """Return the conditions of a measurement on the GPU in use now, without its clocks.
 
     Clocks mean something only if they are read right before and after the measurement.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     gpulab.device.conditions().device_name
-    'NVIDIA H200'
     """
     device = current()
     real = device.virtual is None

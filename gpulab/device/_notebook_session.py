@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 class NotebookSession:
     """The GPU chosen in this process, and the hooks that enter it for each cell of a notebook.
 
-    Attributes
-    ----------
-    device
-        The chosen GPU; None before the first choice or measurement.
-    shell
-        IPython's shell while hooks are registered with it, else None.
-    n_cells_running
-        How many cells run now; more than one if a cell runs another.
+    ``device`` is None before the first choice or measurement; ``shell`` is IPython's while hooks
+    are registered with it. More than one cell runs if a cell runs another.
     """
 
     def __init__(self) -> None:

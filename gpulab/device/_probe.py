@@ -18,15 +18,7 @@ DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why torch cannot use a CUDA GPU here, and what would change that.
-
-    Attributes
-    ----------
-    reason, cure
-        Clauses for a message.
-    needs_another_build
-        Whether the build of torch is what is wrong.
-    """
+    """Why torch cannot use a CUDA GPU here, and what would change that, in clauses."""
 
     reason: str
     cure: str
@@ -51,13 +43,6 @@ def cuda_obstacle() -> Obstacle | None:
     """Return why torch cannot use a CUDA GPU; None if it can.
 
     Call it outside a virtual GPU: inside one, torch sees a GPU by design.
-
-    Examples
-    --------
-    >>> from gpulab.device import cuda_obstacle
-    >>> obstacle = cuda_obstacle()
-    >>> obstacle is None or bool(obstacle.cure)
-    True
     """
     import torch
 
@@ -155,14 +140,10 @@ def driver_version() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """The version of the driver as NVML reports it, or why it is unknown.
+    """The version of the NVIDIA driver as NVML reports it.
 
-    Attributes
-    ----------
-    version
-        Version of the NVIDIA driver; None if it was not read.
-    state, reason
-        If it was not read: the state of the driver in a word or two, and the cause.
+    If it was not read, it is None; ``state`` says so in a word or two, and ``reason`` is the
+    cause.
     """
 
     version: str | None

@@ -23,12 +23,6 @@ def collector_paused() -> Iterator[None]:
     """Turn Python's garbage collector off inside the block, and restore it at the end.
 
     A collection inside a timed interval would add milliseconds to one sample.
-
-    Examples
-    --------
-    >>> with collector_paused():
-    ...     gc.isenabled()
-    False
     """
     # Read first: if the program runs without the collector, it must stay off afterwards.
     was_enabled = gc.isenabled()
@@ -41,25 +35,9 @@ def collector_paused() -> Iterator[None]:
 
 
 def check_callable(name: str, work: object, cure: str) -> None:
-    """Raise an error unless ``work`` is a function that runs when it is called.
+    """Raise `NotCallableError` unless ``work`` is a function that runs when it is called.
 
-    Parameters
-    ----------
-    name
-        The argument's name, for the message.
-    work
-        What the caller was given.
-    cure
-        What to pass instead, for the end of the message.
-
-    Raises
-    ------
-    NotCallableError
-        If it cannot be called, or is a coroutine or a generator function.
-
-    Examples
-    --------
-    >>> check_callable("work", print, "pass a function")
+    A coroutine or a generator function does not. ``cure`` ends the message: what to pass instead.
     """
     # A message of its own: timeit accepts code as text, and gpulab does not.
     if isinstance(work, str):
@@ -76,25 +54,11 @@ def check_callable(name: str, work: object, cure: str) -> None:
 
 
 def refuse_endless(n_calls: int, call_s: float | None = None, **counts: int | None) -> None:
-    """Raise an error if so many calls of the work would take longer than an hour.
+    """Raise `InvalidOptionError` if so many calls of the work would take longer than an hour.
 
-    Parameters
-    ----------
-    n_calls
-        How often the work would be called.
-    call_s
-        Seconds of one call on the real clock; None: 5 µs, the least that any launch takes.
-    counts
-        The arguments that ask for so many calls, by their names, for the message.
-
-    Raises
-    ------
-    InvalidOptionError
-        If they would take longer; the message says how long.
-
-    Examples
-    --------
-    >>> refuse_endless(1000, 0.001, n_samples=1000)
+    ``call_s`` is the time of one call on the real clock; None means 5 µs, the least that any
+    launch takes. ``counts`` are the arguments that ask for so many calls, by their names, for the
+    message.
     """
     if n_calls <= _NEVER_TOO_MANY and call_s is None:  # the fast way: every measurement calls this
         return

@@ -21,16 +21,7 @@ _SHOWN: defaultdict[str, WeakSet["AnswerForm"]] = defaultdict(WeakSet)
 class AnswerForm:
     """An exercise's form on the page, and its words for a page without a kernel.
 
-    Parameters
-    ----------
-    question
-        The question that is asked.
-    fields
-        The fields of the answer.
-    check
-        Judges an answer, and counts it.
-    hint
-        Returns the next hint.
+    ``check`` judges an answer, and counts it; ``hint`` returns the next hint.
     """
 
     def __init__(

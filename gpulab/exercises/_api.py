@@ -96,10 +96,7 @@ def ask(exercise_id: str, *, readings: object = None) -> Question:
 def exercise(exercise_id: str) -> Exercise:
     """Return an exercise with its key; the package does not export this function.
 
-    Raises
-    ------
-    UnknownNameError
-        If no exercise has this id.
+    An unknown id raises `UnknownNameError`.
     """
     lesson = lesson_of(exercise_id) if isinstance(exercise_id, str) else ""
     if lesson not in _UNITS or exercise_id not in _exercises_of(lesson):

@@ -55,14 +55,8 @@ class Revisit(NamedTuple):
 class Review:
     """A review of predictions: numbers, a figure, and the ones to look at again.
 
-    Attributes
-    ----------
-    scored
-        Predictions with a guess before the outcome.
-    n_late
-        Number of predictions that were made or changed after the outcome.
-    revisit
-        At most three wrong predictions, the most serious first.
+    ``scored`` has a guess before the outcome; ``n_late`` were made or changed after it.
+    ``revisit`` has at most three wrong predictions, the most serious first.
     """
 
     scored: tuple[KeptPrediction, ...]
@@ -132,13 +126,8 @@ def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":
     """Return how often predictions were right, by confidence and by topic.
 
     The topics are lessons if the predictions are from several lessons, otherwise the sections of
-    the lesson.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``row``, ``n``, ``n_right``, ``percent_right``, and ``percent_said``: how often
-        the predictions should be right by their confidence, nan without a confidence.
+    the lesson. Columns are ``row``, ``n``, ``n_right``, ``percent_right``, and ``percent_said``:
+    how often they should be right by their confidence, nan without a confidence.
     """
     import pandas as pd
 
@@ -167,15 +156,7 @@ def _group(name: str, members: list[KeptPrediction]) -> _Row:
 
 
 def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Plot how often predictions were right, and how often they should be by their confidence.
-
-    Parameters
-    ----------
-    record
-        The table that :func:`calibration_of` returns.
-    ax
-        The axes to plot on.
-    """
+    """Plot a :func:`calibration_of`: how often predictions were right, and should be."""
     from gpulab.core.palette import SERIES
     from gpulab.figures import finish, need
 

@@ -71,16 +71,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The saved value of a claim on one GPU.
+    """The saved value of a claim on one GPU, which is called "H200", without maker and memory.
 
-    Attributes
-    ----------
-    source
-        "virtual" or "recorded".
-    gpu
-        Name of the GPU, without its maker and its memory: "H200".
-    value
-        The value.
+    The source is "virtual" or "recorded".
     """
 
     source: str

@@ -26,15 +26,9 @@ _NO_EFFECT = 0.02  # a value within 2 % of the base is neither more nor less
 class Distance:
     """The distance of a guess from the outcome, with a verdict.
 
-    Attributes
-    ----------
-    tone
-        Colour, sign and word of the verdict.
-    words
-        The end of the sentence that begins with "You said X, it was Y".
-    size
-        The distance in the unit of the rule: times, percentage points, a count or percent. None
-        if there is no number, for example if the direction is wrong.
+    ``words`` end the sentence that begins with "You said X, it was Y". ``size`` is in the unit of
+    the rule (times, percentage points, a count or percent), and None if there is no number, for
+    example if the direction is wrong.
     """
 
     tone: _html.Tone
@@ -48,16 +42,9 @@ class Distance:
 
 
 def distance(counts: str, guess: float, value: float, base: float) -> Distance:
-    """Return the distance between a guess and the outcome by a rule.
+    """Return the distance between a guess and the outcome, in one unit, by a rule of ``RULES``.
 
-    Parameters
-    ----------
-    counts
-        Name of the rule, a key of ``RULES``.
-    guess, value
-        Guess and outcome, in the same unit.
-    base
-        For ``"direction"``: the value that is neither more nor less.
+    For ``"direction"``, ``base`` is the value that is neither more nor less.
     """
     # Before the rule, because zero for zero is exact and has no ratio.
     if value == guess:

@@ -59,14 +59,8 @@ _TYPED = "Draw it on the axes, or type it in place of the three dots"
 class Term:
     """A quantity that is read off a curve, in the words of the lesson.
 
-    Attributes
-    ----------
-    what
-        Name of the quantity, for example "The GPU gets ahead at n".
-    said, was
-        Its value on the drawn curve and on the true one; None if that curve does not have it.
-    unit
-        "s" for a time, which is shown in a suitable unit; otherwise the text after the number.
+    It is None on the drawn or the true curve if that curve does not have it. The unit "s" is shown
+    as a suitable one; any other is the text after the number.
     """
 
     what: str
@@ -84,25 +78,10 @@ class Term:
 class SketchAxes:
     """The axes to draw on, and the quantities by which a drawing is judged.
 
-    Attributes
-    ----------
-    x
-        The x values at which a curve has a point, in rising order.
-    x_label, x_name
-        Label of the x axis, and a short name for one x value, such as "call".
-    low, high
-        Ends of the y axis, which is logarithmic.
-    y_label
-        Label of the y axis, without the unit. Its ticks have one unit, that of the axis's middle.
-    unit
-        "s" for times; otherwise the unit of the y values.
-    curves
-        Names of the curves.
-    is_log
-        Whether the x axis is logarithmic too.
-    terms
-        Returns the quantities to compare from the drawn and the true curves, the most important
-        first.
+    A curve has a point at each ``x``, in rising order; ``x_name`` is a short name for one, such as
+    "call". The y axis goes from ``low`` to ``high`` and is logarithmic; its ticks have one unit,
+    that of its middle. ``unit`` is "s" for times. ``terms`` returns the quantities to compare from
+    the drawn and the true curves, the most important first.
     """
 
     x: tuple[float, ...]

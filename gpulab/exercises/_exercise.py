@@ -84,21 +84,10 @@ class Judge(Protocol):
 class Exercise:
     """A question with its key and its hints; learners see only `asked`.
 
-    Attributes
-    ----------
-    exercise_id
-        Lesson and name, for example ``"01.hidden-sync"``.
-    question
-        Text of the question. An empty line starts a paragraph; lines that are indented by four
-        spaces are shown as code.
-    judge
-        Judges an answer. It contains the key.
-    hints
-        Hints, from a small one to one that nearly says the answer.
-    choices
-        Lettered choices, shown under the question.
-    readings
-        Returns the measurements that the question is about, if there are any.
+    In the question, an empty line starts a paragraph, and lines that are indented by four spaces
+    are shown as code, as are the lettered choices under it. The judge contains the key. Hints go
+    from a small one to one that nearly says the answer. ``readings`` returns the measurements that
+    the question is about, if there are any.
     """
 
     exercise_id: str

@@ -13,29 +13,10 @@ NUMBER: tuple[str, ...] = ()  # the words of a part that is a number
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields in which an answer is given.
+    """The fields in which an answer is given: "one" of the keys, "some", a "table" or a "number".
 
-    Attributes
-    ----------
-    kind
-        "one" of the keys, "some" of them, a "table" with a row for each key, or a "number".
-    keys
-        The keys of the rows.
-    parts
-        For a table: the words of each part of a row; a part without words is a number.
-    unit
-        For a number: its unit.
-    headings
-        For a table with several parts: what each part is, such as ``("why", "what helps")``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises._fields import NUMBER, Fields
-    >>> hot_or_cold = Fields("table", ("a", "b"), (("hot", "cold"),))
-    >>> hot_or_cold.problem({"a": ["hot"], "b": [""]})
-    'There is no answer yet for b.'
-    >>> hot_or_cold.answer({"a": ["hot"], "b": ["cold"]})
-    {'a': 'hot', 'b': 'cold'}
+    A table has a row for each key, and for each part of a row its words; a part without words is a
+    number. With several parts, ``headings`` say what each is, such as ``("why", "what helps")``.
     """
 
     kind: str

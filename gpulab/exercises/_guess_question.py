@@ -18,24 +18,11 @@ _NAME = re.compile(r"(?:case-)?\d\d\w?\.[\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class GuessQuestion:
-    """A question for a guess.
+    """A question for a guess; its name is ``"01.naive"``, or empty for a question of your own.
 
-    Attributes
-    ----------
-    name
-        Lesson and name, such as ``"01.naive"``; empty for a question of your own.
-    question
-        Text of the question.
-    unit
-        Unit of the guess, if it is a number.
-    choices
-        Possible answers, if the guess is not a number.
-    counts
-        The rule that judges the guess; with None the unit decides.
-    base
-        For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
-    idea
-        The sentence for learners whose guess was wrong, which the review of progress shows.
+    The guess is a number in ``unit``, or one of the choices. ``counts`` is the rule that judges
+    it; by default the unit decides. For ``counts="direction"``, ``base`` is the value that is
+    neither more nor less. The review of progress shows ``idea`` to learners whose guess was wrong.
     """
 
     name: str
@@ -53,13 +40,7 @@ def is_name(text: str) -> bool:
 
 
 def question_of(name: str) -> GuessQuestion:
-    """Return the question with this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If no lesson asks it; the message suggests the nearest.
-    """
+    """Return the question with this name, or raise `UnknownNameError` with the nearest."""
     own = package_of(lesson_of(name))
     # Only the package of the name is imported, because all of them would take longer.
     packages = [own] if own in _PACKAGES else _PACKAGES

@@ -23,17 +23,7 @@ _EXERCISE = re.compile(r'\bexercises\.(?:ask|check|continue_from)\(\s*"([\w.-]+)
 
 @dataclass(frozen=True, slots=True)
 class LessonCell:
-    """A cell of a lesson.
-
-    Attributes
-    ----------
-    lesson
-        Title of the lesson, such as ``"04 Warm-up"``.
-    section
-        Heading of the section.
-    link
-        Address of the cell, from the folder of the lessons: file and cell.
-    """
+    """A cell of a lesson with its section; the link has file and cell, from the lessons."""
 
     lesson: str
     section: str
@@ -45,17 +35,7 @@ class LessonCell:
 
 @dataclass(slots=True)
 class LessonContents:
-    """The predictions and the exercises of one notebook.
-
-    Attributes
-    ----------
-    title
-        Title of the lesson, such as ``"04 Warm-up"``.
-    predictions
-        The cell of each prediction, by its name.
-    exercise_ids
-        Ids of the exercises, in the order of the notebook.
-    """
+    """The predictions' cells by name and the exercises of one notebook, in its order."""
 
     title: str
     predictions: dict[str, LessonCell] = field(default_factory=dict)
@@ -92,13 +72,7 @@ def unit_of(notebook: Path) -> str:
 
 
 def check_lesson(lesson: str) -> None:
-    """Raise an error unless there is a lesson with this number.
-
-    Raises
-    ------
-    UnknownNameError
-        If no lesson has this number; the message suggests the nearest.
-    """
+    """Raise `UnknownNameError`, which suggests the nearest, unless the lesson exists."""
     TEXT.check(lesson=lesson)
     if lesson not in lessons():
         raise UnknownNameError("lesson", lesson, lessons())

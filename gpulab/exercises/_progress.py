@@ -38,12 +38,8 @@ class ExerciseProgress:
 def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgress]:
     """Return the progress in each exercise that has an answer or of which a hint was read.
 
-    An exercise that was solved once stays solved.
-
-    Parameters
-    ----------
-    records
-        The records to count; by default those of this process and its folder.
+    An exercise that was solved once stays solved. By default the records of this process and its
+    folder count.
     """
     found: dict[str, ExerciseProgress] = {}
     for record in exercises_of(journal().records if records is None else records):

@@ -18,8 +18,6 @@ def read_typed(text: str, unit: str) -> float | str | None:
     It takes ``"5 ms"``, ``"1/3"``, ``"1,000"``, ``"2,5"`` and ``"8x"``. A duration with its unit
     stays a text, because that unit counts and not the one of the question.
 
-    Examples
-    --------
     >>> read_typed("1,000", "µs"), read_typed("1/4", "times"), read_typed("8x", "times")
     (1000.0, 0.25, 8.0)
     >>> read_typed("2,5", "times"), read_typed("0,125 s", "ms"), read_typed("1,2,3", "times")

@@ -16,14 +16,6 @@ def two_gpus() -> Iterator[Device]:
     If the machine in use has two GPUs, the block runs on it. Otherwise the block runs on two
     virtual GPUs. The machine in use and its state come back after the block; its tensors cannot be
     used inside.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.exercises import machines
-    >>> with machines.two_gpus():
-    ...     torch.cuda.device_count() >= 2
-    True
     """
     with device.active() as in_use:
         if torch.cuda.device_count() > 1:
@@ -38,13 +30,6 @@ def throwaway_gpu() -> Iterator[Device]:
     """Use a new virtual GPU in a ``with`` block, so that an error in a kernel does no harm.
 
     On a CUDA GPU, after an error in a kernel the process cannot use the GPU any more.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import machines
-    >>> with machines.throwaway_gpu() as gpu:
-    ...     gpu.source
-    'virtual'
     """
     with _borrowed(n_gpus=1) as borrowed:
         yield borrowed

@@ -195,21 +195,10 @@ class Figure:
 
 
 def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
-    """Return a :class:`Figure` of axes that have been drawn on.
+    """Return a :class:`Figure` of axes that have been drawn on, with title, labels and data.
 
-    Parameters
-    ----------
-    ax
-        Axes with title, labels and data.
-    alt
-        What the picture shows, in a sentence or two.
-    frame
-        The numbers in it.
-
-    Returns
-    -------
-    Figure
-        Its description is made from the axes, so that the two cannot disagree.
+    ``alt`` says in a sentence or two what it shows. Its description is made from the axes, so that
+    the two cannot disagree.
     """
     title = visible(ax.get_title().replace("\n", " "))
     caption = visible(alt.strip())
@@ -235,15 +224,7 @@ def _many_marks(canvas: "Canvas") -> "list[Artist]":
 
 
 def describe(ax: "Axes", alt: str) -> str:
-    """Return the axes in words: kind of plot, title, axes with units and ranges, series.
-
-    Parameters
-    ----------
-    ax
-        Axes that have been drawn on.
-    alt
-        What they show, for the end of the text.
-    """
+    """Return the axes in words: kind of plot, title, axes with units and ranges, ``alt``."""
     # finish() stores the kind of plot as the group id.
     kind = ax.get_gid() or "Plot"
     names = ax.get_legend_handles_labels()[1]

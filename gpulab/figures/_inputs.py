@@ -13,26 +13,14 @@ if TYPE_CHECKING:
 
 
 def check_frame(name: str, frame: object) -> None:
-    """Raise an error unless ``frame`` is a pandas DataFrame; ``name`` is the argument's name.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
-    """
+    """Raise `InvalidOptionError` unless ``frame``, an argument, is a pandas DataFrame."""
     import pandas as pd
 
     instance_of(pd.DataFrame, "a frame of pandas").check(**{name: frame})
 
 
 def check_axes(ax: object) -> None:
-    """Raise an error unless ``ax`` is an Axes of matplotlib.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
-    """
+    """Raise `InvalidOptionError` unless ``ax`` is an Axes of matplotlib."""
     from matplotlib.axes import Axes
 
     instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
@@ -49,13 +37,7 @@ SIZE_IN = Requirement(
 
 
 def check_words(*, title: object, alt: object, ax_size: object) -> None:
-    """Raise an error if title, text alternative or size are wrong; None is accepted.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the title is not a text, the text alternative is empty, or the size is not two lengths.
-    """
+    """Raise `InvalidOptionError` if title, alternative or size are wrong; None is accepted."""
     TEXT.or_none.check(title=title, alt=alt)
     if isinstance(alt, str) and not alt.strip():
         raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
@@ -65,19 +47,10 @@ def check_words(*, title: object, alt: object, ax_size: object) -> None:
 def provenance(record: object, source: object = None) -> str:
     """Return the source of a record's numbers as text, e.g. ``"virtual NVIDIA H200"``.
 
-    Parameters
-    ----------
-    record
-        A ``Measurement``, a ``Timeline``, several of them, or a frame that has the columns
-        ``source`` and ``device_name``.
-    source
-        Takes precedence over the record: text such as ``"recorded on NVIDIA H200"``, or an object
-        with ``source`` and ``name`` (a ``Device``).
-
-    Raises
-    ------
-    InvalidOptionError
-        If neither says where the numbers come from.
+    The record is a ``Measurement``, a ``Timeline``, several of them, or a frame with the columns
+    ``source`` and ``device_name``. A ``source`` takes precedence: text such as ``"recorded on
+    NVIDIA H200"``, or an object with ``source`` and ``name``, such as a ``Device``. If neither
+    says it, this raises `InvalidOptionError`.
     """
     if isinstance(source, str) and source.strip():
         return one_line(source.strip())
@@ -132,16 +105,8 @@ def _words(kind: str, device_name: str) -> str:
 def frame_of(record: object) -> "pd.DataFrame":
     """Return the numbers of a record as a frame, in the order in which they were taken.
 
-    Parameters
-    ----------
-    record
-        A frame, a series, an object with ``to_frame``, several of them, or plain numbers in
-        seconds.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is none of these.
+    The record is a frame, a series, an object with ``to_frame``, several of them, or plain numbers
+    in seconds; anything else raises `InvalidOptionError`.
     """
     import pandas as pd
 

@@ -59,16 +59,7 @@ class _Obstacles(NamedTuple):
 def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation":
     """Write a name beside a point, for :func:`place_labels` to move where it covers nothing.
 
-    If the name is moved away from its point, a thin line leads to it.
-
-    Parameters
-    ----------
-    ax
-        Axes with the point.
-    text
-        Name of the point.
-    place
-        The point, in data units.
+    The point is in data units. If the name is moved away from it, a thin line leads to it.
     """
     leader: Any = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.8}
     return ax.annotate(
@@ -91,16 +82,8 @@ def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation
 def name_slope(ax: "Axes", line: "Line2D", text: str) -> None:
     """Write a name beside a rising line, for :func:`place_labels` to move where paper is free.
 
-    An arrow leads from the name to the line.
-
-    Parameters
-    ----------
-    ax
-        Axes with the line, both logarithmic.
-    line
-        The line: its first point is on the slope.
-    text
-        Its name.
+    An arrow leads from the name to the line, whose first point is on the slope. Both axes are
+    logarithmic.
     """
     arrow: Any = {"arrowstyle": "-|>, head_length=0.5, head_width=0.2", "color": MUTED}
     x, y = np.asarray(line.get_xydata())[0]
@@ -127,11 +110,6 @@ def place_labels(ax: "Axes") -> None:
 
     Every picture calls this once when all else is drawn and its limits are final. A name at a
     point that has no free place near it is left out; a name at a line takes its best place.
-
-    Parameters
-    ----------
-    ax
-        Axes with names that have the group id of a label.
     """
     labels = [text for text in ax.texts if text.get_gid() in _CANDIDATES and text.get_visible()]
     if not labels:

@@ -28,21 +28,11 @@ _PLAIN = {"ink": Look(INK, "", ""), "muted": Look(MUTED, "", "")}
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A bar in a row: something that lasts from one time to another, or a moment.
+    """A bar in a row: something that lasts from one time to another, or a moment, in seconds.
 
-    Attributes
-    ----------
-    row
-        The row, counted from the top.
-    role
-        One of :data:`gpulab.core.palette.ROLES`, which gives the look, or ``"ink"`` or
-        ``"muted"``.
-    label
-        The text on it; empty for none. It is cut, or left out, where it has no room.
-    start_s, end_s
-        Seconds since the beginning.
-    is_wrong
-        Whether it is marked as an error, such as a race.
+    Rows count from the top. ``role`` is one of :data:`gpulab.core.palette.ROLES`, which gives the
+    look, or ``"ink"`` or ``"muted"``. The label is cut, or left out, where it has no room.
+    ``is_wrong`` marks an error, such as a race.
     """
 
     row: int
@@ -57,12 +47,7 @@ class Strip:
 class Level:
     """A quantity over time in a row, drawn as an area with straight lines between its points.
 
-    Attributes
-    ----------
-    row
-        The row, whose name states the largest value.
-    points
-        Pairs of seconds and the share of the largest value, 0 to 1.
+    A point has seconds and the share of the largest value, 0 to 1, which the row's name states.
     """
 
     row: int
@@ -90,19 +75,7 @@ class RowName:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A picture of bars on lanes over time.
-
-    Attributes
-    ----------
-    names
-        Name of each lane, at the middle of its rows.
-    n_rows
-        Number of rows of all lanes together.
-    strips, levels, arrows
-        What is drawn in the rows.
-    length_s
-        Seconds that the picture shows, from 0.
-    """
+    """A picture of bars on lanes from 0 s on; the names are at the middle of each lane's rows."""
 
     names: tuple[RowName, ...]
     n_rows: int

@@ -24,18 +24,8 @@ def name_line(ax: "Axes", line: "Line2D", text: str, *, weight: str = "bold") ->
     """Write a name where a line ends, in the line's colour.
 
     A line that ends at the right side of the axes has its name beside them, and a thin line leads
-    to it. :func:`spread_names` moves such names apart.
-
-    Parameters
-    ----------
-    ax
-        Axes with the line, whose limits are final or change only in height.
-    line
-        The line.
-    text
-        Its name, of one or more lines of text.
-    weight
-        Weight of the letters.
+    to it; :func:`spread_names` moves such names apart. The limits of the axes must be final or
+    change only in height. The name may have several lines of text.
     """
     end = _end(line)
     x, y = ax.transAxes.inverted().transform(line.get_transform().transform(end))

@@ -11,13 +11,6 @@ def only_labels(ax: "Axes", x: Iterable[float], y: Iterable[float]) -> None:
     """Leave only title and labels of axes with panels inside, and give them the panels' range.
 
     The text description says the range, and a reader sees it in the panels.
-
-    Parameters
-    ----------
-    ax
-        The axes around the panels.
-    x, y
-        The values that the panels show.
     """
     xs, ys = list(x), list(y)
     ax.set(xticks=[], yticks=[], xlim=(min(xs), max(xs)), ylim=(min(ys), max(ys)))

@@ -18,14 +18,9 @@ _ONE_LINE_TITLE = 76  # characters; a longer title has its source in a second li
 class FigureOptions(TypedDict, total=False):
     """The options that every plot takes for its figure.
 
-    Attributes
-    ----------
-    title, alt
-        Title and text alternative. None: computed from the record.
-    ax_size
-        Width and height in inches. None: the width of a page, and the height that it needs.
-    source
-        Where the numbers come from, if the record does not say: a ``Device`` or text.
+    By default title and text alternative are computed from the record, and a figure has the width
+    of a page and the height that it needs, in inches. ``source``, a ``Device`` or text, says where
+    the numbers come from if the record does not.
     """
 
     title: str | None
@@ -74,12 +69,8 @@ class Plot(ABC):
     ) -> Figure:
         """Return the picture with its text alternative and the table of its numbers.
 
-        The parameters are those of :class:`FigureOptions`.
-
-        Raises
-        ------
-        InvalidOptionError
-            If ``alt`` is empty, or nothing says where the numbers come from.
+        The parameters are those of :class:`FigureOptions`. An empty ``alt``, or numbers without a
+        source, raise `InvalidOptionError`.
         """
         from matplotlib.figure import Figure as Canvas
 

@@ -73,15 +73,7 @@ _STYLE: Any = {  # its type lists all names of matplotlib
 
 
 def style() -> "AbstractContextManager[None]":
-    """Return a context in which matplotlib draws in the style of gpulab's figures.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> with style():
-    ...     mpl.rcParams["lines.linewidth"]
-    2.0
-    """
+    """Return a context in which matplotlib draws in the style of gpulab's figures."""
     from matplotlib import rc_context
 
     return rc_context(_STYLE)
@@ -102,13 +94,7 @@ def look_of(role: str) -> Look:
 
 
 def looks(names: Iterable[str] = ()) -> Iterator[Look]:
-    """Yield looks, one for each series, without end.
-
-    Parameters
-    ----------
-    names
-        Names of the series. A name that is a role, such as ``"cold"``, gets the look of this role.
-    """
+    """Yield looks, one for each series, without end; that of "cold" is its role's."""
     others = (
         Look(colour.light, marker, hatch)
         for colour, marker, hatch in zip(
@@ -121,15 +107,7 @@ def looks(names: Iterable[str] = ()) -> Iterator[Look]:
 
 
 def marks(look: Look, source: str) -> dict[str, Any]:
-    """Return the options with which ``ax.plot`` shows a look and a source.
-
-    Parameters
-    ----------
-    look
-        Colour and marker.
-    source
-        ``"measured"``, ``"recorded"`` or ``"virtual"``; any other is drawn as measured.
-    """
+    """Return the options of ``ax.plot`` for a look and a source, by default "measured"."""
     sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
     return {
         "color": look.colour,
@@ -157,10 +135,7 @@ _SOURCE: ContextVar[str] = ContextVar("source of what is drawn", default="measur
 def drawn_from(source: object) -> Iterator[None]:
     """Inside the block, draw records that do not say their source as if from this one.
 
-    Parameters
-    ----------
-    source
-        An object with ``source``, such as a ``Device``; text has no effect.
+    It is an object with ``source``, such as a ``Device``; text has no effect.
     """
     token = _SOURCE.set(str(getattr(source, "source", _SOURCE.get())))
     try:
@@ -191,13 +166,7 @@ def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
 
 
 def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
-    """Raise an error unless a frame has the columns that a plot needs, and rows.
-
-    Raises
-    ------
-    InvalidOptionError
-        If a column is missing, or there are no rows.
-    """
+    """Raise `InvalidOptionError` unless a frame has the columns that a plot needs, and rows."""
     check_frame("record", frame)
     missing = [name for name in names if name not in frame.columns]
     if missing:
@@ -311,23 +280,12 @@ def finish(  # noqa: PLR0913  # two are keyword-only
     legend: bool = True,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> "Axes":
-    """Label the axes and the series, and return the axes.
+    """Label the axes and the series of a finished drawing, and return the axes.
 
     Each series is named where its line ends, or in a legend below the axes if that is not
-    possible. The kind of plot is stored as the axes' group id, for the text description.
-
-    Parameters
-    ----------
-    ax
-        Axes on which everything is drawn already.
-    kind
-        Kind of plot, such as ``"Line chart"``.
-    xlabel, ylabel
-        Labels of the axes.
-    legend
-        Whether to name the series at all.
-    names
-        Other names for labels, to be written at the lines; empty for none.
+    possible. ``names`` has other names for labels, to be written at the lines; empty for none. The
+    kind of plot, such as ``"Line chart"``, is stored as the axes' group id, for the text
+    description.
     """
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
@@ -343,15 +301,7 @@ def finish(  # noqa: PLR0913  # two are keyword-only
 
 
 def legend_below(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
-    """Put the legend under the axes and their label, where it covers nothing.
-
-    Parameters
-    ----------
-    ax
-        Axes with labelled artists.
-    handles
-        The artists of the legend; None: all that have a label.
-    """
+    """Put the legend of all labelled artists, or of these, under the axes and their label."""
     from matplotlib.transforms import ScaledTranslation
 
     shown = ax.get_legend_handles_labels()[0] if handles is None else handles

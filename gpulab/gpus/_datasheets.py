@@ -149,8 +149,6 @@ def gpu(name: str) -> GpuSpec:
 def is_known(name: object) -> bool:
     """Return whether the table has a GPU called ``name``.
 
-    Examples
-    --------
     >>> is_known("rtx 4090"), is_known("RTX 9999")
     (True, False)
     """
@@ -163,8 +161,6 @@ def by_driver_name(driver_name: str) -> GpuSpec | None:
     Older drivers leave out "NVIDIA". There is no data sheet for a part of a GPU (MIG, virtual
     GPUs) or for a variant such as the one in a laptop; :func:`why_unknown` returns the reason.
 
-    Examples
-    --------
     >>> by_driver_name("NVIDIA H200").name, by_driver_name("GeForce RTX 3090").name
     ('H200', 'RTX3090')
     >>> by_driver_name("NVIDIA Nonesuch"), by_driver_name("NVIDIA H200 MIG 1g.18gb")
@@ -176,8 +172,6 @@ def by_driver_name(driver_name: str) -> GpuSpec | None:
 def why_unknown(driver_name: str) -> str:
     """Return why there is no data sheet for a driver name; empty if there is one.
 
-    Examples
-    --------
     >>> why_unknown("NVIDIA H200"), why_unknown("NVIDIA Nonesuch").partition(":")[0]
     ('', 'NVIDIA Nonesuch is not in the table of GPUs')
     """
@@ -199,8 +193,6 @@ def why_unknown(driver_name: str) -> str:
 def is_extrapolated(driver_name: str) -> bool:
     """Return whether a virtual GPU of this driver name is computed from a data sheet alone.
 
-    Examples
-    --------
     >>> is_extrapolated("Tesla T4"), is_extrapolated("NVIDIA H200")
     (True, False)
     """
@@ -211,8 +203,6 @@ def is_extrapolated(driver_name: str) -> bool:
 def names() -> tuple[str, ...]:
     """Return the short names of all GPUs in the table, sorted.
 
-    Examples
-    --------
     >>> names()[:3]
     ('A10', 'A100', 'A100-40GB')
     """

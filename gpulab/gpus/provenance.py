@@ -8,17 +8,7 @@ SOURCES = ("measured", "recorded", "virtual")
 
 
 def check_source(source: str) -> None:
-    """Raise an error unless ``source`` is one of :data:`SOURCES`.
-
-    Raises
-    ------
-    UnknownNameError
-        If it is none of them; the message suggests the nearest.
-
-    Examples
-    --------
-    >>> check_source("recorded")
-    """
+    """Raise `UnknownNameError`, with the nearest, unless this is one of :data:`SOURCES`."""
     NameOf("source", SOURCES).check(source=source)
 
 

@@ -15,24 +15,9 @@ _MIN_SWEPT = 32
 class MemoryAccess(NamedTuple):
     """An operation's access to the bytes of one tensor.
 
-    Attributes
-    ----------
-    memory
-        A key that identifies the storage as long as it exists.
-    extent
-        The bytes of the storage that are accessed.
-    is_write
-        Whether they are written. An in-place operation needs only this one access, because
-        whatever conflicts with a read conflicts with a write, too.
-    label
-        Describes the tensor in the report: a text, or an object with ``dtype`` and ``sizes``.
-
-    Examples
-    --------
-    >>> from gpulab.happens_before import extent
-    >>> access = MemoryAccess("x", extent((4,), (1,), 0, 4), True, "float32 tensor of shape (4,)")
-    >>> access.extent.start, access.extent.stop
-    (0, 16)
+    ``memory`` identifies the storage as long as it exists. An in-place operation needs only one
+    access, a write, because whatever conflicts with a read conflicts with a write, too. ``label``
+    describes the tensor in the report: a text, or an object with ``dtype`` and ``sizes``.
     """
 
     memory: Hashable
@@ -42,18 +27,10 @@ class MemoryAccess(NamedTuple):
 
 
 class RecordedAccess:
-    """A memory access that later accesses are compared with.
+    """A memory access that later accesses are compared with; ``tick`` is its stream's epoch.
 
-    Attributes
-    ----------
-    thread, tick
-        The stream, and its epoch at the access.
-    extent, is_write
-        Which bytes it accesses, and whether it writes them.
-    name, site, label
-        The operation, its line of the program and the tensor, for the report.
-    owner
-        The stream whose allocator pool got the memory back; None until the memory is freed.
+    Operation, line of the program and tensor are for the report. ``owner`` is the stream whose
+    allocator pool got the memory back; None until the memory is freed.
     """
 
     __slots__ = ("extent", "is_write", "label", "name", "owner", "site", "thread", "tick")
@@ -105,13 +82,7 @@ class RecordedAccess:
 
 
 class Allocation(NamedTuple):
-    """A piece of device memory, and the stream that it was allocated for.
-
-    Examples
-    --------
-    >>> Allocation(stream=(0, 1), address=4096, size_bytes=512).stop
-    4608
-    """
+    """A piece of device memory, and the stream that it was allocated for."""
 
     stream: StreamKey
     address: int
@@ -218,14 +189,7 @@ class FreedMemory:
 def _moved(history: list[RecordedAccess], by_bytes: int, size_bytes: int) -> list[RecordedAccess]:
     """Return the accesses to the bytes of another block, as offsets into that block.
 
-    Parameters
-    ----------
-    history
-        Accesses to the old block.
-    by_bytes
-        Address of the old block minus that of the other one.
-    size_bytes
-        Size of the other block.
+    ``by_bytes`` is the address of the old block minus that of the other one.
     """
     moved = [past.moved(by_bytes) for past in history]
     for past in moved:

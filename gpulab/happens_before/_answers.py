@@ -32,17 +32,9 @@ _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 def is_answer_used() -> bool:
     """Return whether the program decides anything by the answer that it is about to get.
 
-    The answer is unused if the program drops it, shows it, or puts it into a variable that it
-    only drops or shows. If the source cannot tell, for example because the answer becomes an
-    attribute or the argument of another function, it counts as used.
-
-    Examples
-    --------
-    >>> print(is_answer_used())
-    False
-    >>> if is_answer_used():
-    ...     print("used")
-    used
+    The answer is unused if the program drops it, shows it, or puts it into a variable that it only
+    drops or shows. If the source cannot tell, for example because the answer becomes an attribute
+    or the argument of another function, it counts as used.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 # inspect.currentframe takes longer
     asked_by = ""

@@ -12,17 +12,10 @@ Axis = tuple[int, int]  # step in bytes, and how many runs there are along it
 
 
 class Extent:
-    """The bytes of a view: runs of equal length, repeated along axes.
+    """The bytes of a view: runs of ``run_bytes``, repeated along axes.
 
-    Attributes
-    ----------
-    start, stop
-        The first byte of the storage that the view covers, and the one after the last.
-    run_bytes
-        The length of each run.
-    axes
-        For each axis the step in bytes and the count, longest step first. It is empty if the
-        view is one run.
+    ``start`` is the first byte of the storage that it covers, ``stop`` the one after the last. An
+    axis has a step in bytes and a count, longest step first; one run has no axes.
     """
 
     __slots__ = ("axes", "run_bytes", "start", "stop")
@@ -87,16 +80,8 @@ _NOTHING = Extent(-(1 << 62), 0)
 def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> Extent:
     """Return the bytes that a view of a storage covers.
 
-    Parameters
-    ----------
-    sizes, strides, offset
-        In elements, as PyTorch returns them. PyTorch has no negative strides.
-    itemsize
-        Bytes of an element.
-
-    Examples
-    --------
-    Two columns of a 3 x 4 matrix of 4-byte numbers lie side by side and share no byte:
+    All but ``itemsize`` are in elements, as PyTorch returns them; it has no negative strides. Two
+    columns of a 3 x 4 matrix of 4-byte numbers lie side by side and share no byte:
 
     >>> first, second = extent((3,), (4,), 0, 4), extent((3,), (4,), 1, 4)
     >>> first.n_runs, first.run_bytes, first.meets(second)

@@ -20,16 +20,7 @@ _CELL = re.compile(r"<ipython-input-\d+-\w+>|.*[\\/]ipykernel_\d+[\\/]\d+\.py")
 def user_site() -> Site:
     """Return file and line of the innermost frame that is neither PyTorch's nor this package's.
 
-    Returns
-    -------
-    Site
-        ``NOWHERE`` on a thread without any line of the user's, such as autograd's own thread.
-
-    Examples
-    --------
-    >>> name, line = user_site()
-    >>> line
-    1
+    It is ``NOWHERE`` on a thread without any line of the user's, such as autograd's own thread.
     """
     # Not traceback.extract_stack(): it walks the whole stack and looks up source lines, and this
     # runs at every launch.
@@ -45,8 +36,6 @@ def user_site() -> Site:
 def site_text(site: Site) -> str:
     """Return the text for a call site, as an editor or a notebook shows it.
 
-    Examples
-    --------
     >>> site_text(("/somewhere/train.py", 12))
     'train.py:12'
     >>> site_text(("<ipython-input-3-0123456789ab>", 4))
@@ -75,13 +64,7 @@ def _cell_number(name: str) -> str | None:
 
 @cache  # a process has few files, and each launch asks for a handful of them
 def is_inner(name: str) -> bool:
-    """Return whether a file is PyTorch's, this package's or Python's own.
-
-    Examples
-    --------
-    >>> is_inner(threading.__file__), is_inner("train.py")
-    (True, False)
-    """
+    """Return whether a file is PyTorch's, this package's or Python's own."""
     # Frozen modules are Python's own, such as the import system and ``runpy``.
     return name.startswith(("<frozen ", *_inner_folders()))
 

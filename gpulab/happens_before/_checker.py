@@ -35,8 +35,6 @@ class Checker:
     checker goes on as if the program had made the missing wait. So one mistake gives one hazard,
     and not another one at each later use of the memory.
 
-    Examples
-    --------
     Stream 0 writes ``x``, and stream 1 reads it without waiting:
 
     >>> from gpulab.happens_before import MemoryAccess, extent
@@ -82,16 +80,8 @@ class Checker:
     ) -> None:
         """Compare the accesses of a kernel or a copy with earlier ones, and record them.
 
-        Parameters
-        ----------
-        stream
-            Index of the device, and number of the stream on it; 0 is the default stream.
-        name
-            Name of the operation.
-        accesses
-            What it reads and writes, pinned host memory included.
-        site
-            The line of the program that launches it.
+        They include pinned host memory. A stream is the index of the device and the stream's
+        number, 0 for the default one. ``site`` is the line of the program that launches.
         """
         thread = self._thread(stream)
         thread.n_operations += 1
@@ -160,13 +150,8 @@ class Checker:
     ) -> None:
         """Note that a storage is gone, so that its block may be handed out again.
 
-        Parameters
-        ----------
-        memory, block
-            The storage and its block.
-        recorded_streams
-            The streams that ``record_stream`` was called for. The allocator waits for their
-            present work before it reuses the block.
+        If ``record_stream`` was called for streams, the allocator waits for their present work
+        before it reuses the block.
         """
         # Python's garbage collector may call this in the middle of any other method, so it only
         # leaves a note. ``_settle`` does the work at a moment when nothing is half changed.

@@ -10,21 +10,11 @@ Clock = Mapping["Thread", int]
 
 
 class Thread:
-    """A stream, whose operations run one after another.
+    """A stream, whose operations run one after another; its key has device index and number.
 
-    Attributes
-    ----------
-    key
-        Index of the device, and number of the stream.
-    tick
-        The epoch of its next operation.
-    before
-        For each other stream the last epoch that this stream comes after. The mapping is
-        replaced and never changed, because snapshots share it.
-    host
-        The host's clock that ``before`` contains already.
-    n_operations
-        How many kernels and copies were launched on it.
+    ``tick`` is the epoch of its next operation. ``before`` has, for each other stream, the last
+    epoch that this stream comes after; it is replaced and never changed, because snapshots share
+    it. It contains the host's clock ``host`` already.
     """
 
     __slots__ = ("before", "host", "key", "n_operations", "tick")
@@ -55,14 +45,7 @@ class Thread:
 
 
 class Snapshot(NamedTuple):
-    """The work that is done once an event is done; each record of an event has its own.
-
-    Examples
-    --------
-    >>> from gpulab.happens_before import Checker
-    >>> Checker().record((0, 1)).tick  # nothing was launched yet: the first epoch ends
-    1
-    """
+    """The work that is done once an event is done; each record of an event has its own."""
 
     thread: Thread
     tick: int

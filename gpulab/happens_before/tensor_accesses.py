@@ -15,22 +15,14 @@ from gpulab.happens_before import Checker, MemoryAccess, extent, user_site
 
 
 class TensorLabel(NamedTuple):
-    """Type and sizes of a tensor, for the report of a race.
-
-    >>> TensorLabel(torch.float32, (2, 3)).sizes
-    (2, 3)
-    """
+    """Type and sizes of a tensor, for the report of a race."""
 
     dtype: torch.dtype
     sizes: tuple[int, ...]
 
 
 def host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
-    """Return the access to all bytes of a tensor, under the name of host memory.
-
-    >>> host_access(torch.zeros(4), is_write=True).is_write
-    True
-    """
+    """Return the access to all bytes of a tensor, under the name of host memory."""
     label = TensorLabel(tensor.dtype, tuple(tensor.shape))
     offset = int(tensor.storage_offset())
     covered = extent(label.sizes, tensor.stride(), offset, tensor.dtype.itemsize)
@@ -52,13 +44,6 @@ def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
     """Make the checker forget pinned memory as soon as it is freed.
 
     Its address may be used again at once, and old accesses would look like races with new ones.
-
-    Examples
-    --------
-    >>> checker, x = Checker(), torch.zeros(4)
-    >>> forget_when_freed(checker, x)
-    >>> x.untyped_storage().watched_by is checker
-    True
     """
     storage = tensor.untyped_storage()
     if getattr(storage, "watched_by", None) is not checker:  # one finalizer per buffer
@@ -75,21 +60,7 @@ def check_host_operation(
 ) -> None:
     """Check for races what an operation of the host reads and writes in its CPU tensors.
 
-    Parameters
-    ----------
-    checker
-        The race detector.
-    func
-        The operator; its schema says which arguments it writes to.
-    args, kwargs
-        Its arguments.
-
-    Examples
-    --------
-    >>> checker, x = Checker(), torch.zeros(4)
-    >>> check_host_operation(checker, torch.ops.aten.add_.Tensor, (x, 1), {})
-    >>> checker.hazards
-    ()
+    The operator's schema says which arguments it writes to.
     """
     for position, argument in enumerate(arguments_of(func)):
         value = kwargs.get(argument.name, args[position] if position < len(args) else None)

@@ -33,15 +33,7 @@ METADATA = {
 def build(source: Path) -> bytes:
     """Return the file of a learner's notebook: without solutions, with links, and not executed.
 
-    Parameters
-    ----------
-    source
-        A lesson in percent format, for example ``notebooks/source/03_events.py``.
-
-    Raises
-    ------
-    NotebookError
-        If the lesson breaks a rule of form; the message names notebook and cell.
+    ``source`` is in percent format. If it breaks a rule of form, a `NotebookError` names the cell.
     """
     notebook = read_source(source)
     check_form(source.stem, notebook)
@@ -135,30 +127,10 @@ def _is_marker(line: str) -> bool:
 def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     """Build all lessons, cases and the glossary, and return the names of files that changed.
 
-    A source in a subfolder, such as ``source/cases``, becomes a notebook in a subfolder of the
-    same name.
-
-    Parameters
-    ----------
-    notebooks
-        The folder ``notebooks`` of a clone of gpulab.
-    check
-        Only compare, and write nothing.
-
-    Raises
-    ------
-    NotebookError
-        If there are no sources, if a lesson breaks a rule of form, or if a notebook has no source.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gpulab import lessons
-    >>> try:
-    ...     lessons.build_all(Path("no-clone"), check=True)
-    ... except NotebookError as error:
-    ...     print(str(error).partition("; ")[2])
-    install gpulab from a clone: pip install -e .
+    ``notebooks`` is that folder of a clone. A source in a subfolder, such as ``source/cases``,
+    becomes a notebook in a subfolder of the same name. With ``check`` this only compares, and
+    writes nothing. It raises `NotebookError` if there are no sources, if a lesson breaks a rule of
+    form, or if a notebook has no source.
     """
     folder = notebooks / "source"
     sources = {

@@ -18,14 +18,8 @@ FIRST_LESSON = "00_start_here.ipynb"
 class CopiedLessons:
     """What :func:`copy_lessons` did, as names of files relative to the folder.
 
-    Attributes
-    ----------
-    written
-        Files that are new, or were updated because the learner had not changed them.
-    kept
-        Files that the learner changed; they were not touched.
-    beside
-        New versions of such files, saved next to them as ``NAME.new.ipynb``.
+    ``written`` are new, or were updated because the learner had not changed them. ``kept`` are
+    those that the learner changed. ``beside`` are their new versions, saved as ``NAME.new.ipynb``.
     """
 
     written: tuple[str, ...] = ()
@@ -36,16 +30,7 @@ class CopiedLessons:
 def notebooks_folder() -> Path:
     """Return the folder of the built lessons, in the installed package or in the clone.
 
-    Raises
-    ------
-    NotebookError
-        If there are no lessons, as in an incomplete installation.
-
-    Examples
-    --------
-    >>> from gpulab import lessons
-    >>> (lessons.notebooks_folder() / lessons.FIRST_LESSON).exists()
-    True
+    An incomplete installation has none and raises `NotebookError`.
     """
     package = Path(str(files("gpulab")))
     for folder in (package / "notebooks", package.parent / "notebooks"):
@@ -58,20 +43,9 @@ def notebooks_folder() -> Path:
 
 
 def shipped(folder: Path) -> list[Path]:
-    """Return the notebooks and Markdown pages in a folder and its subfolders, sorted.
+    """Return the relative paths of notebooks and Markdown pages in a folder of lessons, sorted.
 
-    Hidden copies of editors (``.ipynb_checkpoints``) are left out.
-
-    Parameters
-    ----------
-    folder
-        A folder of lessons. The returned paths are relative to it.
-
-    Examples
-    --------
-    >>> from gpulab import lessons
-    >>> lessons.shipped(lessons.notebooks_folder())[0].name
-    '00_start_here.ipynb'
+    Those of subfolders count; hidden copies of editors (``.ipynb_checkpoints``) do not.
     """
     paths = (
         path.relative_to(folder) for path in folder.rglob("*") if path.suffix in {".ipynb", ".md"}
@@ -82,28 +56,10 @@ def shipped(folder: Path) -> list[Path]:
 def copy_lessons(folder: Path) -> CopiedLessons:
     """Copy the lessons to a folder, or update them there; the learner's changes are kept.
 
-    A file that was not changed since it was copied is updated. If the learner changed a file, a
-    newer version is saved beside it, once.
-
-    Parameters
-    ----------
-    folder
-        Folder of the learner; it is created if it does not exist.
-
-    Raises
-    ------
-    LessonFolderError
-        If ``folder`` is a file, if it cannot be written to, or if a name of ours in it is a link
-        that leads out of it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gpulab import lessons
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     "00_start_here.ipynb" in lessons.copy_lessons(Path(name)).written
-    True
+    The folder is created if it does not exist. A file that was not changed since it was copied is
+    updated. If the learner changed a file, a newer version is saved beside it, once. Raises
+    `LessonFolderError` if it is a file, if it cannot be written to, or if a name of ours in it is
+    a link that leads out of it.
     """
     if folder.exists() and not folder.is_dir():
         raise LessonFolderError(

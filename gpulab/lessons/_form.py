@@ -20,20 +20,7 @@ Notebook = Any
 
 
 def check_form(name: str, notebook: Notebook) -> None:
-    """Raise an error if a lesson breaks a rule of form.
-
-    Parameters
-    ----------
-    name
-        Name of the lesson, for the message.
-    notebook
-        The notebook with its solutions.
-
-    Raises
-    ------
-    NotebookError
-        At the first rule that is broken. The message names the notebook and the cell.
-    """
+    """Raise `NotebookError`, which names the cell, if a solved lesson breaks a rule of form."""
     _check_headings(name, notebook)
     sizes = []
     for number, cell in enumerate(notebook.cells, start=1):

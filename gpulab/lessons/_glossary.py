@@ -19,16 +19,10 @@ can search."""
 
 
 def link_first_uses(notebook: Notebook, page: str = GLOSSARY) -> None:
-    """Add a link to the glossary at the first use of each term in a lesson.
+    """Add a link to the glossary at the first use of each term in a lesson, which this changes.
 
-    The table of sections at the top gets no links, because it explains nothing.
-
-    Parameters
-    ----------
-    notebook
-        The lesson; this changes it.
-    page
-        Path of the glossary, relative to the lesson's folder.
+    The table of sections at the top gets no links, because it explains nothing. ``page`` is the
+    path of the glossary, relative to the lesson's folder.
     """
     linked: set[str] = set()
     for cell in notebook.cells:

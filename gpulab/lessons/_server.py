@@ -29,21 +29,7 @@ STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 def usable_port(asked: int | None = None) -> int:
     """Return the port for JupyterLab: the requested one, or the first free one from 8888 on.
 
-    Parameters
-    ----------
-    asked
-        The requested port; None for any free one.
-
-    Raises
-    ------
-    PortInUseError
-        If the requested port cannot be used. The message names a free one.
-
-    Examples
-    --------
-    >>> from gpulab import lessons
-    >>> lessons.usable_port() >= 8888
-    True
+    A requested port that cannot be used raises `PortInUseError`, which names a free one.
     """
     if asked is None:
         return next(port for port in count(FIRST_PORT) if _port_problem(port) is None)
@@ -71,28 +57,9 @@ def _port_problem(port: int) -> str | None:
 def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object]) -> None:
     """Run JupyterLab on a folder until it ends or you press Ctrl-C; no process is left behind.
 
-    Parameters
-    ----------
-    folder
-        The folder that JupyterLab shows.
-    port
-        The port, on the loopback address: other machines cannot connect.
-    browser
-        Whether to open the page in a browser.
-    say
-        Called with the address, which contains a token, when JupyterLab answers.
-
-    Raises
-    ------
-    NoJupyterLabError
-        If JupyterLab is not installed, or ends before it answers.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gpulab import lessons
-    >>> def start() -> None:  # it blocks until you stop JupyterLab
-    ...     lessons.serve(Path("."), port=8888, browser=True, say=print)
+    It listens on the loopback address, so other machines cannot connect. ``say`` is called with
+    its address, which contains a token, when it answers. Raises `NoJupyterLabError` if it is not
+    installed, or ends before it answers.
     """
     if find_spec("jupyterlab") is None:
         raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")

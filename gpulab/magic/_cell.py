@@ -29,16 +29,9 @@ _REFUSED_STAR = "import * cannot stand in a timed cell; import in a cell of its 
 class TimedCode:
     """A cell after parsing and checking, ready to become work that can be timed.
 
-    Attributes
-    ----------
-    setup, body
-        The statements, after IPython's transformations, without annotations of variables.
-    each
-        What runs before each sample and is not timed; often empty.
-    source
-        Text of the body, after IPython's transformations.
-    filename
-        The file name under which tracebacks find the source.
+    The statements are those after IPython's transformations; setup and body have no annotations of
+    variables. ``each``, often empty, runs before each sample and is not timed. Tracebacks find the
+    body's ``source`` under ``filename``.
     """
 
     setup: list[ast.stmt]
@@ -74,31 +67,10 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
 ) -> TimedCode:
     """Parse the setup and the body as the shell would, and check that they can be timed.
 
-    Line numbers are those of the notebook's cell; the line of the magic is its first.
-
-    Parameters
-    ----------
-    shell
-        The code passes its transformations of input and of the syntax tree.
-    setup, body
-        Code, as typed.
-    is_cell
-        Whether ``body`` stands below the magic's line rather than on it.
-    line
-        The magic's own line, for tracebacks.
-    each
-        Code that runs before each sample.
-
-    Returns
-    -------
-    TimedCode
-        Not yet compiled.
-
-    Raises
-    ------
-    SyntaxError
-        If the code is not Python, or has ``await``, ``return`` or ``yield`` outside a
-        function.
+    The code passes the shell's transformations of input and of the syntax tree. Line numbers are
+    those of the notebook's cell; the line of the magic is its first. ``is_cell`` says that the
+    body stands below the magic's line, and not on it. ``SyntaxError`` if the code is not Python,
+    or has ``await``, ``return`` or ``yield`` outside a function.
     """
     setup, each, text = (_transform(shell, code) for code in (setup, each, body))
     number, line_number = _find_cell(shell)
@@ -115,22 +87,11 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
 def build_work(
     shell: Shell, code: TimedCode, local_scope: Mapping[str, object]
 ) -> Callable[[], tuple[Callable[[], object], Callable[[], object]]]:
-    """Compile the cell into a function that runs the setup and returns the work.
+    """Compile the cell into a function that runs the setup and returns two functions.
 
-    Parameters
-    ----------
-    shell
-        Its namespace is the code's global one, and gains no name.
-    code
-        What to compile.
-    local_scope
-        Variables of the function in which a line magic was called.
-
-    Returns
-    -------
-    callable
-        Call it once: it runs the setup and returns two functions, which run the body and what
-        comes before each sample.
+    They run the body, and what comes before each sample. The shell's namespace is the code's
+    global one, and gains no name. ``local_scope`` has the variables of the function in which a
+    line magic was called.
     """
     # Local variables are passed as arguments and become closure variables. So the user's globals
     # do not change, and the timed code reads them as fast as its own local names.
@@ -161,21 +122,9 @@ def _inner(
 
 
 def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> object:
-    """Execute the cell as an ordinary one: store its names, and return its last expression.
+    """Execute setup and body as an ordinary cell, and return the last expression, or None.
 
-    Parameters
-    ----------
-    shell
-        Its namespace is the code's global one.
-    code
-        What to execute: the setup, then the body.
-    local_scope
-        Where names are stored.
-
-    Returns
-    -------
-    object
-        Value of the last expression; ``None`` when the cell ends in a statement.
+    The shell's namespace is the code's global one, and names are stored in ``local_scope``.
     """
     statements = [*code.setup, *code.each, *code.body]
     last = statements.pop() if statements and isinstance(statements[-1], ast.Expr) else None

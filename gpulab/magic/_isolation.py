@@ -61,12 +61,7 @@ def wait_for_earlier_work() -> None:
 def explain(error: BaseException, filename: str) -> None:
     """Make the traceback start at the user's own line, and add a hint to errors about names.
 
-    Parameters
-    ----------
-    error
-        Raised while the timed code was prepared or ran.
-    filename
-        The file name under which that code was compiled.
+    ``filename`` is the name under which the code was compiled.
     """
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != filename:

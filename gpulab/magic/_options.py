@@ -27,26 +27,10 @@ _MINUS_HINT = "write -- before code that begins with a minus"
 class CellOptions:
     """The options of one timed cell, already checked.
 
-    Attributes
-    ----------
-    measurement
-        The options that :func:`gpulab.measure` has too.
-    n_digits
-        Significant digits of the printed times.
-    quiet, returns_result, save_as
-        Print nothing; return the measurement; store it under a name.
-    shows_ladder, shows_timeline
-        Time by every method; show a timeline of one call.
-    versus
-        Name of the measurement, or of the function, to compare with.
-    backend
-        The kind of GPU: ``"auto"``, ``"cuda"`` or ``"virtual"``.
-    each
-        Code that runs before each sample; empty for none.
-    seed, stream
-        Seed of PyTorch's random numbers; name of the user's stream.
-    runs_after
-        Execute the cell once more, untimed, in the user's namespace.
+    ``measurement`` has those of :func:`gpulab.measure`. ``save_as`` and ``stream`` are names of
+    variables; ``versus`` is that of the measurement, or of the function, to compare with.
+    ``backend`` is ``"auto"``, ``"cuda"`` or ``"virtual"``. ``each`` is code that runs before each
+    sample. With ``runs_after`` the cell is executed once more, untimed, in the user's namespace.
     """
 
     measurement: "MeasurementOptions"
@@ -66,18 +50,9 @@ class CellOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """An option with a value: how to read its text, and what the value must be.
+    """An option with a value, which sets a field: how to read its text, and what it must be.
 
-    Attributes
-    ----------
-    field
-        The field of the options to set.
-    read
-        Turns the text into the value; raises ValueError if it cannot.
-    accepts
-        Returns whether the value can be used.
-    wanted
-        Completes the sentence "it must be ...".
+    ``read`` raises ValueError if it cannot; ``wanted`` completes the sentence "it must be ...".
     """
 
     field: str
@@ -101,13 +76,7 @@ class _SharedValue:
         return MeasurementOptions.wanted(self.field)
 
     def accepts(self, value: Any) -> bool:  # noqa: ANN401  # as the fields of the record
-        """Return whether the record accepts this value.
-
-        Raises
-        ------
-        UnknownNameError
-            If the value is a name that does not exist.
-        """
+        """Return whether the record accepts this value; `UnknownNameError` for an unknown name."""
         from gpulab.timing import MeasurementOptions
 
         try:
@@ -190,27 +159,11 @@ def option_names() -> tuple[str, ...]:
 
 
 def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
-    """Split a magic's line into its options and the code after them.
+    """Split a magic's raw line into its options and the code after them, without outer blanks.
 
-    Text that begins with one minus is code if it is not a valid option but valid Python:
-    ``-a + 2`` needs no ``--`` before it.
-
-    Parameters
-    ----------
-    line
-        The raw line, as the user typed it.
-    is_cell
-        Whether the code on the line is the setup of a cell.
-
-    Returns
-    -------
-    tuple of CellOptions and str
-        The checked options, and the rest of the line without the blanks around it.
-
-    Raises
-    ------
-    UsageError
-        If an option is unknown, or its value is missing or cannot be used.
+    Text that begins with one minus is code if it is not a valid option but valid Python: ``-a +
+    2`` needs no ``--`` before it. ``is_cell`` says that the code is the setup of a cell.
+    `UsageError` if an option is unknown, or its value is missing or cannot be used.
     """
     given: dict[str, Any] = {}  # the value of each spelling, in the order of the line
     rest = line.strip()

@@ -28,21 +28,8 @@ def timed_result(
 ) -> tuple[object, str]:
     """Time the cell in the way that its options say, and return the record and its text.
 
-    Parameters
-    ----------
-    shell
-        The code runs in its namespace.
-    timed
-        The code.
-    options
-        The options of the magic's line.
-    scope
-        Variables of the caller.
-
-    Returns
-    -------
-    tuple of object and str
-        A Measurement, Comparison, Ladder or Timeline, and the text to print.
+    The record is a Measurement, Comparison, Ladder or Timeline. ``scope`` has the variables of the
+    caller.
     """
     import torch
 

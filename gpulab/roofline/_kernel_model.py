@@ -42,16 +42,9 @@ _tracing = RLock()  # only one thread at a time can enter the private virtual GP
 class TimeBreakdown:
     """The time of a call in parts, in seconds, and the part that limits it.
 
-    Attributes
-    ----------
-    duration_s
-        From the start of the first kernel to the end of the last.
-    compute_s, memory_s
-        Arithmetic, and moving bytes. In each kernel the two overlap, so only the longer counts.
-    launch_s
-        The rest: floors, latencies, and the pauses between kernels.
-    bound
-        The part that takes most of the time.
+    It lasts from the start of the first kernel to the end of the last. In each kernel, arithmetic
+    and moving bytes overlap, so only the longer counts. ``launch_s`` is the rest: floors,
+    latencies, and the pauses between kernels.
     """
 
     duration_s: float
@@ -66,10 +59,7 @@ def predict_by_kernels(
 ) -> TimeBreakdown:
     """Return the time of one call by the virtual GPU's model, at the burst clock.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the inputs and the result do not fit into the memory of the GPU.
+    If inputs and result do not fit into the GPU's memory, this raises `InvalidOptionError`.
     """
     # Read here, outside the cached function, which must not answer for another setting.
     switches = (allows_tf32("matmul"), allows_tf32("conv"))

@@ -181,12 +181,7 @@ _GPU = instance_of(str, "the name of a GPU, a GpuSpec, a Roof, or None for the G
 def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
     """Return the data sheet of a GPU by its short name or the driver's, or of the GPU in use.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no GPU of that name.
-    InvalidOptionError
-        If the GPU in use has no data sheet.
+    Raises `UnknownNameError` for an unknown name, `InvalidOptionError` if the GPU in use has none.
     """
     if isinstance(gpu, GpuSpec):
         return gpu

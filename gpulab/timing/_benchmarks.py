@@ -15,13 +15,7 @@ _FENCE = 1.5  # Tukey's fences, in interquartile ranges
 
 @dataclass(frozen=True, slots=True)
 class Benchmarks(Saved):
-    """The measurements of a run of tests, labelled with the names of the tests.
-
-    Examples
-    --------
-    >>> Benchmarks(()).named("tests/test_relu.py::test_speed") is None
-    True
-    """
+    """The measurements of a run of tests, labelled with the names of the tests."""
 
     schema: ClassVar[str] = "gpulab.benchmarks/1"
 
@@ -36,11 +30,6 @@ class Benchmarks(Saved):
 
         Its command ``pytest-benchmark compare`` and services that draw benchmarks over time read
         it. Each sample is a round, in seconds.
-
-        Examples
-        --------
-        >>> sorted(Benchmarks(()).to_pytest_benchmark())
-        ['benchmarks', 'commit_info', 'datetime', 'machine_info', 'version']
         """
         last = self.measurements[-1].conditions if self.measurements else None
         gpu = "" if last is None else last.device_name

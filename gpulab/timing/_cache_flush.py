@@ -88,27 +88,10 @@ def flusher(kind: str = "read") -> Callable[[], None]:
     the flush runs, the results that the timed work left in the cache are written to memory. Only
     the L2 is emptied: other caches may still contain addresses and instructions.
 
-    Parameters
-    ----------
-    kind
-        A key of ``FLUSHES``. ``"read"`` leaves nothing that must be written back. ``"write"``
-        leaves about half of the cache in that state, and the next kernel has to wait while its
-        data replace it: up to a third longer on an H200.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such kind; the message suggests the nearest.
-    FlushMemoryError
-        If the GPU has no room for the buffer.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing import flusher
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     flush = flusher()
-    ...     flush()
+    ``kind`` is a key of ``FLUSHES``. ``"read"`` leaves nothing that must be written back.
+    ``"write"`` leaves about half of the cache in that state, and the next kernel has to wait while
+    its data replace it: up to a third longer on an H200. `FlushMemoryError` if the GPU has no room
+    for the buffer.
     """
     _FLUSH.check(kind=kind)
     buffer = _buffer()
@@ -119,11 +102,6 @@ def forget_flushes() -> None:
     """Free the flush buffers of all GPUs, except those of functions still in use.
 
     A function that :func:`flusher` returned still works, with the buffer that it had.
-
-    Examples
-    --------
-    >>> from gpulab.timing import forget_flushes
-    >>> forget_flushes()
     """
     _buffers.clear()
 

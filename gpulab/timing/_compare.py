@@ -337,27 +337,8 @@ def measure_in_turns(
 ) -> tuple[Measurement, ...]:
     """Return the times of several works, measured in turns and with equally many samples.
 
-    Sampling stops when the ratio of each to the first is precise enough.
-
-    Parameters
-    ----------
-    works
-        Functions without arguments that enqueue the work.
-    labels
-        A name for each.
-    options
-        Those of :func:`gpulab.measure`, the same for all.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import MeasurementOptions, measure_in_turns
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     works = {"matmul": lambda: a @ a, "sum": lambda: a + a, "exp": lambda: a.exp()}
-    ...     times = measure_in_turns(works.values(), works, MeasurementOptions(n_samples=6))
-    >>> [(each.label, each.n_samples) for each in times]
-    [('matmul', 6), ('sum', 6), ('exp', 6)]
+    Sampling stops when the ratio of each to the first is precise enough. The options are the same
+    for all.
     """
     works = list(works)
     with device.active():

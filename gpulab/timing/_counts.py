@@ -49,10 +49,7 @@ def _arithmetic(dtype: torch.dtype, func: object) -> str:
 def counts_of(work: Work, options: MeasurementOptions) -> Counts:
     """Return the counts of the options; ``"auto"`` calls the setup and the work once.
 
-    Raises
-    ------
-    InvalidOptionError
-        If PyTorch's counter counts nothing in this work.
+    If PyTorch's counter counts nothing in this work, this raises `InvalidOptionError`.
     """
     if options.flops != AUTO:
         return Counts(options.flops, options.size_bytes)  # type: ignore[arg-type]  # no text but "auto"

@@ -25,15 +25,7 @@ _BATCH_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class CpuSamples:
-    """Samples of the wall clock.
-
-    Attributes
-    ----------
-    samples_s
-        Seconds per call, in the order taken.
-    inner_loops
-        Calls in each timed interval.
-    """
+    """Samples of the wall clock, in seconds per call, with the calls in each."""
 
     samples_s: tuple[float, ...]
     inner_loops: int
@@ -41,16 +33,7 @@ class CpuSamples:
 
 @contextmanager
 def cpu_threads(n_threads: int | None) -> Iterator[None]:
-    """Let PyTorch use ``n_threads`` CPU threads inside the block; None changes nothing.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.timing import cpu_threads
-    >>> with cpu_threads(1):
-    ...     torch.get_num_threads()
-    1
-    """
+    """Let PyTorch use ``n_threads`` CPU threads inside the block; None changes nothing."""
     before = torch.get_num_threads()
     try:
         if n_threads is not None:
@@ -64,19 +47,10 @@ def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuS
     """Return samples of work on the CPU, timed with the host's clock.
 
     The warm-up ends when its times are steady, after 100 calls, or after ``max_time_s``. The
-    samples end when their median is known within ``precision``, or after another
-    ``max_time_s``. Work whose first call takes longer than ``max_time_s`` is not called again:
-    that call, with the costs of first use, is its only sample. Call this outside a virtual GPU,
-    which replaces the host's clock.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.timing import take_cpu_samples
-    >>> a = torch.ones(8, 8)
-    >>> taken = take_cpu_samples(lambda: a + a, precision=0.5, max_time_s=0.01)
-    >>> len(taken.samples_s) >= 1
-    True
+    samples end when their median is known within ``precision``, or after another ``max_time_s``.
+    Work whose first call takes longer than ``max_time_s`` is not called again: that call, with the
+    costs of first use, is its only sample. Call this outside a virtual GPU, which replaces the
+    host's clock.
     """
     with collector_paused():
         first_s = _timed(work, 1)

@@ -401,17 +401,5 @@ def examine(run: RunObservations) -> tuple[Finding, ...]:
 
 
 def examine_samples(samples_s: Sequence[float]) -> tuple[Finding, ...]:
-    """Return the findings about samples alone, when nothing else is known about the run.
-
-    Parameters
-    ----------
-    samples_s
-        At least one duration, in the order taken, in seconds.
-
-    Examples
-    --------
-    >>> from gpulab.timing import examine_samples
-    >>> [finding.code for finding in examine_samples([1e-3, 1.1e-3])]
-    ['too-few-samples']
-    """
+    """Return the findings about samples alone, when nothing else is known about the run."""
     return tuple(finding for check in SAMPLE_CHECKS if (finding := check(samples_s)) is not None)

@@ -18,16 +18,6 @@ def left_as_found() -> Iterator[None]:
     It restores the current stream and device, whether gradients are computed, the choice of
     deterministic algorithms, and cuDNN's flags. Python's garbage collector is paused inside the
     block. Everything is restored however the block ends, also after an interrupt.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import left_as_found
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     with left_as_found():
-    ...         _ = torch.set_grad_enabled(False)
-    ...     torch.is_grad_enabled()
-    True
     """
     undo = Undo()
     try:
@@ -40,21 +30,7 @@ def left_as_found() -> Iterator[None]:
 
 
 def restore_settings_at_exit(undo: Undo) -> None:
-    """Restore the settings of PyTorch that work may change, when ``undo`` is closed.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.core.interrupts import Undo
-    >>> from gpulab.timing import restore_settings_at_exit
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     undo = Undo()
-    ...     restore_settings_at_exit(undo)
-    ...     torch.backends.cudnn.benchmark = True
-    ...     undo.close()
-    ...     torch.backends.cudnn.benchmark
-    False
-    """
+    """Restore the settings of PyTorch that work may change, when ``undo`` is closed."""
     # The callbacks run in reverse order, each even if another one fails.
     undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # also sets the device
     undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
@@ -93,29 +69,9 @@ def _is_context_lost() -> bool:
 def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None]:
     """Add a note to an exception of the work, and refuse work that changes stream or device.
 
-    Parameters
-    ----------
-    when
-        When the work was called; it completes the sentence "raised ...".
-    kept
-        What is left of the measurement, in a clause.
-
-    Raises
-    ------
-    StreamLeftOpenError
-        If the current stream or device is not the same at the end of the block.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing import calling_work
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     try:
-    ...         with calling_work("in warm-up call 1"):
-    ...             1 / 0
-    ...     except ZeroDivisionError as error:
-    ...         error.__notes__
-    ['gpulab: raised in warm-up call 1; nothing was measured']
+    The note is "raised", when the work was called, and, in a clause, what is left of the
+    measurement. If stream or device are not the same at the end, this raises
+    `StreamLeftOpenError`.
     """
     stream, index = torch.cuda.current_stream(), torch.cuda.current_device()
     try:

@@ -281,20 +281,8 @@ def run_ladder(
 ) -> Iterator[Ladder]:
     """Yield the ladder after each new rung; the last one is what :func:`ladder` returns.
 
-    The earlier ones judge their rungs by the records before the first rung alone, as there are
-    no later ones yet. Parameters and errors are those of :func:`ladder`.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import run_ladder
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     for ladder in run_ladder(lambda: a @ a):
-    ...         if len(ladder.rungs) == 2:
-    ...             break
-    >>> [rung.name for rung in ladder.rungs]
-    ['naive', 'synchronized']
+    The earlier ones judge their rungs by the records before the first rung alone, as there are no
+    later ones yet. Parameters and errors are those of :func:`ladder`.
     """
     refuse_uncallable("work", work)
     TEXT.check(label=label)

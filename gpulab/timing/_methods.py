@@ -32,29 +32,10 @@ class MakeSampler(Protocol):
 class Method:
     """A timing method: its name, its sampler, and what it times.
 
-    Attributes
-    ----------
-    name
-        The value of ``method=``.
-    sampler
-        Returns a sampler of one piece of work.
-    summary
-        One line on what it times.
-    clock
-        The clock that it reads: ``"host"``, ``"events"`` or the driver's ``"records"``.
-    cache
-        State of the cache before each sample, ``"hot"`` or ``"cold"``, unless the user chooses.
-    floor_of
-        Which floor :func:`gpulab.measure` subtracts from its samples; see
-        :func:`gpulab.timing.floor`. None for no floor.
-    needs_host_ahead
-        Whether the host must be ahead of the GPU; that is impossible for work that waits.
-
-    Examples
-    --------
-    >>> from gpulab.timing import METHODS
-    >>> METHODS["events"].clock, METHODS["calibrated"].cache
-    ('events', 'cold')
+    ``clock`` is the one that it reads: ``"host"``, ``"events"`` or the driver's ``"records"``.
+    ``cache`` is the state before each sample, ``"hot"`` or ``"cold"``, unless the user chooses.
+    ``floor_of`` says which :func:`gpulab.timing.floor` :func:`gpulab.measure` subtracts; None for
+    no floor. If the host must be ahead of the GPU, the method cannot time work that waits.
     """
 
     name: str
@@ -127,19 +108,7 @@ _METHOD = NameOf("timing method", METHODS)
 
 
 def find_method(name: str) -> Method:
-    """Return the timing method of this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message suggests the nearest name.
-
-    Examples
-    --------
-    >>> from gpulab.timing import find_method
-    >>> find_method("synchronized").clock
-    'host'
-    """
+    """Return the timing method of this name; `UnknownNameError` suggests the nearest."""
     _METHOD.check(method=name)
     return METHODS[name]
 
@@ -154,40 +123,10 @@ def take_samples(
 ) -> list[float]:
     """Return samples by one method as they are read: without warm-up, floor or findings.
 
-    Parameters
-    ----------
-    method
-        A name from :data:`METHODS`.
-    work
-        Enqueues the work to time.
-    n_samples, inner_loops
-        Timed intervals, and calls of ``work`` in each; both at least 1.
-    before
-        Called before each sample and not timed: a cache flush, a setup.
-
-    Returns
-    -------
-    list[float]
-        ``n_samples`` samples, in seconds per call of ``work``.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such method.
-    NotCapturableError
-        If the method is ``"graph"`` and the work cannot be captured.
-    ProfilerBusyError, ProfilerUnavailableError
-        If the method reads the driver's records and there are none.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import take_samples
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     samples_s = take_samples("events", lambda: a @ a, n_samples=3)
-    >>> len(samples_s), min(samples_s) > 0
-    (3, True)
+    They are in seconds per call of ``work``. ``before`` is called before each sample and not
+    timed: a cache flush, a setup. Raises `UnknownNameError` if there is no such method,
+    `NotCapturableError` if ``"graph"`` cannot capture the work, and `ProfilerBusyError` or
+    `ProfilerUnavailableError` if the method reads the driver's records and there are none.
     """
     chosen = find_method(method)
     check_callable(

@@ -14,14 +14,9 @@ from gpulab.timing.calibration import Floor
 
 @dataclass(slots=True)
 class SampleBatches:
-    """The samples so far, batch by batch; the floor is not yet subtracted.
+    """The samples so far, in seconds per call, before the floor is subtracted.
 
-    Attributes
-    ----------
-    values_s
-        Seconds per call, in the order taken.
-    batch_sizes, readings
-        Number of samples in each batch, and the GPU's clock right after it.
+    For each batch, they have its size and the GPU's clock right after it.
     """
 
     values_s: list[float] = field(default_factory=list)
@@ -50,19 +45,10 @@ class SampleBatches:
 
 @dataclass(frozen=True, slots=True)
 class SimulationCost:
-    """What the samples took in real time on a virtual GPU.
+    """What the samples took in real time on a virtual GPU, per call and what is done before it.
 
-    Attributes
-    ----------
-    call_s
-        Real seconds per call of the work, with what is done before each sample.
-    n_launches
-        Launches per call, counted in the same way.
-    estimated_s
-        The simulator's estimate of ``call_s``. It reads no clock, so it shows what the time is
-        spent on.
-    limit_s
-        The limit of the real time that made them fewer; None if it did not.
+    ``estimated_s`` is the simulator's estimate of ``call_s``. It reads no clock, so it shows what
+    the time is spent on. ``limit_s`` is the limit that made the samples fewer; None if it did not.
     """
 
     call_s: float
@@ -73,32 +59,14 @@ class SimulationCost:
 
 @dataclass(slots=True, kw_only=True)
 class RunFacts:
-    """The facts about a run that are known while it goes on.
+    """The facts about a run that are known while it goes on; the run changes them until its end.
 
-    The record is not frozen, because the run changes it until its end.
-
-    Attributes
-    ----------
-    options
-        The user's options.
-    method
-        The method that takes the samples: that of the options, or ``"events"`` in its place if
-        the work waits for the GPU.
-    warm_up
-        What the warm-up showed.
-    floor
-        The floor as known so far; it is subtracted from each timed interval. None for methods
-        without one.
-    stopped_by
-        The criterion that ended the run.
-    before, after
-        Clocks and power as the driver reported them; None without a report.
-    n_allocations
-        How often PyTorch asked the driver for memory while samples were taken.
-    cold_s
-        Seconds of a call on a cold cache, if some cold samples were taken after a hot run.
-    counts
-        The FLOPs and bytes of one call.
+    ``method`` is that of the options, or ``"events"`` in its place if the work waits for the GPU.
+    The floor is subtracted from each timed interval; None for methods without one. ``stopped_by``
+    is the criterion that ended the run. Without a report of the driver, there is no reading
+    ``before`` and ``after``. ``n_allocations`` is how often PyTorch asked the driver for memory
+    while samples were taken, and ``cold_s`` the time of a call on a cold cache, if some cold
+    samples were taken after a hot run. ``counts`` are those of one call.
     """
 
     options: MeasurementOptions
@@ -117,22 +85,12 @@ class RunFacts:
 class RunObservations(RunFacts):
     """The facts about a run, and what follows from its samples and readings.
 
-    Attributes
-    ----------
-    samples_s
-        Seconds per call after subtracting the floor, in the order taken; never empty.
-    regime
-        What the readings of clock and power show about the whole run.
-    flagged
-        Indices of samples taken in another clock regime than most.
-    n_starved, n_dropped
-        As in :class:`~gpulab.timing.Sampler`.
-    simulation
-        What a call takes in real time, if the real time ended the run or you did; else None.
-    others
-        The other processes on the GPU at the end of the run; None if the driver does not say.
-    least_s
-        The least seconds that a GPU of this name needs for the given FLOPs and bytes, and why.
+    The samples are those after subtracting the floor, never empty. ``regime`` is the clock's in
+    the whole run, and ``flagged`` are the indices of samples taken in another. ``n_starved`` and
+    ``n_dropped`` are those of :class:`~gpulab.timing.Sampler`. ``simulation`` is None unless the
+    real time, or you, ended the run; ``others`` if the driver does not name other processes on the
+    GPU. ``least_s`` is the least that a GPU of this name needs for the given FLOPs and bytes, and
+    why.
     """
 
     samples_s: tuple[float, ...]

@@ -48,48 +48,12 @@ def _option(default: Any, requirement: Requirement | NameOf) -> Any:  # noqa: AN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementOptions:
-    """The options of one measurement, checked before anything runs.
+    """The options of one measurement, as :func:`gpulab.measure` takes them, checked when made.
 
-    Attributes
-    ----------
-    method
-        A name from :data:`gpulab.timing.METHODS`.
-    cache
-        ``"hot"`` or ``"cold"``; None for the default of the method.
-    flush
-        How to make the cache cold; a name from :data:`gpulab.timing.FLUSHES`.
-    floor
-        Which floor to subtract: that of the ``"work"`` itself or that of the ``"device"``.
-    setup
-        Called before each sample and not timed.
-    n_samples
-        How many samples to take; None: until the median is precise enough.
-    n_warmup
-        Calls before the first sample; None: until their times are steady.
-    inner_loops
-        Calls in each timed interval.
-    precision
-        Stop when half the width of the interval is at most this share of the median.
-    max_time_s
-        When to stop sampling, in seconds, if ``n_samples`` is None.
-    flops, size_bytes
-        Floating-point operations of one call, or ``"auto"`` for PyTorch's count, and its bytes.
-
-    Raises
-    ------
-    NotCallableError
-        If ``setup`` is not a plain function.
-    UnknownNameError
-        If a name does not exist; the message suggests the nearest one.
-    InvalidOptionError
-        If another value cannot be used.
-
-    Examples
-    --------
-    >>> from gpulab.timing import MeasurementOptions
-    >>> options = MeasurementOptions(method="events", n_samples=20)
-    >>> options.cache_state, options.precision
-    ('hot', 0.01)
+    ``n_samples=None`` means: until the median is precise enough, or until ``max_time_s``;
+    ``n_warmup=None``: until the times are steady. ``precision`` is half the width of the interval
+    as a share of the median. With ``cache=None`` the method decides. ``flops="auto"`` is PyTorch's
+    count of one call.
     """
 
     method: str = _option("calibrated", NameOf("timing method", METHODS))
@@ -180,12 +144,8 @@ DEFAULTS = MeasurementOptions()
 def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | None = None) -> Work:
     """Return a function without arguments that calls ``work``, with the next inputs if any.
 
-    Raises
-    ------
-    NotCallableError
-        If ``work`` is not a plain function.
-    InvalidOptionError
-        If there are inputs, but none to call the work with.
+    If it is not a plain function, this raises `NotCallableError`; if there are inputs, but none to
+    call the work with, `InvalidOptionError`.
     """
     refuse_uncallable("work", work)
     if inputs is None:
@@ -212,13 +172,7 @@ def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]
 
 
 def refuse_arguments(work: object, arguments: Sequence[object]) -> None:
-    """Refuse arguments of the work that stand beside it, as in ``measure(f, x)``.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are any; the message says where to put them.
-    """
+    """Refuse arguments beside the work, as in ``measure(f, x)``; say where to put them."""
     if not arguments:
         return
     name = getattr(work, "__name__", "f")

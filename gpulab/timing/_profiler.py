@@ -24,32 +24,15 @@ def read_calls(
 
     All calls are in one session of the profiler. They are enqueued exactly as
     :class:`~gpulab.timing.SaturatedSampler` enqueues its samples. So the span of several kernels
-    does not include their launches, and records and events can be compared: after a sleep of
-    0.3 ms instead of 5 µs a matmul took up to 5 % longer on an H200. Work on another stream that
-    does not wait for the current one starts at once; then its span includes that sleep.
+    does not include their launches, and records and events can be compared: after a sleep of 0.3
+    ms instead of 5 µs a matmul took up to 5 % longer on an H200. Work on another stream that does
+    not wait for the current one starts at once; then its span includes that sleep.
 
-    Parameters
-    ----------
-    work
-        Enqueues the work. What it launches while it runs, on any thread, is counted.
-    n_samples
-        Number of calls.
-    before
-        Called before each call; what it launches is not counted.
-
-    Returns
-    -------
-    list[tuple[Records, float]]
-        For each call, in order, its records, and the seconds that a pair of events around it
-        read. In a session events read 0.1 or 0.2 µs more than without one. The profiler may lose
-        records without a message; those calls have ``dropped`` set.
-
-    Raises
-    ------
-    ProfilerBusyError
-        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
-    ProfilerUnavailableError
-        If the driver gives no records.
+    What the work launches while it runs, on any thread, is counted; what ``before`` launches is
+    not. In a session events read 0.1 or 0.2 µs more than without one. The profiler may lose
+    records without a message; those calls have ``dropped`` set. Raises `ProfilerBusyError` if
+    another session of ``torch.profiler`` is open, or another tool uses CUPTI, and
+    `ProfilerUnavailableError` if the driver gives no records.
     """
     calls: list[tuple[Records, float]] = []
     take_calls(work, calls.extend, n_samples=n_samples, before=before)

@@ -16,51 +16,16 @@ _WARM_UP_SHARE = 0.5  # of the limit, for all pieces of work together
 
 
 def now_s() -> float:
-    """Return the real clock in seconds, also while a virtual GPU is in use.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing._real_time import now_s
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     gpu.machine.host.spend(10**15)
-    ...     before_s = now_s()
-    ...     now_s() - before_s < 100
-    True
-    """
+    """Return the real clock in seconds, also while a virtual GPU is in use."""
     return time.monotonic()
 
 
 class RealTime:
     """How much real time a measurement may still take: without limit on a CUDA GPU.
 
-    The limit counts from the beginning of the warm-up. On a CUDA GPU the clock of the program is
-    the real one, and ``max_time_s`` limits it directly.
-
-    Parameters
-    ----------
-    max_time_s
-        The limit that the user gave; it is raised to two seconds.
-    n_works
-        How many pieces of work share it.
-
-    Attributes
-    ----------
-    is_virtual
-        Whether a virtual GPU is in use.
-    limit_s
-        Seconds for warm-up and samples together; infinite on a CUDA GPU.
-    has_cut
-        Whether the warm-up or the samples were fewer because of the limit.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing._real_time import RealTime
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     real_time = RealTime(2.0)
-    >>> real_time.limit_s, real_time.fitting(10, call_s=0.5) < 4, real_time.has_cut
-    (2.0, True, True)
+    There the clock of the program is the real one, and ``max_time_s`` limits it directly. Here it
+    is raised to two seconds, for warm-up and samples together, and shared by ``n_works`` pieces of
+    work. ``has_cut`` says whether the warm-up or the samples were fewer because of the limit.
     """
 
     def __init__(self, max_time_s: float, *, n_works: int = 1) -> None:
@@ -90,12 +55,7 @@ class RealTime:
     def fitting(self, n_calls: int, call_s: float | None) -> int:
         """Return how many of ``n_calls`` fit into the time that is left, but at least 1.
 
-        Parameters
-        ----------
-        n_calls
-            How many are wanted.
-        call_s
-            Real seconds of one; None if that is unknown, and then one fits on a virtual GPU.
+        If the real time of one is not known, one fits on a virtual GPU.
         """
         if not self.is_virtual:
             return n_calls

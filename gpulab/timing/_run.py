@@ -45,28 +45,11 @@ _WORK_FLOOR_BELOW_S = 1e-3
 class MeasurementRun(RunFacts):
     """One piece of work while it is measured: the facts so far, and what is needed to go on.
 
-    Attributes
-    ----------
-    work
-        Takes no arguments; it rotates through the inputs itself.
-    before_each
-        Called before each sample and not timed; None for nothing.
-    sampler
-        Takes the samples; it is the method's.
-    keeps_partial
-        Whether an error of the work carries the samples taken before it; its note says so.
-    samples
-        The samples so far.
-    reads_clocks
-        Whether to read the clock after each batch.
-    real_time
-        The real time that the measurement may take; runs that are compared share it.
-    bar
-        The bar that counts calls and samples, if there is one.
-    sampling_s
-        Real seconds of the samples so far.
-    n_launches, estimated_s
-        What a virtual GPU launched for them, and its estimate of their real seconds.
+    The work rotates through its inputs itself. ``before_each`` is not timed. With
+    ``keeps_partial`` the note of an error of the work has the samples taken before it.
+    ``reads_clocks`` says whether to read the clock after each batch. Runs that are compared share
+    ``real_time``. ``sampling_s`` are the real seconds of the samples so far, ``n_launches`` and
+    ``estimated_s`` what a virtual GPU launched for them, and its estimate of their real seconds.
     """
 
     work: Work
@@ -197,13 +180,8 @@ class MeasurementRun(RunFacts):
 
         It becomes the floor of the work itself if the driver gives records. Otherwise it becomes
         the mean of the floor before the samples and the floor after them. After an interrupt it
-        stays as it is.
-
-        Parameters
-        ----------
-        n_more
-            Samples to add after the driver has recorded calls of the work, so that there are
-            samples both before and after the records.
+        stays as it is. ``n_more`` samples come after the driver has recorded calls of the work, so
+        that there are samples both before and after the records.
         """
         floor_of = self.method.floor_of
         if self.floor is None or floor_of is None:

@@ -25,15 +25,7 @@ _FUNCTION = re.compile(r"(?P<script>.+\.py):(?P<function>[^\W\d]\w*)")
 def run_setup(setup: str) -> dict[str, object]:
     """Run statements, and return the names that they define; ``torch`` is defined already.
 
-    Raises
-    ------
-    SyntaxError
-        If the text is not Python. An exception of the statements reaches you unchanged.
-
-    Examples
-    --------
-    >>> run_setup("n = 2 ** 10")["n"]
-    1024
+    An exception of the statements reaches you unchanged.
     """
     import torch
 
@@ -43,31 +35,12 @@ def run_setup(setup: str) -> dict[str, object]:
 
 
 def work_of(text: str, names: dict[str, object]) -> Work:
-    """Return a function that runs a text, or the function that a text names.
+    """Return a function that runs statements, or the function that ``script.py:function`` names.
 
-    Parameters
-    ----------
-    text
-        Statements, or ``script.py:function``. The script is imported, so what stands below
-        ``if __name__ == "__main__":`` does not run.
-    names
-        The names that statements use, and where they store theirs.
-
-    Raises
-    ------
-    SyntaxError
-        If the statements are not Python.
-    NotReadError
-        If there is no such script.
-    UnknownNameError, InvalidOptionError
-        If the script has no such function, or the function needs arguments.
-
-    Examples
-    --------
-    >>> names = run_setup("n = 1")
-    >>> work_of("n += 1", names)()
-    >>> names["n"]
-    2
+    Statements use ``names`` and store theirs there. The script is imported, so what stands below
+    ``if __name__ == "__main__":`` does not run. Raises `NotReadError` if there is no such script,
+    `UnknownNameError` if it has no such function, and `InvalidOptionError` if that needs
+    arguments.
     """
     named = _FUNCTION.fullmatch(text.strip())
     if named is not None:
@@ -78,16 +51,7 @@ def work_of(text: str, names: dict[str, object]) -> Work:
 
 
 def users_traceback(error: BaseException) -> str:
-    """Return the text of an error's traceback without the frames of gpulab and of imports.
-
-    Examples
-    --------
-    >>> try:
-    ...     work_of("1 / 0", {})()
-    ... except ZeroDivisionError as error:
-    ...     print(users_traceback(error).splitlines()[-1])
-    ZeroDivisionError: division by zero
-    """
+    """Return the text of an error's traceback without the frames of gpulab and of imports."""
     report = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in report.stack if not frame.filename.startswith(_OURS)]
     head = ["Traceback (most recent call last):\n"] if frames else []

@@ -17,27 +17,13 @@ from gpulab.timing._real_time import RealTime
 class StoppingRule:
     """When to stop sampling: after a number of samples, at a precision, or after some time.
 
-    The precision is that of the median of the judged values: the samples of one run, or the
-    ratios of two runs.
-
-    Attributes
-    ----------
-    n_samples
-        How many samples to take; None: until the precision or the time is reached.
-    precision
-        Stop when half the width of the median's interval is at most this share of the median.
-    max_time_s
-        When to stop in any case, in seconds.
-    n_least
-        The precision is not checked before this many samples.
-    resolution
-        Stop also when half the width of the interval is at most this, in the unit of the values.
-    coarsest_tick
-        Stop also when the interval is at most one tick of the clock wide. A tick longer than this
-        is not believed, because two clusters of samples look like a very coarse clock. 0 if the
-        values are not read from a clock.
-    real_time
-        Stop also when it is over, unless the number of samples is given; None for no such limit.
+    The precision is that of the median of the judged values, the samples of one run or the ratios
+    of two: half the width of its interval is at most this share of it. It is not checked before
+    ``n_least`` samples. Sampling also stops when that half width is at most ``resolution``, in the
+    unit of the values, or the interval is at most one tick of the clock wide. A tick longer than
+    ``coarsest_tick`` is not believed, because two clusters of samples look like a very coarse
+    clock; it is 0 if the values are not read from a clock. ``real_time`` ends it too, unless
+    ``n_samples`` is given.
     """
 
     n_samples: int | None = None
@@ -72,17 +58,10 @@ class StoppingRule:
     def reason(self, n_taken: int, elapsed_s: float, judged: Callable[[], Sequence[float]]) -> str:
         """Return the name of the criterion that is met; empty if none is.
 
-        Parameters
-        ----------
-        n_taken
-            Samples so far.
-        elapsed_s
-            Seconds since the start of the first sample by the clock of the program. This is wall
-            time, not the sum of the samples: waiting for the device and reading the events take
-            time as well.
-        judged
-            Returns the values whose median must be precise, at least one. It is called only if
-            the precision is checked, because computing and sorting the values takes time.
+        ``elapsed_s`` counts from the start of the first sample by the clock of the program. This
+        is wall time, not the sum of the samples: waiting for the device and reading the events
+        take time as well. ``judged`` is called only if the precision is checked, because computing
+        and sorting the values takes time.
         """
         if self.n_samples is not None:
             return "n_samples" if n_taken >= self.n_samples else ""
@@ -113,26 +92,13 @@ def take_in_turns(
 ) -> tuple[int, str]:
     """Take samples until the rule says stop; return their number per run and the criterion.
 
-    Parameters
-    ----------
-    turns
-        For each run, a function that takes the given number of samples. Two runs take turns in
-        the order abba abba, so that a steady drift affects both equally.
-    rule
-        When to stop.
-    count
-        Returns how many samples each run has; within a turn, how many all runs have at least.
-    judged
-        Returns the values whose median must be precise.
-    n_next
-        Returns how many samples to take in the next turn, given the number of samples so far
-        and the seconds that they took.
+    A turn takes the given number of samples of a run. Two runs take turns in the order abba abba,
+    so that a steady drift affects both equally. ``count`` returns how many samples each run has;
+    within a turn, how many all runs have at least. ``n_next`` returns how many to take in the next
+    turn, given the number so far and the seconds that they took.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If you interrupt before each run has a sample. A later interrupt ends the sampling; one of
-        two runs may then have more samples than the number returned.
+    An interrupt before each run has a sample raises ``KeyboardInterrupt``. A later one ends the
+    sampling; one of two runs may then have more samples than the number returned.
     """
     order, n_taken = list(turns), 0
     start_s, elapsed_s = time.perf_counter(), 0.0

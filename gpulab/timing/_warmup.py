@@ -39,38 +39,15 @@ _MOST_CYCLES_PER_S = 3e9
 class WarmUp:
     """What the warm-up calls showed; a field is None if no call could show it.
 
-    Attributes
-    ----------
-    n_calls
-        How often the work was called.
-    call_s
-        Seconds from the start of a call until the device is idle: the median of the last calls.
-    host_s
-        Seconds that the host needs for one call and the event after it: the shortest of all.
-    synchronizes
-        Whether the work waits for the GPU inside its call.
-    side_s
-        Seconds for which the device was still busy when the current stream was done, because of
-        work on another stream; None if it was not, or too briefly to be sure.
-    is_zero
-        Whether the result of the last call is a tensor of zeros.
-    is_empty
-        Whether the last call put nothing into the current stream.
-    peak_bytes
-        The most memory in use during the last call, in bytes beyond what was in use before it.
-    real_s
-        Seconds of the real clock that the shortest call took, also on a virtual GPU. None after
-        a single call, which includes the costs of first use.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import warm_up
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     seen = warm_up(lambda: a.sum().item(), n_calls=3, max_time_s=1.0)
-    >>> seen.n_calls, seen.synchronizes
-    (3, True)
+    ``call_s`` goes from the start of a call until the device is idle: the median of the last
+    calls. ``host_s`` is the host's, for one call and the event after it: the shortest of all.
+    ``synchronizes`` says whether the work waits for the GPU inside its call. ``side_s`` is how
+    long the device was still busy when the current stream was done, because of work on another
+    stream; None if it was not, or too briefly to be sure. ``is_zero`` says that the last result is
+    a tensor of zeros, ``is_empty`` that the last call put nothing into the current stream.
+    ``peak_bytes`` is the most memory in use during the last call, beyond what was in use before
+    it. ``real_s`` is the real clock's of the shortest call, also on a virtual GPU; None after a
+    single call, which includes the costs of first use.
     """
 
     n_calls: int = 0
@@ -108,37 +85,10 @@ def warm_up(
 ) -> WarmUp:
     """Call ``work`` until its times are steady or ``n_calls`` times, and return what that showed.
 
-    If there are two or more calls, the GPU sleeps during the last one, which shows whether the
-    work waits. Times that are steady now can change later: clocks fall when the GPU gets hot.
-
-    Parameters
-    ----------
-    work
-        Enqueues the work.
-    n_calls
-        How many calls. None: until their times are steady, at most 100 calls or ``max_time_s``,
-        and one more.
-    max_time_s
-        When to stop waiting for a steady state, in seconds.
-    real_time
-        The real time of a measurement, a part of which also ends the warm-up, unless the number of
-        calls is given; None for no such limit.
-    bar
-        The bar that counts the calls, if there is one.
-
-    Returns
-    -------
-    WarmUp
-        What the calls showed.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import warm_up
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     warm_up(lambda: a @ a, n_calls=3, max_time_s=1.0).synchronizes
-    False
+    Steady times are reached after at most 100 calls or ``max_time_s``, and one more call follows.
+    A part of ``real_time`` also ends the warm-up, unless the number of calls is given. If there
+    are two or more calls, the GPU sleeps during the last one, which shows whether the work waits.
+    Times that are steady now can change later: clocks fall when the GPU gets hot.
     """
     probe = n_calls is None or n_calls > 1
     n_timed = n_calls - probe if n_calls is not None else None

@@ -22,14 +22,11 @@ def trace(
 ) -> dict[str, object]:
     """Return the content of a trace file, ready for ``json.dumps``.
 
-    The host is one process and each device another; lanes are threads. Times are microseconds
-    from the start of the timeline, rounded to nanoseconds.
-
-    Notes
-    -----
-    The format is Google's "Trace Event Format": metadata (``M``), complete events (``X``), flow
-    events (``s`` and ``f``) and counters (``C``). An arrow's ends must lie inside the spans that
-    it joins, so the arrow of a wait ends at the later start of the two spans.
+    The host is one process and each device another; lanes are threads. Times are microseconds from
+    the start of the timeline, rounded to nanoseconds. The format is Google's "Trace Event Format":
+    metadata (``M``), complete events (``X``), flow events (``s`` and ``f``) and counters (``C``).
+    An arrow's ends must lie inside the spans that it joins, so the arrow of a wait ends at the
+    later start of the two spans.
     """
     placed = layout(spans)
     events = [

@@ -39,17 +39,10 @@ _BACK_IN_PYTHON_NS = 100_000
 class EventCall:
     """One call of torch.cuda about an event, or one wait of the host.
 
-    Attributes
-    ----------
-    kind
-        ``"event"`` (the program records an event), ``"wait"`` (a stream waits for an event), or a
-        wait of the host: ``"synchronize event"``, ``"synchronize stream"``.
-    after_ns
-        The host's time after the call returned, on the axis of the records.
-    stream
-        Device and handle of the stream; None if the host waits for an event.
-    event
-        The call that recorded the event which is waited for; None if no call did.
+    In an ``"event"`` the program records it; in a ``"wait"`` a stream waits for it. The host's
+    waits are ``"synchronize event"``, which has no stream, and ``"synchronize stream"``.
+    ``after_ns`` is the host's time after the call returned, on the axis of the records. ``event``
+    is the call that recorded the event which is waited for; None if no call did.
     """
 
     kind: EventKind
@@ -60,20 +53,11 @@ class EventCall:
 
 @dataclass(frozen=True, slots=True)
 class EventNote:
-    """An event or a wait of the program, with the number of its call in the records.
+    """An event or a wait of the program, with the correlation number of its call in the records.
 
-    Attributes
-    ----------
-    kind
-        As in :class:`EventCall`.
-    correlation
-        Correlation number of the host's call.
-    stream
-        Device and number of the stream in the records; None if not known.
-    awaited
-        Correlation number of the call that recorded the event which is waited for, or None.
-    at_ns
-        When the device reached the event, or went on after the wait; None if not known.
+    The kinds are those of :class:`EventCall`. ``stream`` has device and number in the records.
+    ``awaited`` is the correlation number of the call that recorded the event which is waited for,
+    and ``at_ns`` when the device reached the event, or went on after the wait. None is not known.
     """
 
     kind: EventKind
@@ -89,14 +73,9 @@ class EventNote:
 
 
 class EventListener:
-    """Notes a program's calls about events, and its waits.
+    """Notes a program's calls about events, and its waits, in the order of the program.
 
-    Attributes
-    ----------
-    calls
-        The noted calls, in the order of the program.
-    streams
-        The streams that occur in the calls, by device and handle.
+    ``streams`` has those that occur in the calls, by device and handle.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -163,14 +142,8 @@ def event_notes(
 ) -> list[EventNote]:
     """Return a note for each call about an event that is among the driver's records.
 
-    Parameters
-    ----------
-    event_calls
-        The program's calls, in its order.
-    calls
-        The host's calls in the records, sorted by start.
-    numbers
-        Device and number of each stream in the records, by device and handle.
+    The program's calls are in its order, and the host's in the records sorted by start.
+    ``numbers`` has device and number of each stream in the records, by device and handle.
     """
     by_name = _calls_by_name(calls)
     pairs: list[tuple[EventCall, HostCall]] = []
@@ -224,16 +197,11 @@ def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> Ho
 def stream_numbers(
     streams: Mapping[StreamHandle, torch.cuda.Stream],
 ) -> dict[StreamHandle, tuple[int, int]]:
-    """Return device and number of each stream in the records.
+    """Return device and number of each stream in the records, by device and address.
 
     The driver numbers the streams, PyTorch knows their addresses, and no call converts one into
     the other. So a very short kernel is launched on each stream, in a separate session of the
     profiler: its record contains the number.
-
-    Parameters
-    ----------
-    streams
-        The streams, by device and address.
     """
     if not streams:
         return {}

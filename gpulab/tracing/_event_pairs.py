@@ -9,15 +9,7 @@ from gpulab.tracing._spans import Span
 
 @dataclass(frozen=True, slots=True)
 class EventPair:
-    """Two events of a stream, one after the other, whose times are subtracted.
-
-    Attributes
-    ----------
-    lane
-        The stream's lane.
-    start_s, end_s
-        When the stream reached each of them.
-    """
+    """Two events of a stream's lane, one after the other, whose times are subtracted."""
 
     lane: str
     start_s: float

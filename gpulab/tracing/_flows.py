@@ -7,16 +7,11 @@ from gpulab.tracing._spans import Span
 
 
 class Flow(NamedTuple):
-    """An arrow from one span of a timeline to another.
+    """An arrow from one span of a timeline to another, by their indices.
 
-    Attributes
-    ----------
-    kind
-        ``"launch"``: the source is the call that launched the target. ``"record"``: the source is
-        the call that put the target, an event or a wait, into a stream. ``"wait"``: the target
-        waited for the source.
-    source, target
-        Indices of the two spans in the timeline.
+    In a ``"launch"`` the source is the call that launched the target. In a ``"record"`` it is the
+    call that put the target, an event or a wait, into a stream. In a ``"wait"`` the target waited
+    for it.
     """
 
     kind: str

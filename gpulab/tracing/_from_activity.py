@@ -36,16 +36,8 @@ def spans_of(
     CUPTI does not record when a device reached an event or began to wait for one. Unless the note
     contains that time, it is taken to be the end of the work before it in the same stream, or the
     end of the host's call if that was later. A wait of the host is assigned to the last work that
-    it can have waited for.
-
-    Parameters
-    ----------
-    records
-        What the device did and what the host called.
-    notes
-        The events and waits among the calls, in the order of the program.
-    shorten
-        Returns the label for a kernel's name.
+    it can have waited for. The notes are in the order of the program; ``shorten`` returns a
+    kernel's label.
     """
     calls = tuple(call for call in records.calls if not _QUESTIONS.match(call.name))
     records = replace(records, calls=calls)

@@ -25,21 +25,10 @@ _HUGE = np.iinfo(np.int64).max
 class Bars:
     """The bars of a picture as columns of equal length, sorted by row and then by start.
 
-    Attributes
-    ----------
-    start_s, end_s
-        Seconds since the first span began.
-    row, kind
-        The row, counted from the top, and the index of the kind in ``SPAN_KINDS``.
-    name
-        The label of each bar.
-    count
-        The number of spans that each bar stands for.
-    size_bytes
-        Bytes that a copy moved; nan where not known.
-    busy_s
-        Sum of the durations of a bar's spans. It is less than the bar's length if there are pauses
-        between them.
+    Times count from the start of the first span, and rows from the top; ``kind`` is an index in
+    ``SPAN_KINDS``. A bar may stand for several spans, ``count``; ``busy_s`` is the sum of their
+    durations, and less than the bar's length if there are pauses. ``size_bytes`` is what a copy
+    moved; nan where not known.
     """
 
     start_s: Floats
@@ -57,23 +46,12 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything that a picture of a timeline shows.
+    """Everything that a picture of a timeline shows, the lanes from top to bottom.
 
-    Attributes
-    ----------
-    bars
-        One bar for each span, or for several short neighbours.
-    lanes
-        The lanes from top to bottom.
-    arrows
-        Arrows between bars; ``source`` and ``target`` are indices of bars.
-    series
-        The counters below the lanes, in seconds since the first span began; those that would only
-        repeat the bars, such as an engine with one kernel at a time, are left out.
-    length_s
-        Seconds from the first start to the last end.
-    note
-        A sentence about the spans that are drawn as one; empty if there are none.
+    A bar stands for one span or for several short neighbours, which ``note`` says in a sentence.
+    Arrows go between indices of bars. The counters below the lanes, in seconds since the first
+    span began, do without those that would only repeat the bars, such as an engine with one kernel
+    at a time.
     """
 
     bars: Bars
@@ -85,16 +63,11 @@ class Drawing:
 
 
 def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
-    """Return what a picture of a timeline shows.
+    """Return what a picture of a timeline shows, with at most ``max_bars`` bars.
 
-    Parameters
-    ----------
-    record
-        The timeline.
-    max_bars
-        The largest number of bars. If there are more spans, time is divided into equal pieces.
-        Spans shorter than a piece that begin in the same piece of the same row become one bar: at
-        this scale nobody could see them separately. Arrows from or to such a bar are left out.
+    If there are more spans, time is divided into equal pieces. Spans shorter than a piece that
+    begin in the same piece of the same row become one bar: at this scale nobody could see them
+    separately. Arrows from or to such a bar are left out.
     """
     spans, placed = record.spans, layout(record.spans)
     begin_s = min((span.start_s for span in spans), default=0.0)

@@ -15,14 +15,8 @@ _MAX_ROWS = 8
 class Lane:
     """A thread of the host or a stream in the picture; it has several rows if its spans overlap.
 
-    Attributes
-    ----------
-    name
-        The ``lane`` of its spans, e.g. ``"stream 7"``.
-    device
-        Index of the GPU; None for the host.
-    first_row, n_rows
-        First row, counted from the top of the timeline, and number of rows.
+    Its name is the ``lane`` of its spans, e.g. ``"stream 7"``; ``device`` is None for the host.
+    Rows count from the top of the timeline.
     """
 
     name: str
@@ -33,15 +27,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneLayout:
-    """The lanes of a timeline and the row of each span.
-
-    Attributes
-    ----------
-    lanes
-        The lanes from top to bottom: the host, then the streams of each GPU.
-    rows
-        The row of each span, in the order of the spans.
-    """
+    """The lanes of a timeline, the host and then the streams of each GPU, and each span's row."""
 
     lanes: tuple[Lane, ...]
     rows: tuple[int, ...]

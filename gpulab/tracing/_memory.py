@@ -99,14 +99,8 @@ def _summed(in_use: int, trace: list[dict[str, Any]]) -> list[tuple[int, int]]:
 def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSeries, ...]:
     """Return the bytes in use on each device from the start to the end of a timeline.
 
-    Parameters
-    ----------
-    readings
-        The recorded changes, one list for each device.
-    zero_ns
-        The start of the timeline on the axis of the readings, in ns.
-    end_s
-        The end of the timeline in seconds; later changes are left out.
+    ``zero_ns`` is its start on the axis of the readings, which are one list for each device.
+    Changes after ``end_s`` are left out.
     """
     series = []
     for device, readings_here in enumerate(readings):

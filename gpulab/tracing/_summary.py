@@ -189,17 +189,7 @@ class Summary:
 
 
 def summarize(spans: Sequence[Span], device_label: str, n_missing: int = 0) -> Summary:
-    """Return the summary of a timeline.
-
-    Parameters
-    ----------
-    spans
-        The spans, in any order.
-    device_label
-        Name of the device with the source of the times.
-    n_missing
-        Number of launches without records.
-    """
+    """Return the summary of spans in any order; ``n_missing`` launches have no records."""
     start_s = min((span.start_s for span in spans), default=0.0)
     end_s = max((span.end_s for span in spans), default=0.0)
     kinds: dict[str, int] = defaultdict(int)

@@ -30,13 +30,7 @@ def view(record: "Timeline", *, summary: Summary | None = None) -> "AnyWidget":
     """Return the timeline as a widget, which works without the kernel once it is shown.
 
     If there are more than 20,000 spans, short neighbours become one bar, and the widget says so.
-
-    Parameters
-    ----------
-    record
-        The timeline; a widget without spans says that there are none.
-    summary
-        Its summary, if you have it already.
+    Without spans it says that there are none. Pass the summary if you have it already.
     """
     return _widget_class()(drawing=content(record, summary or record.summary()))
 

@@ -66,24 +66,8 @@ _MOST_CALLS = 500_000
 class WorkCall:
     """One call of a work by the function that was tried.
 
-    Attributes
-    ----------
-    work
-        The work that was called.
-    timer
-        Name of the finished timer, such as ``timeit``, that called it; empty if none did.
-    is_captured
-        Whether the call was captured into a CUDA graph.
-    start_ns, end_ns
-        Times on the axis of the trial's records; 0 if there are no records.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     trial = tried(lambda fn: fn(), WatchedWork(lambda: None))
-    >>> trial.calls[0].timer, trial.calls[0].is_captured
-    ('', False)
+    ``timer`` is the name of the finished timer, such as ``timeit``, that called it; empty if none
+    did. The times are on the axis of the trial's records; 0 if there are none.
     """
 
     work: "WatchedWork"
@@ -97,28 +81,12 @@ class WorkCall:
 class Trial:
     """What a function returned or raised, and what it did.
 
-    Attributes
-    ----------
-    value
-        What it returned; None if it raised an error.
-    error
-        The exception that it raised, or None.
-    calls
-        Its calls of a :class:`WatchedWork`, in order.
-    asked
-        How often it called each function that :func:`counted_calls` counts.
-    records
-        The kernels and copies that it launched and the host's calls of CUDA, from the call of the
-        function to its return. They are recorded on a virtual GPU; None on a CUDA GPU, because a
-        profiler would slow the launches.
-    hazards
-        The data races; None if nobody asked for them.
-    clocks
-        The clocks that it read on a virtual GPU; None if nobody asked for them, and on a CUDA
-        GPU, whose time is real.
+    ``value`` is None if it raised an error. ``calls`` are those of a :class:`WatchedWork`, in
+    order, and ``asked`` counts its calls of the functions of :func:`counted_calls`. ``records``
+    has what it launched and the host's calls of CUDA, from its call to its return; None on a CUDA
+    GPU, because a profiler would slow the launches. ``hazards`` and ``clocks`` are None if nobody
+    asked for them; on a CUDA GPU, whose time is real, there are no ``clocks``.
 
-    Examples
-    --------
     >>> Trial(2).number, Trial("2").number, Trial(True).number
     (2.0, None, None)
     """
@@ -227,22 +195,7 @@ class Trial:
 class WatchedWork:
     """A work whose calls are recorded while a function is tried.
 
-    Parameters
-    ----------
-    work
-        The function to call.
-    most_calls
-        Calls after which a trial stops the function, which would never end.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200", first_use=False):
-    ...     x = torch.ones(8, device="cuda")
-    ...     work = WatchedWork(lambda: x + x)
-    ...     trial = tried(lambda fn: [fn().sum().item() for _ in range(3)], work)
-    >>> trial.value, trial.n_calls, len(trial.waits), len(trial.launched)
-    ([16.0, 16.0, 16.0], 3, 3, 6)
+    After ``most_calls`` a trial stops the function, which would never end.
     """
 
     def __init__(self, work: Callable[..., object], most_calls: int = _MOST_CALLS) -> None:
@@ -257,13 +210,7 @@ class WatchedWork:
 
 
 def called(function: Callable[..., object], *arguments: object) -> Trial:
-    """Call a function that may raise anything; return what it returned, or its error.
-
-    Examples
-    --------
-    >>> called(divmod, 7, 0).error
-    ZeroDivisionError('integer division or modulo by zero')
-    """
+    """Call a function that may raise anything; return what it returned, or its error."""
     try:
         return Trial(function(*arguments))
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
@@ -279,29 +226,17 @@ def tried(
 ) -> Trial:
     """Call a function on the GPU in use, wait for its work, and record what it did.
 
-    The GPU may be idle or busy; the caller decides. An error of work that the function left in
-    the queue counts as its own error, and so does the end of a function that calls its work again
-    and again. Ctrl-C is raised as usual, when the work is done. Tensors that the function returns
-    are copied to the host, and the stream that was current is current again.
+    The GPU may be idle or busy; the caller decides. An error of work that the function left in the
+    queue counts as its own error, and so does the end of a function that calls its work again and
+    again. Ctrl-C is raised as usual, when the work is done. Tensors that the function returns are
+    copied to the host, and the stream that was current is current again.
 
-    Parameters
-    ----------
-    function
-        The function to try.
-    *arguments
-        Its arguments.
-    make
-        Returns its arguments, in place of ``arguments``. They are made where races are looked
-        for, so a function must also wait for the kernels that write its inputs.
-    races
-        Whether to look for data races. On a CUDA GPU this slows each launch, so the trial's times
-        are of no use; on a virtual one it takes only real time.
-    clocks
-        Whether to note which clocks it reads on a virtual GPU. This makes the trial several times
-        as long in real time.
+    ``make`` returns its arguments, in place of ``arguments``. They are made where races are looked
+    for, so a function must also wait for the kernels that write its inputs. Looking for ``races``
+    slows each launch on a CUDA GPU, so the trial's times are of no use; on a virtual one it takes
+    only real time. Noting ``clocks``, which a virtual GPU alone has, makes the trial several times
+    as long.
 
-    Examples
-    --------
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200", first_use=False):
     ...     trial = tried(lambda: torch.zeros(4, device="cuda").tolist())
@@ -317,8 +252,6 @@ def tried(
 def first_fitting(rules: Iterable[Rule[_Subject, _Outcome]], subject: _Subject) -> _Outcome | None:
     """Return what the first rule that fits says about a trial; None if none fits.
 
-    Examples
-    --------
     >>> rules = ((lambda n: n < 0, "negative"), (lambda n: n > 9, lambda n: f"{n} is too large"))
     >>> [first_fitting(rules, n) for n in (-1, 5, 12)]
     ['negative', None, '12 is too large']
@@ -332,8 +265,6 @@ def first_fitting(rules: Iterable[Rule[_Subject, _Outcome]], subject: _Subject) 
 def number_in(value: object) -> float | None:
     """Return a number as a float, also nan and infinity; None if a value is no number.
 
-    Examples
-    --------
     >>> import torch
     >>> number_in(2), number_in(torch.tensor(2.5)), number_in(True), number_in("2")
     (2.0, 2.5, None, None)

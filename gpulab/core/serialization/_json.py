@@ -15,17 +15,9 @@ _MAX_DIGITS = 20  # 2**63 has 19 digits, and there may be a sign
 def parse_json(text: str | bytes) -> object:
     """Return the value of a JSON text.
 
-    Raises
-    ------
-    DamagedDataError
-        If the text is not JSON, is nested more than 32 levels deep, has a key twice, or has a
-        number that is not finite or does not fit into 64 bits. The message is a clause, e.g.
-        ``"it is not JSON (...)"``; the caller puts the name of the file before it.
-
-    Examples
-    --------
-    >>> parse_json('{"a": [1, 2.5]}')
-    {'a': [1, 2.5]}
+    Raises `DamagedDataError` if the text is not JSON, is nested more than 32 levels deep, has a
+    key twice, or has a number that is not finite or does not fit into 64 bits. The message is a
+    clause, e.g. ``"it is not JSON (...)"``; the caller puts the name of the file before it.
     """
     try:
         value = _DECODER.decode(as_text(text) if isinstance(text, bytes) else text)

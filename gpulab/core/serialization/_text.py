@@ -19,22 +19,9 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a file, unpacked if it is gzipped.
 
-    Raises
-    ------
-    OSError
-        If the operating system cannot read it.
-    DamagedDataError
-        If it does not unpack, unpacks to more than 64 MiB, or is not UTF-8. The message is a
-        clause, e.g. ``"it is not text"``; the caller puts the name of the file before it.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp(), "notes.txt.gz")
-    >>> _ = path.write_bytes(gzip.compress(b"two launches"))
-    >>> read_text(path)
-    'two launches'
+    Raises `OSError` if the operating system cannot read it, and `DamagedDataError` if it does not
+    unpack, unpacks to more than 64 MiB, or is not UTF-8. The message is a clause, e.g. ``"it is
+    not text"``; the caller puts the name of the file before it.
     """
     raw = read_bytes(path)
     # By content and not by name, because some download programs unpack a file and keep its name.
@@ -44,21 +31,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a file.
 
-    Raises
-    ------
-    OSError
-        If the operating system cannot read it.
-    DamagedDataError
-        If it is a pipe or a device, which may never begin or end. The message is a clause.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp(), "notes.txt")
-    >>> _ = path.write_bytes(b"two launches")
-    >>> read_bytes(path)
-    b'two launches'
+    Raises `OSError` if the operating system cannot read it, and `DamagedDataError`, whose message
+    is a clause, for a pipe or a device: it may never begin or end.
     """
     try:
         status = Path(path).stat()
@@ -73,18 +47,9 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def as_text(raw: bytes) -> str:
-    r"""Return bytes decoded as UTF-8.
+    r"""Return bytes decoded as UTF-8, or raise `DamagedDataError`, whose message is a clause.
 
-    Raises
-    ------
-    DamagedDataError
-        If they are not UTF-8, or begin with a byte order mark. The message is a clause, e.g.
-        ``"it is not text"``.
-
-    Examples
-    --------
-    >>> as_text(b"2.5 \xc2\xb5s")
-    '2.5 µs'
+    A byte order mark at the beginning is refused, too.
     """
     # Only for a better message: bytes in UTF-16 usually fail to decode, too.
     if raw.startswith(_UTF_16):

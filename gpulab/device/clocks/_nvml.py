@@ -22,15 +22,9 @@ _NO_PACKAGE = "nvidia-ml-py is not installed; pip install nvidia-ml-py"
 class NvmlGpu:
     """One GPU as NVML identifies it.
 
-    Attributes
-    ----------
-    nvml
-        The module ``pynvml``, whose functions take the handle.
-    handle
-        The argument of those functions. It is valid in the process that opened it, and either for
-        real GPUs or for one virtual GPU.
-    index
-        NVML's number of the GPU, as in ``nvidia-smi``; PyTorch's number may differ.
+    ``nvml`` is the module ``pynvml``, whose functions take the handle. The handle is valid in the
+    process that opened it, and either for real GPUs or for one virtual GPU. ``index`` is NVML's
+    number, as in ``nvidia-smi``; PyTorch's may differ.
     """
 
     nvml: Any
@@ -88,17 +82,9 @@ def forget() -> None:
 
 
 def gpu_of(device: int | None) -> NvmlGpu:
-    """Return NVML's GPU for a torch device, without starting CUDA.
+    """Return NVML's GPU for a torch device (None: the current one), without starting CUDA.
 
-    Parameters
-    ----------
-    device
-        PyTorch's index; None is the current device.
-
-    Raises
-    ------
-    ClocksUnavailableError
-        If NVML is missing or forbidden, or has no such GPU.
+    Raises `ClocksUnavailableError` if NVML is missing or forbidden, or has no such GPU.
     """
     global _library  # noqa: PLW0603 # NVML is one per process, and so is its state
     try:
@@ -130,10 +116,7 @@ def _has_started() -> bool:
 def index_in_environment(device: int) -> int:
     """Return NVML's index of a torch device, according to CUDA_VISIBLE_DEVICES alone.
 
-    Raises
-    ------
-    ClocksUnavailableError
-        If torch cannot find it, for example because the device is hidden.
+    Raises `ClocksUnavailableError` if torch cannot find it, for example because it is hidden.
     """
     try:
         # torch has no public function for this; its own clock_rate() uses this private one.

@@ -28,18 +28,10 @@ _ACCENT = "var(--jp-brand-color1, #0072b2)"
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The samples to draw, with their median and its interval.
+    """The samples to draw, at least one, with their median and its interval.
 
-    Attributes
-    ----------
-    samples_s
-        At least one duration, in seconds.
-    median_s, interval_s
-        The estimate, in seconds.
-    interval_name
-        The kind of interval, e.g. ``"95 % interval"``.
-    device_label
-        Device and source, e.g. ``"virtual NVIDIA H200"``.
+    ``interval_name`` is the kind of interval, e.g. ``"95 % interval"``; ``device_label`` has
+    device and source, e.g. ``"virtual NVIDIA H200"``.
     """
 
     samples_s: Sequence[float]
@@ -201,16 +193,8 @@ def to_html(
 ) -> str:
     """Return a measurement as one HTML element, well-formed XML without scripts or style sheets.
 
-    Parameters
-    ----------
-    estimate, remark
-        The two parts of the one-line form: in bold, and in brackets after it.
-    shown
-        The samples and their estimate.
-    facts
-        Name and text for each row of the table.
-    findings
-        Code and text of each finding.
+    Estimate and remark are the two parts of the one-line form: in bold, and in brackets after it.
+    Each fact has the name and the text of a row, each finding its code and text.
     """
     return "\n".join(
         [

@@ -29,24 +29,10 @@ _RENAME = "rename the file, and your next answer begins a new one"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The content of a progress file.
+    """The content of a progress file: the records of all lines that can be read, in their order.
 
-    Attributes
-    ----------
-    learner
-        Random id of the learner, by which copies of one file are recognised.
-    records
-        The records of all lines that can be read, in their order.
-    n_damaged
-        Number of lines that cannot be read.
-    problem
-        The reason why the file cannot be used, such as "is damaged"; empty if it can.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Contents
-    >>> Contents(problem="is damaged").records
-    ()
+    Copies of one file are recognised by the learner's random id. ``problem`` says why the file
+    cannot be used, such as "is damaged"; it is empty if it can.
     """
 
     learner: str = ""
@@ -56,15 +42,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Return the content of a progress file; of any other file, a problem and no records.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gpulab.exercises.journal import read
-    >>> read(Path("no such file")).problem.startswith("cannot be read")
-    True
-    """
+    """Return the content of a progress file; of any other file, a problem and no records."""
     try:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
@@ -97,39 +75,16 @@ def _header(line: bytes) -> dict[str, object] | str:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the progress files in a folder and its subfolders, sorted by path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gpulab.exercises.journal import files_in
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     list(files_in(Path(folder)))
-    []
-    """
+    """Yield the progress files in a folder and its subfolders, sorted by path."""
     yield from sorted(path for path in folder.rglob(_NAMES) if path.is_file())
 
 
 class LearnerJournal:
-    """The records of one learner, in the file and in memory.
+    """The records of one learner, in the file of a folder and in memory; None: in memory only.
 
     A record that cannot be written stays in memory and is written with the next one. The learner
     is warned once. Problems of a disk or of another program raise no error: the notebook goes on.
     A file that is damaged or of a newer gpulab is left as it is.
-
-    Parameters
-    ----------
-    folder
-        Folder of the file; with None all records stay in memory.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Answer, LearnerJournal
-    >>> own = LearnerJournal(None)
-    >>> own.add(Answer("01.hidden-sync", "2026-11-22T12:00:00+00:00", ok=True))
-    >>> len(own.records)
-    1
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -218,13 +173,7 @@ def _begins(record: Record) -> bool:
 
 @cache
 def journal() -> LearnerJournal:
-    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only.
-
-    Examples
-    --------
-    >>> journal() is journal()
-    True
-    """
+    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only."""
     return LearnerJournal(None if jupyter_kernel() is None else Path.cwd() / way_home())
 
 
@@ -233,11 +182,6 @@ def way_home() -> str:
     """Return the relative path from a notebook to the folder of the lessons, "" or "../".
 
     The cases are in a subfolder and use the same file as the lessons.
-
-    Examples
-    --------
-    >>> way_home()  # outside Jupyter
-    ''
     """
     folder = Path.cwd()
     is_inside = not (folder / FIRST_LESSON).exists() and (folder.parent / FIRST_LESSON).exists()

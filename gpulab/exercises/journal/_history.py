@@ -56,15 +56,7 @@ class KeptPrediction:
 
 
 def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
-    """Return the records of each prediction, by its name, in the order of their first records.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Guess, predictions_of
-    >>> first, second = (Guess("01.naive", "2026-11-22T12:00:00+00:00", n) for n in (1.0, 2.0))
-    >>> predictions_of([first, second])["01.naive"].guess.number
-    2.0
-    """
+    """Return the records of each prediction, by its name, in the order of their first records."""
     found: dict[str, KeptPrediction] = {}
     for record in _since_reset(records):
         if isinstance(record, Guess | Reveal):
@@ -79,37 +71,18 @@ def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
 
 
 def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
-    """Return the answers and the hints since the last reset of their lesson.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Answer, Reset, exercises_of
-    >>> at = "2026-11-22T12:00:00+00:00"
-    >>> records = [Answer("01.a", at, True), Answer("02.b", at, True), Reset(at, "01")]
-    >>> [each.exercise_id for each in exercises_of(records)]
-    ['02.b']
-    """
+    """Return the answers and the hints since the last reset of their lesson."""
     return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
 
 
 def versions_of(records: Iterable[Record]) -> list[Version]:
-    """Return the versions of ``benchmark`` since the last reset of their lesson.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Version, versions_of
-    >>> at = "2026-11-22T12:00:00+00:00"
-    >>> len(versions_of([Version("02.benchmark", at, True, "def benchmark(fn): ...")]))
-    1
-    """
+    """Return the versions of ``benchmark`` since the last reset of their lesson."""
     return [record for record in _since_reset(records) if isinstance(record, Version)]
 
 
 def lesson_of(name: object) -> str:
     """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``.
 
-    Examples
-    --------
     >>> from gpulab.exercises.journal import lesson_of
     >>> lesson_of("08b.autograd")
     '08b'

@@ -135,14 +135,7 @@ class Reveal(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Saved):
-    """An answer to an exercise, and whether it was right.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Answer
-    >>> Answer("01.hidden-sync", "2026-11-22T12:00:00+00:00", ok=True).diagnosis_code
-    ''
-    """
+    """An answer to an exercise, and whether it was right."""
 
     schema = "answer"
     exercise_id: str
@@ -153,14 +146,7 @@ class Answer(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Version(Saved):
-    """The code of a ``benchmark`` that was checked: a learner goes on with it in the next lesson.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Version
-    >>> Version("02.benchmark", "2026-11-22T12:00:00+00:00", ok=True, code="def ...").ok
-    True
-    """
+    """The code of a ``benchmark`` that was checked; the next lesson goes on with it."""
 
     schema = "version"
     exercise_id: str
@@ -171,14 +157,7 @@ class Version(Saved):
 
 @dataclass(frozen=True, slots=True)
 class HintRead(Saved):
-    """A learner read a hint of an exercise.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import HintRead
-    >>> HintRead("01.hidden-sync", "2026-11-22T12:00:00+00:00").exercise_id
-    '01.hidden-sync'
-    """
+    """A learner read a hint of an exercise."""
 
     schema = "hint"
     exercise_id: str
@@ -187,14 +166,7 @@ class HintRead(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Saved):
-    """A new start: earlier records of the lesson, or of all lessons, no longer count.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Reset
-    >>> Reset("2026-11-22T12:00:00+00:00", "08b").lesson
-    '08b'
-    """
+    """A new start: earlier records of the lesson, or of all lessons, no longer count."""
 
     schema = "reset"
     at: str
@@ -208,14 +180,7 @@ _KINDS: dict[str, type[Record]] = {
 
 
 def now() -> str:
-    """Return the time in UTC, to the second.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import now
-    >>> now().endswith("+00:00")
-    True
-    """
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -97,26 +97,7 @@ def _in_words(ratio: float) -> str:
 def beside_recorded(methods: Sequence[Measurement], recorded: "pd.DataFrame", *, n: int) -> Figure:
     """Draw what methods read for one size, beside the recorded times of all sizes.
 
-    Parameters
-    ----------
-    methods
-        One measurement for each method.
-    recorded
-        Rows of a recording: the columns ``size``, ``median_s``, ``source`` and ``device_name``.
-    n
-        The size that was measured.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.exercises import lesson_00 as lab
-    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11").frame()
-    >>> recorded = recorded.query("workload == 'matmul' and dtype == 'float32'")
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(2048, 2048, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, method="events")
-    >>> lab.beside_recorded([taken], recorded, n=2048).caption.partition(" reads")[0]
-    'events'
+    The columns of the recording are ``size``, ``median_s``, ``source`` and ``device_name``.
     """
     import pandas as pd
 

@@ -228,21 +228,7 @@ class _Histograms(_Loops):
 def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     """Plot the first and the second use of each cost, joined by a line, on a log axis.
 
-    Parameters
-    ----------
-    record
-        Table with columns ``what``, ``first_s`` and ``second_s``.
-    ax
-        The axes to plot on.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from matplotlib.figure import Figure as Canvas
-    >>> record = pd.DataFrame({"what": ["context"], "first_s": [0.3], "second_s": [4e-6]})
-    >>> ax = first_uses(record, Canvas().subplots())
-    >>> ax.get_xlabel()
-    'time per call (ms)'
+    The columns are ``what``, ``first_s`` and ``second_s``.
     """
     need(record, ("what", "first_s", "second_s"))
     scale, unit = unit_of([*record["first_s"], *record["second_s"]])
@@ -265,26 +251,11 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 def draw_iterations(
     record: "pd.DataFrame", *, source: object = None, relative: bool = False
 ) -> Figure:
-    """Return a figure of samples in the order taken.
+    """Return a figure of samples in the order taken, from a table as `traces.to_frame` returns it.
 
     Up to three loops share the axes. More of them have a panel each, relative to their own end;
-    there a triangle marks a call that is far above.
-
-    Parameters
-    ----------
-    record
-        Table with columns ``iteration``, ``duration_s`` and ``series``.
-    source
-        Where the times come from; by default the GPU in use.
-    relative
-        Whether to divide each loop by its shortest call.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_04 as lab
-    >>> figure = lab.draw_iterations(lab.traces.two_runs(), source="made up")
-    >>> figure.title
-    'Each call in the order taken (made up)'
+    there a triangle marks a call that is far above. With ``relative`` each loop is divided by its
+    shortest call. By default the times come from the GPU in use.
     """
     from gpulab import device
 
@@ -292,22 +263,7 @@ def draw_iterations(
 
 
 def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
-    """Return a figure of the time of each call, with the last of the slow ones marked.
-
-    Parameters
-    ----------
-    times_s
-        Seconds of each call, in the order made.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_04 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     figure = lab.draw_slow_calls([9e-3, 2e-5, 4e-4, 2e-5, 2e-5])
-    >>> figure.caption
-    'The median of 5 calls is 20.0 µs. Slow calls: 1, 3.'
-    """
+    """Return a figure of the time of each call, with the last of the slow ones marked."""
     import pandas as pd
 
     from gpulab import device
@@ -319,19 +275,8 @@ def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
     """Return a figure of histograms, one per series, with times divided by its shortest call.
 
-    Parameters
-    ----------
-    record
-        Table with columns ``iteration``, ``duration_s`` and ``series``.
-    source
-        Where the times come from; by default the GPU in use.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_04 as lab
-    >>> figure = lab.draw_histograms(lab.traces.two_runs(), source="made up")
-    >>> figure.caption.partition(" from")[0]
-    'run a: 60 calls'
+    The table is one as `traces.to_frame` returns it; by default its times come from the GPU in
+    use.
     """
     from gpulab import device
 
@@ -339,16 +284,7 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
 
 
 def draw_first_uses() -> "Series":
-    """Measure first and second uses on a fresh GPU, and show a figure that grows meanwhile.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_04 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     lab.draw_first_uses()
-    7 of 7 results
-    """
+    """Measure first and second uses on a fresh GPU, and show a figure that grows meanwhile."""
     from gpulab import device
     from gpulab.exercises.lesson_04 import first_use
     from gpulab.views import live

@@ -30,26 +30,9 @@ _COMMAND = (sys.executable, "-m", __name__)
 def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
     """Run a function in a process that has not used the GPU yet, and return its numbers.
 
-    If the GPU in use is virtual, the function runs in this process, on a new virtual GPU.
-
-    Parameters
-    ----------
-    function
-        A function without arguments, written in the notebook, that returns numbers. It may use
-        ``time`` and ``torch``, and no other name from outside.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        If the function raises an error in the new process. A note contains the error.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_04 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     lab.in_a_new_process(lambda: [1.0, 2.0])
-    [1.0, 2.0]
+    The function, written in the notebook, may use ``time`` and ``torch`` and no other name from
+    outside. If the GPU in use is virtual, it runs in this process, on a new virtual GPU. If it
+    fails in the new process, a note of the `CalledProcessError` contains its error.
     """
     virtual = device.current().virtual
     if virtual is None:
@@ -64,24 +47,11 @@ def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
 
 
 def measured() -> Iterator[Cost]:
-    """Yield the seconds of the first and the second use of each name in ``NAMES``.
+    """Yield ``what``, ``first_s`` and ``second_s`` of each name in ``NAMES``: its first two uses.
 
-    Each item is a dict with ``what``, ``first_s`` and ``second_s``. On a CUDA GPU a new process
-    starts first; its start takes seconds, which are not in the numbers. On the virtual GPU a new
-    one is created, and the one in use does not change.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        If the new process fails. A note contains its error.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"), closing(measured()) as costs:
-    ...     first = next(costs)
-    >>> first["what"], first["first_s"] > 100 * first["second_s"]
-    ('context', True)
+    On a CUDA GPU a new process starts first; its start takes seconds, which are not in the
+    numbers. If it fails, a note of the `CalledProcessError` contains its error. On the virtual GPU
+    a new one is created, and the one in use does not change.
     """
     virtual = device.current().virtual
     if virtual is None:
@@ -93,16 +63,7 @@ def measured() -> Iterator[Cost]:
 
 
 def one_by_one() -> Iterator[Cost]:
-    """Yield the first and the second use of each name in this process, where it must be new.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     first = next(one_by_one())
-    >>> first["what"], first["first_s"] > 100 * first["second_s"]
-    ('context', True)
-    """
+    """Yield the first and the second use of each name in this process, where it must be new."""
     for name, work in zip(NAMES, _works(), strict=True):
         first_s, second_s = (_once_s(work) for _ in range(2))
         yield {"what": name, "first_s": first_s, "second_s": second_s}

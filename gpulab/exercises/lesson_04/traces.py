@@ -52,24 +52,10 @@ SAMPLES_S = tuple(sample_us * 1e-6 for sample_us in _SAMPLES_US)
 
 
 class WarmUpTrace(NamedTuple):
-    """The times of a loop's iterations, and the range of right answers for the steady start.
+    """The times of a loop's iterations, and the first and last right answer for its steady start.
 
-    Attributes
-    ----------
-    name
-        What happens in the loop, for example "one late outlier".
-    samples_s
-        Seconds of each iteration.
-    first, last
-        Smallest and largest index that is a right answer.
-    trap
-        What misleads a hasty rule: one slow sample after the start, or one fast sample before it.
-
-    Examples
-    --------
-    >>> trace = traces()[0]
-    >>> trace.name, trace.first, trace.last
-    ('one slow call', 1, 10)
+    ``trap`` is what misleads a hasty rule: one slow sample after the start, or a fast one before
+    it.
     """
 
     name: str
@@ -80,13 +66,7 @@ class WarmUpTrace(NamedTuple):
 
 
 def calls() -> "pd.DataFrame":
-    """Return the table of first uses: a row for each trace, with the time of each call.
-
-    Examples
-    --------
-    >>> calls().loc[0, "first call"]
-    'torch.cuda.synchronize(): 334 ms'
-    """
+    """Return the table of first uses: a row for each trace, with the time of each call."""
     import pandas as pd
 
     from gpulab.core.units import format_time
@@ -100,26 +80,14 @@ def calls() -> "pd.DataFrame":
 
 
 def samples() -> "pd.DataFrame":
-    """Return the times of thirteen calls; two of them are outliers.
-
-    Examples
-    --------
-    >>> len(samples()), float(samples()["duration_s"].max())
-    (13, 0.00231)
-    """
+    """Return the times of thirteen calls; two of them are outliers."""
     import pandas as pd
 
     return pd.DataFrame({"call": range(1, len(SAMPLES_S) + 1), "duration_s": SAMPLES_S})
 
 
 def traces() -> tuple[WarmUpTrace, ...]:
-    """Return the six loops whose steady state the exercise asks for.
-
-    Examples
-    --------
-    >>> [trace.name for trace in traces()][:3]
-    ['one slow call', 'five first uses', 'slow decay']
-    """
+    """Return the six loops whose steady state the exercise asks for."""
     index = np.arange(_N)
     late = np.ones(_N)
     # The outlier is in the second half, from which a rule takes its level.
@@ -144,17 +112,7 @@ def traces() -> tuple[WarmUpTrace, ...]:
 def to_frame(*, named: bool = True) -> "pd.DataFrame":
     """Return all loops as a table with columns ``iteration``, ``duration_s`` and ``series``.
 
-    Parameters
-    ----------
-    named
-        Whether a loop is called by its name, which says what happens in it, or by a letter.
-
-    Examples
-    --------
-    >>> to_frame()["series"].value_counts()["slow decay"].item()
-    60
-    >>> list(to_frame(named=False)["series"].unique())
-    ['a', 'b', 'c', 'd', 'e', 'f']
+    A series is named by what happens in its loop, or, not ``named``, by a letter.
     """
     import pandas as pd
 
@@ -173,11 +131,6 @@ def two_runs() -> "pd.DataFrame":
     half-precision matmuls of 8192 x 8192. In run b an addition finds its data in the cache in six
     of ten calls. The times of the humps are from a virtual H200; the noise and the iteration at
     which the clock falls are made up.
-
-    Examples
-    --------
-    >>> two_runs().groupby("series")["duration_s"].median().round(6).to_dict()
-    {'run a': 0.001635, 'run b': 5e-06}
     """
     import pandas as pd
 

@@ -21,16 +21,8 @@ _CAUSES = (("power", "power"), ("thermal", "heat"), ("clocks", "a setting"))
 def cause_of(regime: clocks.Regime) -> str:
     """Return what lowers the clock: "power", "heat", "a setting", or "nothing does".
 
-    Parameters
-    ----------
-    regime
-        The state of the clocks, with the reasons that the driver named.
-
-    Examples
-    --------
     >>> from gpulab import clocks
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> lab.cause_of(clocks.Regime("settled", "at its limit", reasons=("power cap",)))
+    >>> cause_of(clocks.Regime("settled", "at its limit", reasons=("power cap",)))
     'power'
     """
     named = " ".join(regime.reasons)
@@ -39,21 +31,7 @@ def cause_of(regime: clocks.Regime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VirtualLock:
-    """The result of asking the virtual GPU to lock its clock.
-
-    Attributes
-    ----------
-    outcome
-        ``"locked"`` or ``"refused"``.
-    message
-        The text of ``clocks.lock``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> lab.VirtualLock("refused", "no such clock").outcome
-    'refused'
-    """
+    """How a virtual GPU answers ``clocks.lock``, "locked" or "refused", with its message."""
 
     outcome: str
     message: str
@@ -64,17 +42,6 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
 
     Like most real GPUs it refuses, because the user is no administrator. This never touches a real
     GPU.
-
-    Parameters
-    ----------
-    sm_mhz
-        Clock in MHz.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> lab.lock_virtual_gpu(1500).outcome
-    'refused'
     """
     try:
         with (
@@ -88,19 +55,7 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
 
 
 def kept_clocks(held: "pd.DataFrame") -> str:
-    """Return in words which of the requested clocks the GPU still had at the end.
-
-    Parameters
-    ----------
-    held
-        The table that :func:`asked_for` returns.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> lab.kept_clocks(lab.asked_for([1980, 1200]))
-    'only 1200'
-    """
+    """Return in words which of the clocks of :func:`asked_for` the GPU still had at the end."""
     last_mhz = held.groupby("asked_mhz")["sm_mhz"].last()
     kept = [
         str(asked) for asked, mhz in last_mhz.sort_index(ascending=False).items() if asked == mhz
@@ -111,14 +66,7 @@ def kept_clocks(held: "pd.DataFrame") -> str:
 
 
 def recorded_settled_clocks() -> "pd.DataFrame":
-    """Return the recorded settled clocks of an H200 during matmuls of random numbers and zeros.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> int(lab.recorded_settled_clocks()["highest_mhz"]["zeros"])
-    1650
-    """
+    """Return the recorded settled clocks of an H200 during matmuls of random numbers and zeros."""
     import pandas as pd
 
     frame = pd.DataFrame(_SETTLED_MHZ, columns=["data", "lowest_mhz", "highest_mhz"])
@@ -126,19 +74,7 @@ def recorded_settled_clocks() -> "pd.DataFrame":
 
 
 def compared_clocks(recorded: "pd.DataFrame") -> str:
-    """Return in words how the clock with zeros compares with that with random numbers.
-
-    Parameters
-    ----------
-    recorded
-        The table that :func:`recorded_settled_clocks` returns.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> lab.compared_clocks(lab.recorded_settled_clocks())
-    'a higher clock'
-    """
+    """Return in words how the recorded clock with zeros compares with that with random numbers."""
     # The lowest clock of one against the highest of the other: only ranges that are apart differ.
     zeros_mhz, random_mhz = (
         recorded["lowest_mhz"]["zeros"],

@@ -103,21 +103,9 @@ class _Orders(Plot):
 
 
 def draw_orders(times_ms: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Return a figure of the times of two programs, A and B, that ran one after the other.
+    """Return a figure of two programs, A and B, that ran one after the other.
 
-    Parameters
-    ----------
-    times_ms
-        For "A first" and "B first", the milliseconds of each call of A, and of each call of B.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     figure = lab.draw_orders({"A first": ([1, 1], [2, 2]), "B first": ([2, 2], [1, 1])})
-    >>> figure.title
-    'Whichever runs second takes longer: B / A is 2, then 0.5 (virtual NVIDIA H200)'
+    ``times_ms`` has, for "A first" and "B first", the times of each call of A and of B.
     """
     import pandas as pd
 
@@ -219,23 +207,7 @@ class _ClockAndPower(Plot):
 def draw_clock_and_power(record: "pd.DataFrame") -> Figure:
     """Return a figure of clock and power over time, with the moment when the clock fell.
 
-    Parameters
-    ----------
-    record
-        Readings as ``clocks.to_frame`` returns them.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab import clocks
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> common = {"max_sm_mhz": 2000, "power_limit_w": 700.0}
-    >>> seen = [clocks.Reading(0.0, 2000, power_w=70.0, **common)]
-    >>> seen += [clocks.Reading(0.1, 1500, power_w=140.0, **common)]
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     figure = lab.draw_clock_and_power(clocks.to_frame(seen))
-    >>> figure.title.splitlines()[0]
-    'The clock falls by 25 % while the power reads 20 % of its limit (virtual NVIDIA H200)'
+    The readings are as ``clocks.to_frame`` returns them.
     """
     return _ClockAndPower(record).figure(source=device.current())
 
@@ -283,27 +255,10 @@ class _OverTime(Plot):
 
 
 def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
-    """Return a figure of one column of readings against time, one line per series.
+    """Return a figure of one column of readings against ``time_s``, one line per ``series``.
 
-    The text alternative contains the first and the last value of each line.
-
-    Parameters
-    ----------
-    record
-        Table with the columns ``time_s`` and ``column``, and optionally ``series`` (names of the
-        lines). A column whose name ends with ``_s`` contains seconds and is plotted in a suitable
-        unit.
-    column, label
-        Name of the column to plot, and the label of its axis.
-    title
-        Title of the figure.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> clock = lab.asked_for([1200])
-    >>> lab.plot_over_time(clock, "sm_mhz", "clock (MHz)", title="A lock").caption
-    'asked for 1200 MHz: from 1,200 at the first reading to 1,200 at the last.'
+    A column whose name ends with ``_s`` contains seconds and is plotted in a suitable unit. The
+    text alternative contains the first and the last value of each line.
     """
     source = None if "source" in record else device.current()
     return _OverTime(record, column, label, title).figure(source=source)
@@ -312,21 +267,8 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
 def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":
     """Return the clock of a virtual H200 over time, while its clock is locked and matmuls run.
 
-    The thermal model computes it: no GPU is used or locked. How a real GPU behaves under a lock
-    was not measured.
-
-    Parameters
-    ----------
-    clocks_mhz
-        The clocks to lock, in MHz; each gives one series.
-    duration_s
-        How long the matmuls run, in seconds.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_05 as lab
-    >>> int(lab.asked_for([1200])["sm_mhz"].iloc[-1])
-    1200
+    Each clock gives one series. The thermal model computes it: no GPU is used or locked. How a
+    real GPU behaves under a lock was not measured.
     """
     import pandas as pd
 

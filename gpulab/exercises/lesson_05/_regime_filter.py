@@ -27,15 +27,7 @@ _KEPT = {2, 3, 4, 5, 6, 7, 9}
 
 @dataclass(frozen=True, slots=True)
 class RegimeFilter(FunctionJudge):
-    """A judge for a function ``keep(samples_s, readings)`` that returns some of the samples.
-
-    Attributes
-    ----------
-    why
-        The message for a right answer.
-    how
-        How to write the answer.
-    """
+    """A judge for a function ``keep(samples_s, readings)`` that returns some of the samples."""
 
     why: str
     how: str = (

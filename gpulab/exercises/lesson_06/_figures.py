@@ -102,22 +102,6 @@ def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[f
 
     A dotted line marks the speed of the memory by the data sheet of the GPU in use, if it is
     known. What lies above it cannot come from the memory.
-
-    Parameters
-    ----------
-    sizes_mib
-        Sizes of the working sets, in MiB.
-    bytes_per_s
-        Speeds at these sizes, by the name of the series.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     figure = lab.plot_speeds([30, 60], {"hot": [6e12, 4e12], "cold": [4e12, 4e12]})
-    >>> figure.title
-    'At 30 MiB, a hot kernel is faster than the memory can be (virtual NVIDIA H200)'
     """
     import pandas as pd
 
@@ -210,21 +194,8 @@ def _note(
 def plot_counters(record: "pd.DataFrame", column: str) -> Figure:
     """Return a figure of what counters saw of repeated kernels, against their working sets.
 
-    Parameters
-    ----------
-    record
-        The readings of the exercise ``06.staircase``, with the column to draw.
-    column
-        ``"from_memory"`` or ``"crossing"``, in percent.
-
-    Examples
-    --------
-    >>> from gpulab import exercises
-    >>> from gpulab.exercises import lesson_06 as lab
-    >>> counted = exercises.readings("06.staircase")
-    >>> counted["crossing"] = 100 * counted["hot_crossing"]
-    >>> lab.plot_counters(counted, "crossing").title.partition(": ")[2]
-    'at most 5 % up to 36 MiB, at least 48 % from 52 MiB on (recorded on NVIDIA H200)'
+    ``record`` has the readings of ``06.staircase``; the column is ``"from_memory"`` or
+    ``"crossing"``, in percent.
     """
     spec = by_driver_name(str(record["device_name"].iloc[0]))
     l2_bytes = spec.l2_bytes if spec else 0

@@ -37,13 +37,7 @@ _WAITS = Diagnosis(
 
 @dataclass(frozen=True, slots=True)
 class FlushChoice(AnswerJudge):
-    """A judge for a function that empties the cache and the letter of its reason.
-
-    Attributes
-    ----------
-    reason
-        The judge for the letter.
-    """
+    """A judge for a function that empties the cache and the letter of its reason."""
 
     reason: Choice
 
@@ -78,10 +72,7 @@ class FlushChoice(AnswerJudge):
 
 
 def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
-    """Return the diagnosis of a wrong flush, by the layer's time after it and the flush's bytes.
-
-    Return None if the flush is right.
-    """
+    """Return the diagnosis of a wrong flush, by the layer's time and its bytes; else None."""
     if trial.error is not None:
         return raised(trial.error)
     if trial.waits:

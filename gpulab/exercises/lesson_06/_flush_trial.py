@@ -27,22 +27,11 @@ _N_SAMPLES = 21
 class FlushTrial:
     """Seconds of a linear layer on one row, after the learner's flush and in three known states.
 
-    The layer's weights fill a quarter of the L2.
-
-    Attributes
-    ----------
-    hot_s, clean_s, dirty_s
-        Seconds with the weights in the cache, after a flush that reads, and after one that writes.
-    own_s
-        Seconds after the learner's flush; nan if the flush raised an error.
-    error
-        The exception that the flush raised, or None.
-    waits
-        Whether the flush blocked the host until the GPU was done. Then each sample also contains
-        a launch.
-    touched_l2
-        Bytes that the flush's operators touched, divided by the size of the L2; infinite if it
-        called no operator of PyTorch, because then the bytes are unknown.
+    The layer's weights fill a quarter of the L2. ``hot_s`` is with the weights in the cache,
+    ``clean_s`` after a flush that reads, ``dirty_s`` after one that writes, and ``own_s`` after
+    the learner's, nan if that raised an error. A flush that ``waits`` for the GPU adds a launch to
+    each sample. ``touched_l2`` are the bytes that its operators touched, divided by the size of
+    the L2; infinite, because unknown, if it called no operator of PyTorch.
     """
 
     hot_s: float

@@ -12,14 +12,7 @@ class CapturedLines(AnswerJudge):
     """A judge for a table, whose verdict explains a mistake but does not name its line.
 
     There are only three words to choose from. A learner who is told which lines are wrong could
-    solve the exercise by trying.
-
-    Attributes
-    ----------
-    table
-        The judge for the table.
-    principles
-        The message for each diagnosis of the table, by its code.
+    solve the exercise by trying. ``principles`` has the message for each diagnosis of the table.
     """
 
     table: Table

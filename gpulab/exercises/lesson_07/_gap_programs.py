@@ -12,24 +12,9 @@ _N_STEPS = 6
 
 
 def program(letter: str) -> Callable[[], None]:
-    """Return one of the three programs of the exercise ``07.gaps``.
+    """Return the program ``"a"``, ``"b"`` or ``"c"`` of the exercise ``07.gaps``.
 
-    Parameters
-    ----------
-    letter
-        ``"a"``, ``"b"`` or ``"c"``.
-
-    Raises
-    ------
-    UnknownNameError
-        If no program has this letter.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_07 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     lab.program("c")()
+    Any other letter raises `UnknownNameError`.
     """
     if letter not in _PROGRAMS:
         raise UnknownNameError("program", letter, tuple(_PROGRAMS))

@@ -31,14 +31,9 @@ def _chain(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplays:
-    """A learner's graph: how it was made, and what its replays returned.
+    """The call that made a learner's graph, and its replays for the two later inputs.
 
-    Attributes
-    ----------
-    made
-        The call of the learner's function.
-    replayed
-        The replays for the two later inputs. The first of them may capture the graph.
+    The first replay may capture the graph.
     """
 
     made: Trial
@@ -72,15 +67,7 @@ class GraphReplays:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplay(FunctionJudge):
-    """A judge for a function ``f(function, x)`` that returns a function that replays a graph.
-
-    Attributes
-    ----------
-    name
-        Name of the function in the question.
-    why
-        The message for a right answer.
-    """
+    """A judge for a function ``f(function, x)`` that returns a function that replays a graph."""
 
     name: str
     why: str

@@ -33,19 +33,11 @@ _FEW = 4  # a sleep that is long enough for one sample puts the host ahead in at
 
 @dataclass(frozen=True, slots=True)
 class HostLead:
-    """The effect of a sleep of the learner's length.
+    """The effect of a sleep of the learner's length, in clock cycles of the GPU.
 
-    Attributes
-    ----------
-    n_launches
-        Number of launches in one call of the work.
-    n_cycles
-        Length of the sleep, in clock cycles of the GPU.
-    n_needed
-        Cycles during which the host enqueues all samples, as measured by the judge.
-    n_ahead
-        Number of samples that were enqueued before the GPU reached their first event, of
-        ``N_SAMPLES``.
+    ``n_launches`` are those of one call of the work, and ``n_needed`` the cycles, as the judge
+    measures them, in which the host enqueues all samples. Of ``N_SAMPLES``, ``n_ahead`` were
+    enqueued before the GPU reached their first event.
     """
 
     n_launches: int
@@ -56,15 +48,7 @@ class HostLead:
 
 @dataclass(frozen=True, slots=True)
 class HeadStart(FunctionJudge):
-    """A judge for a function ``f(work)`` that returns how many cycles the GPU should sleep.
-
-    Attributes
-    ----------
-    name
-        Name of the function in the question.
-    why
-        The message for a right answer.
-    """
+    """A judge for a function ``f(work)`` that returns how many cycles the GPU should sleep."""
 
     name: str
     why: str

@@ -8,23 +8,7 @@ _MAX_TIME_S = 0.05  # the capture is what counts, and one replay shows it
 
 
 def try_to_capture(work: Work) -> str:
-    """Return ``"captured"``, or the reason why this work cannot be captured as a CUDA graph.
-
-    Parameters
-    ----------
-    work
-        A function without arguments that puts work into the queue.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_07 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     x = torch.ones(8, device="cuda")
-    ...     lab.try_to_capture(lambda: torch.relu(x))
-    'captured'
-    """
+    """Return ``"captured"``, or the reason why this work cannot be captured as a CUDA graph."""
     try:
         measure(work, method="graph", max_time_s=_MAX_TIME_S, progress=False)
     except NotCapturableError as error:

@@ -71,27 +71,7 @@ class _Overlap(Plot):
 
 
 def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
-    """Return a figure of the time that overlap saved in some programs.
-
-    Parameters
-    ----------
-    runs
-        What ``pipelines.run`` returned, by the name of the program.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> def pipeline(slots, copying, fill, compute, n_steps):
-    ...     for step in range(n_steps):
-    ...         fill(slots[0].pinned, step)
-    ...         slots[0].on_device.copy_(slots[0].pinned)
-    ...         compute(slots[0].on_device, step)
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     figure = lab.draw_overlap({"mine": lab.pipelines.run(pipeline, n_steps=2)})
-    >>> figure.caption.partition(";")[0]
-    'mine: 0 of 2 steps computed on wrong data'
-    """
+    """Return a figure of the time that overlap saved in some programs, by their names."""
     import pandas as pd
 
     columns = ["hidden_s", "possible_s", "n_wrong"]

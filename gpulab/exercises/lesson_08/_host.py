@@ -25,71 +25,24 @@ def share_of_serial(timeline: "Timeline") -> float:
     """Return the time that the GPU was busy, divided by the sum of the busy times of its streams.
 
     It is 1 if nothing ran at the same time.
-
-    Parameters
-    ----------
-    timeline
-        A timeline with work in at least one stream.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     x = torch.ones(1 << 20, device="cuda")
-    ...     lab.share_of_serial(gpulab.timeline(lambda: x.neg()))
-    1.0
     """
     share = timeline.summary().devices[0]
     return share.busy_s / sum(stream.busy_s for stream in share.streams)
 
 
 def how_they_ran(timeline: "Timeline") -> str:
-    """Return how the kernels of a timeline ran: ``"together"`` or ``"sequentially"``.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     x = torch.ones(1 << 20, device="cuda")
-    ...     lab.how_they_ran(gpulab.timeline(lambda: x.neg()))
-    'sequentially'
-    """
+    """Return how the kernels of a timeline ran: ``"together"`` or ``"sequentially"``."""
     return "together" if share_of_serial(timeline) < _TOGETHER else "sequentially"
 
 
 def host_times(
     calls: Mapping[str, Callable[[], object]], before: Callable[[], object] | None = None
 ) -> "pd.DataFrame":
-    """Time calls by the host's clock, each from an idle GPU.
+    """Time calls by the host's clock, each from an idle GPU; ``before`` enqueues work before it.
 
-    Each call runs twice, and the second time counts.
-
-    Parameters
-    ----------
-    calls
-        The functions to call, by their names.
-    before
-        A function that enqueues work before each call.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each name: ``host_s``, seconds until the call returned; ``done_s``, seconds until
-        the GPU had finished; and ``returned``, the returned value as text.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     x = torch.ones(8, device="cuda")
-    ...     lab.host_times({"wait": lambda: x.sum().item()})["returned"]["wait"]
-    '8.0'
+    Each call runs twice, and the second time counts. The columns are ``host_s``, seconds until the
+    call returned; ``done_s``, seconds until the GPU had finished; and ``returned``, the value as
+    text.
     """
     import pandas as pd
 
@@ -123,21 +76,9 @@ _LINES: Mapping[str, Wait] = MappingProxyType(
 def run_the_puzzle() -> "pd.DataFrame":
     """Run the exercise ``08.five-waits`` with each of its lines, and return what was done when.
 
-    Each line runs twice, with a short and with a long kernel c, so that luck does not count.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Which of a, b and c were done both times: when the host arrived at ``now()``, and before d.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     table = lab.run_the_puzzle()
-    >>> table.loc["marker.synchronize()", "before d"]
-    'ac'
+    Each line runs twice, with a short and with a long kernel c, so that luck does not count. The
+    table says which of a, b and c were done both times: when the host arrived at ``now()``, and
+    before d.
     """
     import pandas as pd
 

@@ -13,28 +13,11 @@ if TYPE_CHECKING:
 
 
 def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Series[str]":
-    """Run a program on a new virtual GPU, and return the line that raised an error.
+    """Run a program on a new virtual GPU, and return the ``line`` that raised an ``error``.
 
-    An error in a kernel is raised by a later call, so this is often not the line that failed.
-
-    Parameters
-    ----------
-    program
-        A function whose lines end with comments that name them.
-    **given
-        Its arguments.
-
-    Returns
-    -------
-    pandas.Series
-        ``line``: the comment of the line, or its code; ``"no line"`` if nothing was raised.
-        ``error``: the error as text.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> lab.line_that_raises(lambda: None)["line"]
-    'no line'
+    An error in a kernel is raised by a later call, so this is often not the line that failed. A
+    line is named by the comment at its end, or its code; it is ``"no line"`` if nothing was
+    raised.
     """
     import pandas as pd
 

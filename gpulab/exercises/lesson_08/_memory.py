@@ -110,27 +110,7 @@ class _Reuse(Plot):
 def draw_reuse(record: "Timeline") -> Figure:
     """Return the figure of memory that is written again while another stream still needs it.
 
-    Parameters
-    ----------
-    record
-        The timeline of two kernels in the default stream, ones and sevens, and of at least two in
-        another stream, the last of which reads the ones.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.exercises import lesson_08 as lab
-    >>> def call():
-    ...     x, side = torch.ones(1024, device="cuda"), torch.cuda.Stream()
-    ...     side.wait_stream(torch.cuda.current_stream())
-    ...     with torch.cuda.stream(side):
-    ...         torch.cuda._sleep(200_000)
-    ...         total = x.sum()
-    ...     del x
-    ...     torch.full((1024,), 7.0, device="cuda")
-    >>> with gpulab.virtual_gpu("H200", first_use=False):
-    ...     record = gpulab.timeline(call)
-    >>> lab.draw_reuse(record).title.startswith("The sevens are in the memory ")
-    True
+    The timeline has two kernels in the default stream, ones and sevens, and at least two in
+    another stream, the last of which reads the ones.
     """
     return _Reuse(record).figure(source=record.place)

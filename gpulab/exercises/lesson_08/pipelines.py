@@ -25,27 +25,9 @@ PipelineFunction = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One of the two slots of a double buffer.
+    """One of the two slots of a double buffer: a pinned buffer, and one of its size on the GPU.
 
-    Attributes
-    ----------
-    pinned
-        The buffer on the host, in pinned memory.
-    on_device
-        The buffer on the GPU, of the same size.
-    copied, computed
-        Two events that were not recorded yet. Waiting for such an event returns at once.
-
-    Examples
-    --------
-    A pipeline gets its two slots as its first argument:
-
-    >>> import gpulab
-    >>> def pipeline(slots, copying, fill, compute, n_steps):
-    ...     print(type(slots[0]).__name__, slots[0].pinned.is_pinned())
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     _ = hazards_of(pipeline)
-    Slot True
+    Its two events were not recorded yet. Waiting for such an event returns at once.
     """
 
     pinned: torch.Tensor
@@ -56,30 +38,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """The result of one run of a pipeline.
+    """The result of one run of a pipeline: of its steps, how many computed on wrong data.
 
-    Attributes
-    ----------
-    n_steps, n_wrong
-        Number of steps, and of steps that computed on wrong data.
-    n_filled, n_computed
-        How often the pipeline called ``fill`` and ``compute``.
-    duration_s
-        Seconds from an idle GPU to the end of all work, by the host's clock.
-    copies_s, computes_s
-        Seconds of all copies alone, and of all computing alone.
-    trial
-        What the pipeline raised and did.
-    place
-        Name and source of the GPU.
-
-    Examples
-    --------
-    >>> from gpulab.tracing.trials import Trial
-    >>> times_s = (8e-4, 6e-4, 6e-4)
-    >>> finished = PipelineRun(4, 0, 4, 4, *times_s, Trial(None), "virtual NVIDIA H200")
-    >>> f"{finished.overlap:.2f}"
-    '0.89'
+    ``n_filled`` and ``n_computed`` count its calls of ``fill`` and ``compute``. ``duration_s``
+    goes from an idle GPU to the end of all work, by the host's clock; ``copies_s`` and
+    ``computes_s`` are those of all copies and all computing alone. The trial has what the pipeline
+    raised and did, and ``place`` is name and source of the GPU.
     """
 
     n_steps: int
@@ -134,23 +98,12 @@ class PipelineRun:
 def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
     """Run a pipeline on the GPU in use, check its values and measure its overlap.
 
-    Parameters
-    ----------
-    pipeline
-        A function that is called as ``pipeline(slots, copying, fill, compute, n_steps)``. It gets
-        two slots, a side stream for the copies, ``fill(pinned, step)``, which lets the host write
-        a batch, and ``compute(on_device, step)``, which launches work on the current stream.
-    n_steps
-        Number of batches.
+    It is called as ``pipeline(slots, copying, fill, compute, n_steps)``, with two slots, a side
+    stream for the copies, ``fill(pinned, step)``, which lets the host write a batch, and
+    ``compute(on_device, step)``, which launches work on the current stream. If it raised an error,
+    the result contains it.
 
-    Returns
-    -------
-    PipelineRun
-        The result. If the pipeline raised an error, the result contains it.
-
-    Examples
-    --------
-    The copies block the host, so nothing overlaps:
+    The copies of this one block the host, so nothing overlaps:
 
     >>> import gpulab
     >>> def pipeline(slots, copying, fill, compute, n_steps):
@@ -186,22 +139,7 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
 
 # Eight steps are enough for races: each of the two slots is used again three times.
 def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
-    """Return the data races of a pipeline: pairs of accesses that nothing orders.
-
-    Examples
-    --------
-    This pipeline fills the buffer while the last copy may still read it:
-
-    >>> import gpulab
-    >>> def pipeline(slots, copying, fill, compute, n_steps):
-    ...     for step in range(n_steps):
-    ...         fill(slots[0].pinned, step)
-    ...         slots[0].on_device.copy_(slots[0].pinned, non_blocking=True)
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     found = hazards_of(pipeline, n_steps=2)
-    >>> [hazard.kind for hazard in found]
-    ['host write into a buffer in flight']
-    """
+    """Return the data races of a pipeline: pairs of accesses that nothing orders."""
     with device.active():
         bench = _Bench(n_steps)
         trial = tried(bench.run, pipeline, *bench.works(), races=True)

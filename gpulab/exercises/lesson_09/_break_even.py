@@ -7,28 +7,13 @@ from gpulab.exercises.answers import CaseFunction, Diagnosis
 
 
 def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
-    """Return from how many operations in a row on the GPU is faster, transfers included.
+    """Return from how many operations in a row on the GPU is faster, transfers included, or None.
 
     The data are copied to the GPU once, all operations run there, and the result is copied back
-    once. Each operation saves the difference of the two sides.
+    once: ``transfers_s`` together. Each operation saves the difference of the two sides.
 
-    Parameters
-    ----------
-    cpu_s, gpu_s
-        Seconds of one operation on each side, without transfers.
-    transfers_s
-        Seconds of both transfers together.
-
-    Returns
-    -------
-    int | None
-        The smallest number for which the GPU is faster; None if there is no such number.
-
-    Examples
-    --------
     >>> n_needed(cpu_s=1e-3, gpu_s=0.35e-3, transfers_s=5e-3)
     8
-    >>> n_needed(cpu_s=1e-3, gpu_s=1e-3, transfers_s=5e-3)
     """
     saved_s = cpu_s - gpu_s
     return max(1, math.floor(transfers_s / saved_s) + 1) if saved_s > 0 else None

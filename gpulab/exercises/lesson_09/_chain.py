@@ -10,26 +10,10 @@ if TYPE_CHECKING:
 
 
 def operations_needed(record: Crossover) -> "pd.DataFrame":
-    """Return from how many operations in a row on the GPU is faster, for each size.
+    """Return from how many ``operations`` in a row on the GPU is faster, for each ``size``.
 
-    Parameters
-    ----------
-    record
-        A crossover with transfers.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each ``size``: ``cpu_s``, ``gpu_s`` and ``transfers_s`` in seconds, and
-        ``operations``, which is missing if no number is enough.
-
-    Examples
-    --------
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> record = scaling.crossover("exp", transfers="both", source="h200-sxm-2026-11")
-    >>> list(lab.operations_needed(record).columns)
-    ['cpu_s', 'gpu_s', 'transfers_s', 'operations']
+    The crossover has transfers. The other columns are ``cpu_s``, ``gpu_s`` and ``transfers_s``.
+    The number is missing where none is enough.
     """
     import pandas as pd
 

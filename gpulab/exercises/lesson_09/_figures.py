@@ -39,24 +39,10 @@ _SHORT = {
 def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
     """Return a table of the crossings of several operations, without transfers and with them.
 
-    Sizes mean different things for different operations, so the table has the bytes of inputs and
-    results together.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``operation``, ``series``, ``kind``, ``text`` (the crossing in words), ``source``,
-        and in KiB ``size_kib``, ``low_kib``, ``high_kib``. Without a crossing the three are the
-        smallest or the largest size that was compared. Curves that cross more than once have a
-        row for each crossing, without an interval.
-
-    Examples
-    --------
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
-    >>> lab.crossings_of([record])["operation"].tolist()
-    ['exp']
+    Sizes mean different things for different operations, so the sizes are the bytes of inputs and
+    results together, in KiB: ``size_kib``, ``low_kib``, ``high_kib``. Without a crossing the three
+    are the smallest or the largest size that was compared. Curves that cross more than once have a
+    row for each crossing, without an interval. ``text`` is the crossing in words.
     """
     import pandas as pd
 
@@ -148,41 +134,16 @@ class _Crossings(Plot):
 
 
 def draw_crossings(records: Sequence[Crossover]) -> Figure:
-    """Return a figure of the crossings of several operations.
-
-    Parameters
-    ----------
-    records
-        One crossover for each operation.
-
-    Examples
-    --------
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
-    >>> lab.draw_crossings([record]).caption.partition(":")[0]
-    'exp without transfers'
-    """
+    """Return a figure of the crossings of several operations."""
     return _Crossings(crossings_of(records)).figure(source=records[0].origin)
 
 
 def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
     """Return a table of crossings without transfers, with two quantities that might explain them.
 
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each operation, sorted by ``crossing (KiB)``. ``FLOP/byte`` is the arithmetic
-        intensity. ``CPU (GB/s)`` is the rate at which the CPU processes inputs and results at the
-        crossing, or at the smallest size if there is none.
-
-    Examples
-    --------
-    >>> from gpulab.roofline import scaling
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> record = scaling.crossover("exp", source="h200-sxm-2026-11")
-    >>> list(lab.causes([record]).columns)
-    ['crossing (KiB)', 'FLOP/byte', 'CPU (GB/s)']
+    It has a row for each operation, sorted by ``crossing (KiB)``. ``FLOP/byte`` is the arithmetic
+    intensity. ``CPU (GB/s)`` is the rate at which the CPU processes inputs and results at the
+    crossing, or at the smallest size if there is none.
     """
     import pandas as pd
 
@@ -199,14 +160,7 @@ def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
 
 
 def short(crossing: Crossing | None) -> str:
-    """Return a crossing as a short text, for a column of a table.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> lab.short(None)
-    'no line'
-    """
+    """Return a crossing as a short text, for a column of a table."""
     if crossing is None:
         return "no line"
     return _SHORT.get(crossing.kind, str(crossing))

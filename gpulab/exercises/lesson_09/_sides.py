@@ -119,19 +119,7 @@ class _Sides(Plot):
 def draw_sides(n: Sequence[int], cpu_s: Sequence[float], gpu_s: Sequence[float]) -> Figure:
     """Return the picture of the same work on both sides, with the size at which they meet.
 
-    Parameters
-    ----------
-    n
-        Sizes, smallest first.
-    cpu_s, gpu_s
-        Seconds of each side, one for each size.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_09 as lab
-    >>> figure = lab.draw_sides([100, 10_000], [1e-6, 100e-6], [10e-6, 10e-6])
-    >>> figure.title.partition(" (")[0]
-    'Up to about n = 1,000 the CPU is faster, then the GPU'
+    The sizes rise, and each has the seconds of both sides.
     """
     import pandas as pd
 

@@ -73,19 +73,7 @@ class _Gaps(Plot):
 def draw_gaps(gaps: "pd.DataFrame") -> Figure:
     """Return the picture of how far programs are above their least time.
 
-    Parameters
-    ----------
-    gaps
-        A row for each program, with the measured time over the least time in the columns "as
-        given", "grown" and "rounded" (missing where it was not tried), and the number of
-        "kernels".
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpulab.exercises import lesson_10 as lab
-    >>> tried = {"as given": [8.0], "grown": [9.0], "rounded": [1.4], "kernels": [1]}
-    >>> lab.draw_gaps(pd.DataFrame(tried, index=["c: matmul"])).title.partition(" (")[0]
-    'Rounding helps c'
+    A row has a program's measured time over the least time in the columns "as given", "grown" and
+    "rounded" (missing where it was not tried), and the number of its "kernels".
     """
     return _Gaps(gaps).figure(source=device.current())

@@ -48,8 +48,6 @@ WORKS = {
 def bound_of(flops: float, size_bytes: float) -> str:
     """Return what limits a kernel on an H200: ``"compute"``, ``"memory"`` or ``"launch"``.
 
-    Examples
-    --------
     >>> bound_of(flops=2 * 8192**3, size_bytes=3 * 2 * 8192**2)
     'compute'
     """

@@ -13,24 +13,9 @@ _MIB = 2**20
 
 
 def program(name: str) -> Work:
-    """Return one of the four programs, ready to be called and profiled.
+    """Return the program ``"a"``, ``"b"``, ``"c"`` or ``"d"``, ready to be called and profiled.
 
-    Parameters
-    ----------
-    name
-        ``"a"``, ``"b"``, ``"c"`` or ``"d"``.
-
-    Raises
-    ------
-    UnknownNameError
-        If no program has this name.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import lesson_11 as lab
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     lab.program("a")()
+    Any other name raises `UnknownNameError`.
     """
     if name not in _PROGRAMS:
         raise UnknownNameError("program", name, tuple(_PROGRAMS))

@@ -76,22 +76,9 @@ class _UtilAndPower(Plot):
 
 
 def util_and_power(readings: Mapping[str, Sequence[Reading]]) -> Figure:
-    """Return a figure of the last readings of several programs: GPU-Util, and power in percent.
+    """Return a figure of programs' last readings: GPU-Util, and power in percent.
 
-    Parameters
-    ----------
-    readings
-        Name of each program, and its readings from :func:`gpulab.clocks.watch`.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.exercises import lesson_11 as lab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     seen = list(gpulab.clocks.watch(lambda: torch.cuda._sleep(10**7), duration_s=1))
-    ...     figure = lab.util_and_power({"one thread": seen})
-    >>> figure.caption
-    'one thread: GPU-Util 100 %, power 125 W, which is 18 % of the limit.'
+    The readings are those of :func:`gpulab.clocks.watch`, by the name of the program.
     """
     import pandas as pd
 
@@ -172,17 +159,5 @@ class _MonitorPanels(Plot):
 
 
 def monitor_panels(record: "pd.DataFrame") -> Figure:
-    """Return a figure with a column of panels for each program.
-
-    Parameters
-    ----------
-    record
-        What :func:`monitors` returns.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_11 as lab
-    >>> lab.monitor_panels(lab.monitors()).title.startswith("6 programs, second by second")
-    True
-    """
+    """Return a figure of what :func:`monitors` returns: a column of panels a program."""
     return _MonitorPanels(record).figure(source=str(record["source"].iloc[0]))

@@ -21,19 +21,7 @@ def monitors(world: str | None = None) -> "pd.DataFrame":
 
     The columns have the names of ``nvidia-smi dmon``, with the unit after each. The column
     ``source`` says where the numbers come from: recorded on a named GPU, or the monitor of the
-    virtual one.
-
-    Parameters
-    ----------
-    world
-        ``"recorded"`` or ``"virtual"``, one of :func:`worlds`; by default the recorded one if
-        there is one.
-
-    Examples
-    --------
-    >>> from gpulab.exercises import lesson_11 as lab
-    >>> sorted(set(lab.monitors()["program"]))
-    ['a', 'b', 'c', 'd', 'e', 'f']
+    virtual one. ``world`` is one of :func:`worlds`, by default the recorded one if there is one.
     """
     import pandas as pd
 

@@ -9,28 +9,14 @@ _SECTOR = 32  # bytes; the smallest piece of memory that a GPU of NVIDIA fetches
 
 
 def sectors(n: int, stride: int, size_bytes: int) -> int:
-    """Return the number of sectors of 32 bytes that contain a part of some element.
+    """Return how many sectors of 32 bytes contain a part of some of ``n`` elements that are read.
 
-    Parameters
-    ----------
-    n
-        Number of elements that are read.
-    stride
-        Distance in memory from one element to the next, in elements; 1 for neighbours.
-    size_bytes
-        Size of an element: 1, 2, 4, 8, 16 or 32. The first begins at the start of a sector.
+    The stride is in elements, 1 for neighbours. An element has 1, 2, 4, 8, 16 or 32 bytes, and the
+    first begins at the start of a sector. Caches are not considered, although a sector may already
+    be in one.
 
-    Returns
-    -------
-    int
-        Number of sectors. Caches are not considered, although a sector may already be in one.
-
-    Examples
-    --------
-    >>> sectors(32, stride=1, size_bytes=4)
-    4
-    >>> sectors(32, stride=16, size_bytes=4)
-    32
+    >>> sectors(32, stride=1, size_bytes=4), sectors(32, stride=16, size_bytes=4)
+    (4, 32)
     """
     return len({k * stride * size_bytes // _SECTOR for k in range(n)})
 

@@ -36,15 +36,7 @@ def few_polls(most: int = MOST_POLLS) -> Iterator[None]:
 
 
 def cut_off(program: Callable[..., object], *given: object) -> object:
-    """Run a program that may never end; return what it returned, or why it was cut off.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     cut_off(lambda x: 2 * x, 4)
-    8
-    """
+    """Run a program that may never end; return what it returned, or why it was cut off."""
     import torch
 
     with device.active(), few_polls():
@@ -59,8 +51,6 @@ def cut_off(program: Callable[..., object], *given: object) -> object:
 def how_often(result: object) -> str:
     """Return in the words of the quiz how often a program called ``fill()``.
 
-    Examples
-    --------
     >>> how_often(10), how_often(0), how_often("Cut off: ...")
     ('about ten times', 'never', 'without end')
     """

@@ -83,22 +83,7 @@ class _FirstReader(Plot):
 def first_reader(seen: "Timeline") -> Figure:
     """Return a figure of a program that writes in one stream and then reads in the current one.
 
-    Parameters
-    ----------
-    seen
-        Its timeline. The last launched kernel is the one that reads.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> def program():
-    ...     with torch.cuda.stream(torch.cuda.Stream()):
-    ...         torch.cuda._sleep(2_000_000)
-    ...         y = torch.ones(8, device="cuda")
-    ...     y.sum()
-    >>> with gpulab.virtual_gpu("H200", first_use=False):
-    ...     first_reader(gpulab.timeline(program)).title[:26]
-    'The current stream reads y'
+    The last launched kernel of the timeline is the one that reads.
     """
     kernels = seen.to_frame().query("kind == 'kernel'").sort_values("correlation")
     other = (kernels["stream"] != kernels["stream"].iloc[-1]).astype(int)

@@ -8,19 +8,7 @@ from gpulab.tracing.sanitizer import hazards
 
 
 def race(program: Callable[..., object], *given: object) -> str:
-    """Run a program and return the first race that is found in it, one of ``RACES``.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> def program(x):
-    ...     with torch.cuda.stream(torch.cuda.Stream()):
-    ...         x.add_(1)
-    ...     return x.sum()
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     race(program, torch.zeros(8, device="cuda"))
-    'read before the write is done'
-    """
+    """Run a program and return the first race that is found in it, one of ``RACES``."""
     import torch
 
     with device.active(), hazards() as found:

@@ -31,16 +31,9 @@ _LONGEST_OF_READING = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCounters:
-    """The scheduler's counters for one thread.
+    """The scheduler's counters for one thread: seconds on a core, and how often it got one.
 
-    Attributes
-    ----------
-    ran_s
-        Seconds on a core.
-    waited_s
-        Seconds in which it could have run but had no core, without sleep and waits for locks.
-    n
-        How often it got a core.
+    ``waited_s`` is how long it could have run but had no core, without sleep and waits for locks.
     """
 
     ran_s: float = 0.0

@@ -114,10 +114,7 @@ class Curve:
 def curve_of(points: Sequence[Point]) -> Curve:
     """Return the curve of points that differ in their size only.
 
-    Raises
-    ------
-    InvalidOptionError
-        If no point has a time, or they come from more than one device.
+    Raises `InvalidOptionError` if no point has a time, or they are of more than one device.
     """
     first = points[0]
     timed = sorted((point for point in points if point.ok), key=lambda point: point.task.size)

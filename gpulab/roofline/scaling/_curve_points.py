@@ -44,15 +44,7 @@ def _without_size(task: Task) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CrossoverRequest:
-    """The curves that a crossover needs.
-
-    Attributes
-    ----------
-    cpu, bare
-        The CPU's curve, and the GPU's without transfers.
-    transferring
-        The GPU's with transfers; None if it need not be measured.
-    """
+    """The curves that a crossover needs: the CPU's, the GPU's, and maybe with transfers."""
 
     cpu: CurveRequest
     bare: CurveRequest
@@ -76,20 +68,9 @@ def collect_points(
     *,
     progress: bool,
 ) -> CrossoverPoints:
-    """Return the points of each curve, from a source or measured now.
+    """Return the points of each curve, from a source or, with None, measured now.
 
-    Parameters
-    ----------
-    curves
-        The curves that need points.
-    source
-        Points that were measured before; None: measure everything.
-    gpu
-        The virtual GPU that computes the GPU's times if the source has none of that GPU.
-    measure
-        Measures one point.
-    progress
-        Whether to show a bar.
+    ``gpu`` is the virtual GPU that computes the times if the source has none of that GPU.
     """
     points = _points_in(source)
     if points is None:
@@ -153,13 +134,7 @@ def select_points(points: Iterable[Point], request: CurveRequest) -> tuple[Point
 
 
 def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Point, ...]:
-    """Return the points of one curve, at least one.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are none; the message says which points the source has.
-    """
+    """Return the points of one curve; if there are none, an error says which the source has."""
     points = tuple(points)
     selected = select_points(points, request)
     if selected:
@@ -210,13 +185,7 @@ def measure_curve(
 
 @contextmanager
 def gpu_entered(gpu: str | None) -> Iterator[None]:
-    """Use the virtual GPU of this name inside the block, or the GPU in use if it is None.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such GPU; the message suggests the nearest.
-    """
+    """Use the virtual GPU of this name inside the block, or the GPU in use if it is None."""
     with device.active() if gpu is None else _virtual(gpu):
         yield
 

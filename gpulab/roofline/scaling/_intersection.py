@@ -96,15 +96,8 @@ def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> C
     """Return the size from which the GPU is faster than the CPU.
 
     Sizes at which the intervals overlap are ignored, because the curves may cross there by noise.
-
-    Parameters
-    ----------
-    sizes
-        Ascending, at least one.
-    ratio
-        Natural logarithm of the GPU's time over the CPU's, at each size.
-    reach
-        How far its 95 % interval goes down and up: two rows, both at least 0.
+    Sizes ascend. ``ratio`` is the natural logarithm of the GPU's time over the CPU's at each size,
+    and ``reach`` how far its 95 % interval goes down and up: two rows, both at least 0.
     """
     at = np.log(np.asarray(sizes, dtype=np.float64))
     low, high = ratio - reach[0], ratio + reach[1]

@@ -143,15 +143,9 @@ class Fit:
 def fit_line(amounts: _Samples, times_s: _Samples, unit: str) -> Fit:
     """Return the line with the smallest sum of squared logarithms of the ratios of time to line.
 
-    Neither the fixed cost nor the slope is negative: if the best line has one below zero, the
-    result is the best line in which that one is zero.
-
-    Parameters
-    ----------
-    amounts, times_s
-        FLOPs or bytes of each point, and its time in seconds; at least two points.
-    unit
-        Unit of the amounts.
+    The points, at least two, have FLOPs or bytes and a time. Neither the fixed cost nor the slope
+    is negative: if the best line has one below zero, the result is the best line in which it is
+    zero.
     """
     x, t = np.asarray(amounts, dtype=np.float64), np.asarray(times_s, dtype=np.float64)
     scale = float(x.max())  # FLOPs reach 1e12; without scaling the equations lose precision

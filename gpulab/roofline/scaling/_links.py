@@ -31,17 +31,7 @@ LINK_COSTS = {"reached": _REACHED, "first_byte_s": _FIRST_BYTE_S, "launch_s": _L
 
 @dataclass(frozen=True, slots=True)
 class HostLink:
-    """A connection between host and GPU.
-
-    Attributes
-    ----------
-    name
-        Its name in texts.
-    bytes_per_s
-        Bytes per second in one direction, by its specification.
-    reference
-        The document that the rate comes from.
-    """
+    """A connection between host and GPU, with its specified rate in one direction and document."""
 
     name: str
     bytes_per_s: float
@@ -78,15 +68,8 @@ LINKS: Mapping[str, HostLink] = MappingProxyType(
 def find_link(name: str | float) -> HostLink:
     """Return the link of this name, or one of this rate in bytes per second.
 
-    Case, spaces, dashes and dots of a name do not matter.
+    Case, spaces, dashes and dots of a name do not matter. `UnknownNameError` suggests the nearest.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message suggests the nearest.
-
-    Examples
-    --------
     >>> print(find_link("pcie4"))
     PCIe 4 (31.5 GB/s)
     """
@@ -101,13 +84,7 @@ def find_link(name: str | float) -> HostLink:
 
 
 def link_of(device_name: str) -> HostLink:
-    """Return the link to the host that a GPU's data sheet gives.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the GPU is not known.
-    """
+    """Return the link to the host by a GPU's data sheet; `InvalidOptionError` if there is none."""
     spec = gpus.by_driver_name(device_name)
     if spec is None:
         raise InvalidOptionError(
@@ -120,18 +97,8 @@ def link_of(device_name: str) -> HostLink:
 def over_link(curve: Curve, name: str, dtype: str, transfers: str, link: HostLink) -> Curve:
     """Return a GPU's curve with the time of the copies over a link added to every time.
 
-    The intervals stay as wide as they were, because the error of the link is not known.
-
-    Parameters
-    ----------
-    curve
-        Times without transfers.
-    name, dtype
-        The workload and its type.
-    transfers
-        ``"in"``, ``"out"`` or ``"both"``.
-    link
-        The link that the copies use.
+    The intervals stay as wide as they were, because the error of the link is not known. The curve
+    has no transfers; ``transfers`` is ``"in"``, ``"out"`` or ``"both"``.
     """
     extra_s = [copies_s(name, size, dtype, transfers, link) for size in curve.sizes]
 
@@ -175,8 +142,6 @@ def copies_s(name: str, size: int, dtype: str, transfers: str, link: HostLink) -
 def payload(name: str, size: int, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the bytes of each input, and of each result, of a workload at one size.
 
-    Examples
-    --------
     >>> payload("add", 1024, "float32")
     ((4096, 4096), (4096,))
     """

@@ -12,10 +12,7 @@ MAX_TIME_S = 0.1
 def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measurement:
     """Return a short measurement, with the precision that a survey needs.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If the measurement was interrupted, because an interrupt ends the whole survey.
+    An interrupt raises ``KeyboardInterrupt``, because it ends the whole survey.
     """
     measurement = measure(
         work,

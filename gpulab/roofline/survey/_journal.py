@@ -18,16 +18,10 @@ LEFT_OUT = "left_out"  # the section that says what was not measured, and why
 
 @dataclass(slots=True)
 class OpenRecording:
-    """A recording that a survey adds to.
+    """A recording that a survey adds to; points and sections include those of an earlier run.
 
-    Attributes
-    ----------
-    points
-        The points by the key of their task, including those of an earlier run.
-    sections
-        The sections by name, including those of an earlier run.
-    left_out
-        The reason why something is missing, by the key of its task or the name of its section.
+    Points have the key of their task. ``left_out`` has the reason why something is missing, by the
+    key of its task or the name of its section.
     """
 
     file: GrowingFile
@@ -64,10 +58,7 @@ class OpenRecording:
 def read_earlier(path: Path) -> recordings.RecordingContents:
     """Return what an earlier run has written; nothing if there is no file.
 
-    Raises
-    ------
-    RecordingError
-        If the file is not a recording, or was changed after it was finished.
+    Raises `RecordingError` if it is no recording, or was changed after it was finished.
     """
     if path.suffix == ".gz":
         raise RecordingError(
@@ -84,14 +75,8 @@ def read_earlier(path: Path) -> recordings.RecordingContents:
 def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
     """Continue the recording in a file, or begin one; close it with a checksum after the block.
 
-    The checksum is written however the block ends.
-
-    Raises
-    ------
-    RecordingError
-        As :func:`read_earlier`.
-    InvalidOptionError
-        If the file was begun on another machine.
+    The checksum is written however the block ends. Raises `RecordingError` as
+    :func:`read_earlier`, and `InvalidOptionError` if the file was begun on another machine.
     """
     before = read_earlier(file.path)
     # Lines after the checksum would be refused, so it is removed while lines are added.

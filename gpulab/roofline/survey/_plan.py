@@ -51,17 +51,7 @@ _QUICK_SHARE = 4  # a quick survey divides the seconds of a section by this
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task of a survey, with an estimate of its time.
-
-    Attributes
-    ----------
-    task
-        What to measure.
-    group
-        The purpose of the task, in words.
-    call_s, estimate_s
-        Rough seconds for one call, and for the whole point.
-    """
+    """A task of a survey for some purpose, with rough times of one call and of the whole point."""
 
     task: Task
     group: str
@@ -74,16 +64,9 @@ def plan_tasks(
 ) -> list[PlannedTask]:
     """Return the tasks of some sections, the most useful first.
 
-    Parameters
-    ----------
-    gpu_name
-        As the driver reports it; without a data sheet for it the estimates are rougher.
-    sections
-        Some of ``"catalogue"``, ``"crossover"`` and ``"cpu"``.
-    max_time_s
-        Longest time to take samples of one point.
-    quick
-        Whether to plan only three workloads at three sizes in one type.
+    The GPU is called as by the driver; without a data sheet for it the estimates are rougher. The
+    sections are some of ``"catalogue"``, ``"crossover"`` and ``"cpu"``. ``max_time_s`` limits the
+    samples of one point. A quick plan has three workloads at three sizes in one type.
     """
     wanted = set(sections)
     # Rough estimates are enough: they do not set the order, only what fits into the time.
@@ -235,23 +218,7 @@ def _bytes(task: Task) -> int:
 class SurveySection:
     """A section of a recording whose rows have columns of their own, unlike points.
 
-    Attributes
-    ----------
-    name, summary
-        Its name, and what it contains.
-    rows
-        Function that measures it and returns its rows.
-    estimate_s
-        Seconds that it takes on an H200 and its host.
-
-    Examples
-    --------
-    >>> from gpulab.roofline.survey import plan
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     section = plan(sections=["ceilings"]).sections[0]
-    >>> section.name, section.summary
-    ('ceilings', 'bandwidth, arithmetic, cache and floor')
+    ``rows`` measures it, and ``estimate_s`` is what that takes on an H200 and its host.
     """
 
     name: str
@@ -276,26 +243,9 @@ SECTIONS = (*(part.name for part in _ROW_SECTIONS), *_POINT_SECTIONS)
 class SurveyPlan:
     """What a survey will measure, the most useful first, and how long it will take.
 
-    Attributes
-    ----------
-    machine
-        The GPU, and whether it is a virtual one.
-    limit_s
-        When to stop, in seconds.
-    sections, tasks
-        What to measure.
-    left_out
-        Keys of the tasks that will not be measured, and why.
-    n_done
-        Points and sections that the file already has.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     planned = gpulab.roofline.survey.plan(minutes=5, quick=True)
-    >>> planned.limit_s, planned.n_done
-    (300, 0)
+    ``machine`` says whether the GPU is a virtual one, and ``limit_s`` when to stop. ``left_out``
+    has the keys of tasks that will not be measured, and why. ``n_done`` counts the points and
+    sections that the file already has.
     """
 
     machine: str
@@ -354,24 +304,7 @@ def plan(
 ) -> SurveyPlan:
     """Return what :func:`gpulab.roofline.survey.record` would measure, and how long it would take.
 
-    Parameters
-    ----------
-    out, minutes, sections, quick
-        As for :func:`gpulab.roofline.survey.record`. Without a file, nothing is measured yet.
-
-    Raises
-    ------
-    InvalidOptionError, UnknownNameError, RecordingError
-        As :func:`gpulab.roofline.survey.record` does.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     planned = gpulab.roofline.survey.plan(sections=["transfers"])
-    >>> print(planned)
-    Recording virtual NVIDIA H200: about 12 s, and 600 s at most
-      transfers: copies by size, direction and memory, 12 s
+    Arguments and errors are those of ``record``. Without a file, nothing is measured yet.
     """
     POSITIVE.check(minutes=minutes)
     PATH.or_none.check(out=out)

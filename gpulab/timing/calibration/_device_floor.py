@@ -111,24 +111,9 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
 def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
     """Return the floor of the device as it is now, in the same cache state as the samples.
 
-    The floor drifts by 0.1 or 0.2 µs within a minute, and after a flush it is larger than on a
-    hot cache. So each measurement reads it again. The kernel of known duration that this needs
-    is prepared once per process and device.
-
-    Parameters
-    ----------
-    before
-        What is called before each sample of the measurement; None for nothing.
-    of
-        ``"launches"`` or ``"graph"``, as in :func:`floor`.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing import device_floor
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     1e-6 < device_floor(None).value_s < 5e-6
-    True
+    The floor drifts by 0.1 or 0.2 µs within a minute, and after a flush (``before``) it is larger
+    than on a hot cache. So each measurement reads it again. The kernel of known duration that this
+    needs is prepared once per process and device.
     """
     with device.active() as in_use:
         if in_use.virtual is not None:
@@ -143,13 +128,7 @@ def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
 
 
 def forget_floors() -> None:
-    """Forget all floors, so that the next call measures them again.
-
-    Examples
-    --------
-    >>> from gpulab.timing import forget_floors
-    >>> forget_floors()
-    """
+    """Forget all floors, so that the next call measures them again."""
     _floors.clear()
     _virtual_floors.clear()
     _known.clear()

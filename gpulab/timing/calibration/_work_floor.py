@@ -99,14 +99,6 @@ def can_record() -> bool:
     """Return whether the floor of some work can be found from records on the GPU in use.
 
     False on a virtual GPU, whose floor is known, and if CUPTI could not be detached afterwards.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.timing import can_record
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     can_record()
-    False
     """
     if device.current().virtual is not None or torch.cuda.current_device() in _refused:
         return False
@@ -121,27 +113,8 @@ def forget_refusals() -> None:
 def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
     """Return the records of 12 more calls of some work, which :func:`work_floor` needs.
 
-    Parameters
-    ----------
-    work
-        Enqueues the work.
-    before
-        What is called before each sample, with and without the profiler; None for nothing.
-
-    Raises
-    ------
-    ProfilerBusyError, ProfilerUnavailableError
-        If the driver gives no records, or too few.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import record_calls
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     calls = record_calls(lambda: a @ a)
-    >>> len(calls), calls[0][0].n_kernels
-    (12, 1)
+    ``before`` is called before each sample, with and without the profiler. `ProfilerBusyError` or
+    `ProfilerUnavailableError` if the driver gives no records, or too few.
     """
     try:
         calls = read_calls(work, n_samples=_N_CALLS, before=before)
@@ -161,34 +134,12 @@ def work_floor(calls: RecordedCalls, readings_s: list[float]) -> Floor:
     """Return the floor of some work, from the driver's records of it.
 
     The floors of kernels differ by up to 0.5 µs on an H200. For a single kernel, the floor is the
-    difference between what events read and its record. For several kernels the profiler makes
-    the pauses longer, so the floor is the difference between what events read in the profiler's
-    session and the span of the records in the same session. With this floor, times by events
-    agree with the driver's records on average. How far the records are from the truth is not
-    known.
-
-    Parameters
-    ----------
-    calls
-        From :func:`record_calls`.
-    readings_s
-        What events read for other calls of the work, without the profiler.
-
-    Raises
-    ------
-    ProfilerUnavailableError
-        If records and events did not see the same work, for example work on another stream.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import SaturatedSampler, record_calls, work_floor
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     readings_s = SaturatedSampler(lambda: a @ a)(10)
-    ...     found = work_floor(record_calls(lambda: a @ a), readings_s)
-    >>> found.method, 0.5e-6 < found.value_s < 9e-6
-    ('work', True)
+    difference between what events read, without the profiler, and its record. For several kernels
+    the profiler makes the pauses longer, so the floor is the difference between what events read
+    in the profiler's session and the span of the records in the same session. With this floor,
+    times by events agree with the driver's records on average. How far the records are from the
+    truth is not known. `ProfilerUnavailableError` if records and events did not see the same work,
+    for example work on another stream.
     """
     spans_s = [call.span_s for call, _ in calls]
     inside_s = [reading_s - call.span_s - SESSION_S for call, reading_s in calls]

@@ -17,16 +17,9 @@ _N_SLOW = 30  # first calls that are slow: more than half of 50 samples, so a me
 
 @dataclass(frozen=True, slots=True)
 class CardWork:
-    """One piece of work of a card.
+    """One piece of work of a card, of the group ``"lessons"`` if they use it, else ``"hidden"``.
 
-    Attributes
-    ----------
-    name
-        What it does, with its size.
-    group
-        ``"lessons"`` if the lessons use it, otherwise ``"hidden"``.
-    make
-        Creates the inputs and returns the work.
+    Its name has its size. ``make`` creates the inputs and returns the work.
     """
 
     name: str

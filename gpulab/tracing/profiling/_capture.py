@@ -87,13 +87,6 @@ def why_unusable() -> str | None:
     """Return why there are no activity records of the GPU in use, or None if there are.
 
     It records one session to find out. Each call therefore takes as long as a session.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     print(why_unusable())
-    None
     """
     # PyTorch and the driver have no call that says so beforehand: a container without the right
     # to read CUPTI's records starts a session without an error, and only the records are missing.
@@ -108,13 +101,6 @@ def leaves_no_trace() -> bool:
     """Return whether a session leaves launches as fast as before and disturbs no other session.
 
     It says nothing about whether the session gives records; see :func:`why_unusable`.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     leaves_no_trace()
-    True
     """
     if device.current().virtual is not None:
         return True
@@ -124,13 +110,6 @@ def leaves_no_trace() -> bool:
 def short_name(name: str) -> str:
     """Return a kernel's name without namespaces and arguments, at most 60 characters long.
 
-    Parameters
-    ----------
-    name
-        The name in the record, e.g. ``"void at::native::reduce_kernel<512, 1>(at::native::Op)"``.
-
-    Examples
-    --------
     >>> short_name("void at::native::reduce_kernel<512, 1>(at::native::Op)")
     'reduce_kernel<512, 1>'
     """
@@ -149,20 +128,7 @@ def short_name(name: str) -> str:
 
 
 def open_source(in_use: device.Device) -> _RecordSource:
-    """Return a new session that records this GPU; enter it with ``with``.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(8, device="cuda")
-    ...     with open_source(gpulab.device.current()) as session:
-    ...         y = x + x
-    ...         torch.cuda.synchronize()
-    ...     records, calls = session.read()
-    >>> [record.name for record in records]
-    ['add']
-    """
+    """Return a new session that records this GPU; enter it with ``with``."""
     if in_use.virtual is None:
         return KinetoSession()
     from gpulab.virtual import SimulatorSession
@@ -173,37 +139,10 @@ def open_source(in_use: device.Device) -> _RecordSource:
 def split_by_window(
     source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
 ) -> list[Records]:
-    """Return one :class:`Records` for each window of the host's time.
+    """Return one :class:`Records` for each window of the host's time, of a closed session.
 
-    Parameters
-    ----------
-    source
-        A session that was left.
-    device_name
-        The GPU's name for the results.
-    windows
-        Start and end of each, in ns of ``source.now_ns()``, in ascending order.
-
-    Returns
-    -------
-    list of Records
-        The calls that began in each window, and what these launched, even if it ran later.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(8, device="cuda")
-    ...     with open_source(gpulab.device.current()) as session:
-    ...         times_ns = [session.now_ns()]
-    ...         for work in (x.exp, x.log):
-    ...             _ = work()
-    ...             times_ns.append(session.now_ns())
-    ...         torch.cuda.synchronize()
-    ...     windows = [(times_ns[0], times_ns[1]), (times_ns[1], times_ns[2])]
-    ...     groups = split_by_window(session, "H200", windows)
-    >>> [[record.name for record in each.records] for each in groups]
-    [['exp'], ['log']]
+    A window is in ns of ``source.now_ns()``; they ascend. Its calls are those that began in it,
+    and what these launched belongs to it, even if it ran later.
     """
     records, calls = source.read()
     starts_ns = [start_ns for start_ns, _ in windows]

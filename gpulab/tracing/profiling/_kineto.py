@@ -28,18 +28,9 @@ _INSTEAD = 'or measure without records: method="calibrated"'
 class KinetoSession:
     """One session of PyTorch's profiler as a context; it records kernels and calls of CUDA only.
 
-    Raises
-    ------
-    ProfilerBusyError
-        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
-    ProfilerUnavailableError
-        If this build of PyTorch has no CUPTI, or the driver gives it no records.
-
-    Examples
-    --------
-    >>> session = KinetoSession()  # it needs a CUDA GPU only when it is entered
-    >>> session.source
-    'measured'
+    Raises `ProfilerBusyError` if another session of ``torch.profiler`` is open, or another tool
+    uses CUPTI, and `ProfilerUnavailableError` if this build of PyTorch has no CUPTI, or the driver
+    gives it no records.
     """
 
     source = "measured"
@@ -115,10 +106,7 @@ class KinetoSession:
     def read(self) -> tuple[list[ActivityRecord], list[HostCall]]:
         """Return what the device did and what the host called in this session.
 
-        Raises
-        ------
-        ProfilerBusyError, ProfilerUnavailableError
-            If there is no record at all, not even of the launches at the start of the session.
+        Raises an error if there is no record at all, not even of the launches at its start.
         """
         # profile.events() would parse them into trees, which takes a hundred times as long.
         on_device, on_host = [], []
@@ -141,24 +129,12 @@ def is_prepared() -> bool:
 
     Another session would end that one. The result is True from the moment when a
     ``torch.profiler.profile`` is made until its ``with`` block is left.
-
-    Examples
-    --------
-    >>> is_prepared()  # no profiler of this program is open
-    False
     """
     return has_profiler_schedule()  # during a warm-up no session is open
 
 
 def obstacle() -> str | None:
-    """Return why this build of PyTorch cannot record a GPU, or None if it can.
-
-    Examples
-    --------
-    >>> reason = obstacle()
-    >>> reason is None or "was built without CUPTI" in reason
-    True
-    """
+    """Return why this build of PyTorch cannot record a GPU, or None if it can."""
     profiler: Any = torch.profiler
     if profiler.ProfilerActivity.CUDA in profiler.supported_activities():
         return None
@@ -219,8 +195,6 @@ def _call(event: Any) -> HostCall:  # noqa: ANN401 # the profiler's class is pri
 def kind_of_call(name: str) -> str:
     """Return the ``kind`` of a ``HostCall``, from the name of its function.
 
-    Examples
-    --------
     >>> kind_of_call("cudaLaunchKernel"), kind_of_call("cudaStreamSynchronize")
     ('launch', 'wait')
     """

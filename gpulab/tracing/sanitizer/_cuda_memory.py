@@ -34,15 +34,7 @@ class Memories:
         return bool(self._pinned)
 
     def see(self, tensor: torch.Tensor, stream: StreamKey) -> MemoryKey:
-        """Return the key of a device tensor's memory.
-
-        Parameters
-        ----------
-        tensor
-            A tensor on a GPU.
-        stream
-            The stream that the memory was allocated for, if it has not been seen before.
-        """
+        """Return the key of a device tensor's memory, allocated for ``stream`` if it is new."""
         storage = tensor.untyped_storage()
         key = ("device", storage.data_ptr())
         if key not in self._followed:

@@ -48,18 +48,10 @@ class TorchOperator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObservedCall:
-    """One call of an operator.
+    """One call of an operator, whose name has no namespace and overload.
 
-    Attributes
-    ----------
-    name
-        Name of the operator, without namespace and overload.
-    read, written, made
-        The tensors that it reads, those that it changes, and results in new memory.
-    is_copy, non_blocking
-        Whether it copies, and whether ``non_blocking=True`` was given.
-    waits
-        Whether the host waits, because the result or its shape depends on values.
+    ``made`` are results in new memory. The host ``waits`` if the result or its shape depends on
+    values.
     """
 
     name: str

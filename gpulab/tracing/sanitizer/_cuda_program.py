@@ -29,16 +29,7 @@ from gpulab.tracing.sanitizer._cuda_waits import DeviceArgument, waits_reported_
 class Hardware:
     """The questions to PyTorch about the GPU; tests without a GPU give other answers.
 
-    Attributes
-    ----------
-    cuda
-        The module ``torch.cuda``.
-    holds
-        Returns whether a tensor is on a GPU.
-    index_of
-        Returns the index of a tensor's GPU.
-    is_pinned
-        Returns whether a host tensor is in pinned memory.
+    ``holds`` says whether a tensor is on a GPU, and ``index_of`` on which.
     """
 
     cuda: ModuleType = torch.cuda

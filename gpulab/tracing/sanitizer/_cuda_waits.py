@@ -46,25 +46,7 @@ class Listener(Protocol):
 
 @contextmanager
 def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
-    """Call the methods of ``listener`` at every wait of the block.
-
-    Parameters
-    ----------
-    listener
-        An object with the methods of ``Listener``.
-    cuda
-        The module ``torch.cuda``; tests give another one.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from unittest.mock import Mock
-    >>> listener = Mock()
-    >>> with gpulab.virtual_gpu("H200"), waits_reported_to(listener, torch.cuda):
-    ...     torch.cuda.synchronize()
-    >>> listener.device_is_done.call_count
-    1
-    """
+    """Call the methods of ``listener`` at every wait of the block; tests give another ``cuda``."""
     undo = Undo()
     try:
         for replacement in _replacements(listener, cuda):

@@ -37,13 +37,7 @@ class ComparableRecording(Protocol):
 
 
 def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtual: bool) -> None:
-    """Raise an error if two recordings have no task in common, or if only one is virtual.
-
-    Raises
-    ------
-    NotComparableError
-        The message has the reason and what to do.
-    """
+    """Raise `NotComparableError` if two recordings share no task, or if only one is virtual."""
     if a.is_virtual != b.is_virtual and not virtual:
         model, real = (a, b) if a.is_virtual else (b, a)
         raise NotComparableError(

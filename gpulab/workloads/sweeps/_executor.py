@@ -72,16 +72,11 @@ _worker_devices: dict[str, Device] = {}
 
 @dataclass(frozen=True, slots=True)
 class GpuAssignment:
-    """Which GPU a worker measures on; it can be pickled.
+    """Which GPU a worker measures on: ``"auto"``, ``"cuda"`` or a name; it can be pickled.
 
-    Attributes
-    ----------
-    gpu
-        ``"auto"``, ``"cuda"``, or the name of a virtual GPU.
-    process, token
-        The sweep's process, and a key for the device. A worker that is a thread of the same
-        process uses the same device, found by the token. Each sweep has a new token, so an
-        executor that caches results, such as Dask's, cannot return points of an earlier sweep.
+    ``process`` is the sweep's. A worker that is a thread of it uses the same device, found by the
+    token. Each sweep has a new token, so an executor that caches results, such as Dask's, cannot
+    return points of an earlier sweep.
     """
 
     gpu: str
@@ -90,13 +85,7 @@ class GpuAssignment:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Use the GPU in the worker, inside the block.
-
-        Raises
-        ------
-        NoGpuError
-            If a CUDA GPU is needed and this worker has none.
-        """
+        """Use the GPU in the worker, inside the block; `NoGpuError` if it has no CUDA GPU."""
         with _process_lock, self._device().virtual or nullcontext():
             yield
 
@@ -194,12 +183,9 @@ def _broken_executor(error: BrokenExecutor) -> str:
 
 
 def refuse_forks(executor: Executor, tasks: Iterable[AnyTask]) -> None:
-    """Refuse an executor that forks this process: neither CUDA nor torch's threads work in a fork.
+    """Refuse an executor that forks this process, if a task needs a CUDA GPU or the CPU.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the executor forks, and the tasks need a CUDA GPU or the CPU.
+    Neither CUDA nor torch's threads work in a fork.
     """
     if _start_method(executor) != "fork":
         return

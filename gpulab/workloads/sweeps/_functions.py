@@ -197,21 +197,8 @@ class FunctionPoint(Saved):
 class FunctionTask:
     """A choice of parameters that is still to be measured; it can be pickled if ``make`` can.
 
-    Attributes
-    ----------
-    setting
-        The parameters as they are saved.
-    make, arguments
-        The function that returns the work, and what it is called with.
-    options
-        How to measure the work, and the FLOPs and bytes of one call.
-
-    Examples
-    --------
-    >>> from gpulab.timing import MeasurementOptions
-    >>> task = FunctionTask(Setting("add", '{"n": 64}'), print, {"n": 64}, MeasurementOptions())
-    >>> str(task), task.on
-    ('add(n=64)', 'gpu')
+    ``setting`` has the parameters as they are saved, ``arguments`` those with which ``make`` is
+    called to return the work. The options have the FLOPs and bytes of one call, too.
     """
 
     setting: Setting
@@ -247,12 +234,8 @@ def function_tasks(
 ) -> Iterator[FunctionTask]:
     """Yield one task for each combination of the values.
 
-    Raises
-    ------
-    NotCallableError
-        If ``make`` is a coroutine or a generator function.
-    InvalidOptionError
-        If ``make`` does not take these parameters, or a value cannot be saved.
+    `NotCallableError` if ``make`` is a coroutine or a generator function, `InvalidOptionError` if
+    it does not take these parameters, or a value cannot be saved.
     """
     check_callable("make", make, "pass a function of the parameters that returns the work")
     name = getattr(make, "__name__", type(make).__name__)
@@ -332,12 +315,9 @@ def _constant(value: object) -> object:
 
 
 def refuse_unpicklable(executor: Executor, make: Make) -> None:
-    """Refuse a function that a pool of processes cannot get.
+    """Refuse a function that a pool of processes cannot get, because it cannot be pickled.
 
-    Raises
-    ------
-    InvalidOptionError
-        If it cannot be pickled. Dask's executors send functions by value, and take all.
+    Dask's executors send functions by value, and take all.
     """
     if not isinstance(executor, ProcessPoolExecutor):
         return
@@ -351,13 +331,7 @@ def refuse_unpicklable(executor: Executor, make: Make) -> None:
 
 
 def measure_function(task: FunctionTask) -> FunctionPoint:
-    """Return the point of a task, measured now on the GPU in use.
-
-    Raises
-    ------
-    NotCallableError
-        If the function returns something else than work.
-    """
+    """Return the point of a task, measured now; `NotCallableError` if it has no work."""
     with device.active() as gpu, device_lock(task):
         facts = {"source": gpu.source, "device_name": gpu.name, "taken_at": _host.utc_now()}
         try:
@@ -397,14 +371,7 @@ def _measured(task: FunctionTask) -> tuple[Measurement, ...]:
 
 
 def function_frame(points: Iterable[FunctionPoint]) -> "pd.DataFrame":
-    """Return a table with one row per point, or one per work if a point has several.
-
-    Examples
-    --------
-    >>> point = FunctionPoint(Setting("add", '{"n": 64}'), error="out of memory")
-    >>> function_frame([point])[["n", "error"]].values.tolist()
-    [[64, 'out of memory']]
-    """
+    """Return a table with one row per point, or one per work if a point has several."""
     import pandas as pd
 
     points = list(points)

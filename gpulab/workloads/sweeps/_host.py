@@ -20,17 +20,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def provenance() -> dict[str, object]:
-    """Return where points measured by this process come from: GPU, CPU, versions and clocks.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.workloads.sweeps import provenance
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     facts = provenance()
-    >>> facts["gpu"], facts["source"]
-    ('NVIDIA H200', 'virtual')
-    """
+    """Return where points measured by this process come from: GPU, CPU, versions and clocks."""
     with device.active() as gpu:
         at = device.conditions()
         # With the GPU still entered, because a virtual one has clocks of its own.

@@ -26,17 +26,11 @@ IDENTITY = ("gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads")
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """The contents of a sweep's file.
+    """The contents of a sweep's file: the points by the key of their task, and their machine.
 
-    Attributes
-    ----------
-    provenance
-        The machine that measured the points; empty if the file has no header yet.
-    points
-        The points by the key of their task. If a task has several points, the last one counts,
-        because a failed task may have been tried again.
-    n_bytes
-        Length of all complete lines.
+    ``provenance`` is empty if the file has no header yet. If a task has several points, the last
+    one counts, because a failed task may have been tried again. ``n_bytes`` is the length of all
+    complete lines.
     """
 
     provenance: Mapping[str, object] = field(default_factory=dict)
@@ -47,11 +41,8 @@ class JournalContents:
 def read(path: str | os.PathLike[str]) -> JournalContents:
     """Return the contents of a sweep's file, without a last line that a crash has cut off.
 
-    Raises
-    ------
-    SchemaVersionError
-        If it is not the file of a sweep, has another version, or is damaged; the message gives
-        the line.
+    `SchemaVersionError` if it is no sweep's, has another version, or is damaged; it gives the
+    line.
     """
     content = _content(path)
     # Bytes and not text: a crash may have cut a character in two.
@@ -145,34 +136,10 @@ def _parsed(line: str, path: str | os.PathLike[str], number: int) -> dict[str, o
 
 
 class Journal:
-    """The file of a sweep, open for more points.
+    """The file of a sweep, new or of an earlier run, open for more points.
 
-    Parameters
-    ----------
-    file
-        A new file, or that of an earlier run. A last line that was cut off is removed, because
-        the next point would be appended to it.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is a finished recording.
-    SchemaVersionError
-        As :func:`read`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gpulab.core.disk import growing
-    >>> from gpulab.workloads.sweeps import Journal, Point, Task
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with growing(Path(folder) / "add.jsonl") as file:
-    ...         journal = Journal(file)
-    ...         _ = journal.begin({"gpu": "NVIDIA H200"})
-    ...         journal.add(Point(Task("add", 64), error="out of memory"))
-    ...         len(file.path.read_text().splitlines())
-    2
+    A last line that was cut off is removed, because the next point would be appended to it. Raises
+    `InvalidOptionError` if it is a finished recording, and `SchemaVersionError` as :func:`read`.
     """
 
     def __init__(self, file: GrowingFile) -> None:
@@ -188,10 +155,7 @@ class Journal:
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
         """Return the provenance in the file's header; write the header if there is none.
 
-        Raises
-        ------
-        InvalidOptionError
-            If the file's points were measured on another machine; the message says what differs.
+        If the file's points were measured on another machine, an error says what differs.
         """
         instance_of(Mapping, "a dict of facts about the machine").check(provenance=provenance)
         if not self.before.provenance:

@@ -39,15 +39,7 @@ _SEED = 0  # all points of a workload get the same random numbers
 
 
 class OnDevice(Protocol):
-    """A task that runs on the GPU or on the CPU.
-
-    Examples
-    --------
-    >>> from gpulab.workloads.sweeps import Task
-    >>> task: OnDevice = Task("add", 64)
-    >>> task.on
-    'gpu'
-    """
+    """A task that runs on the GPU or on the CPU."""
 
     @property
     def on(self) -> str:
@@ -59,18 +51,7 @@ class OnDevice(Protocol):
 class Effort:
     """When a measurement stops: at this precision of its median, or after this many seconds.
 
-    Attributes
-    ----------
-    precision
-        Half the width of the median's interval, as a share of the median.
-    max_time_s
-        Seconds of sampling.
-
-    Examples
-    --------
-    >>> from gpulab.workloads.sweeps import Effort
-    >>> Effort(precision=0.05)
-    Effort(precision=0.05, max_time_s=0.3)
+    The precision is half the width of the median's interval, as a share of the median.
     """
 
     precision: float = 0.01
@@ -82,15 +63,7 @@ class Effort:
 
 
 def check(task: Task) -> None:
-    """Refuse an object that is not a task, and a task of an unknown workload or method.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is not a task.
-    UnknownNameError
-        If the workload or the method does not exist; the message suggests the nearest.
-    """
+    """Refuse an object that is not a task, and a task of an unknown workload or method."""
     TASK.check(task=task)
     workload(task.workload)
     if task.method != WALL:
@@ -98,16 +71,7 @@ def check(task: Task) -> None:
 
 
 def measure_point(task: Task, effort: Effort) -> Point:
-    """Return the point of a task, measured now on the GPU in use or on the CPU.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.workloads.sweeps import Effort, Task, measure_point
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     measure_point(Task("add", 2**20, method="events", cache="hot"), Effort(0.05)).ok
-    True
-    """
+    """Return the point of a task, measured now on the GPU in use or on the CPU."""
     check(task)
     instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)

@@ -163,10 +163,8 @@ class RunningSweep:
     def point_measured(self, point: AnyPoint) -> None:
         """Save a point, first on disk and then in memory.
 
-        Raises
-        ------
-        NotSavedError
-            If the disk refuses it; this point and all later ones are in memory only.
+        If the disk refuses, this raises `NotSavedError`; this point and later ones are in memory
+        only.
         """
         point = self._checked(point)
         try:

@@ -222,14 +222,7 @@ class Point(Saved):
 
 
 class HasPoints(Protocol):
-    """The protocol of objects with points, such as a sweep or a recording.
-
-    Examples
-    --------
-    >>> from gpulab.workloads.sweeps import Sweep, points_of
-    >>> points_of(Sweep((), {}))
-    ()
-    """
+    """The protocol of objects with points, such as a sweep or a recording."""
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -241,19 +234,7 @@ _POINT = instance_of(Point, "a Point, such as sweep() measures")
 
 
 def points_of(points: Iterable[Point] | HasPoints) -> tuple[Point, ...]:
-    """Return the points of a sweep or a recording as a tuple; also accepts points themselves.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the argument has no points, or an item is not a point.
-
-    Examples
-    --------
-    >>> from gpulab.workloads.sweeps import Point, Task, points_of
-    >>> len(points_of([Point(Task("add", 64), error="out of memory")]))
-    1
-    """
+    """Return the points of a sweep or a recording as a tuple; also accepts points themselves."""
     given: Any = points
     return items_of("points", getattr(given, "points", given), _POINT)
 
@@ -264,13 +245,6 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     Each field of the task is a column. Times are in seconds. They are missing for a point with an
     error, so that no plot or mean uses them as zeros. ``findings`` contains the codes, joined by
     commas.
-
-    Examples
-    --------
-    >>> from gpulab.workloads.sweeps import Point, Task, frame_of
-    >>> table = frame_of([Point(Task("add", 64), error="out of memory")])
-    >>> table[["workload", "size", "median_s"]].values.tolist()
-    [['add', 64, nan]]
     """
     import pandas as pd
 

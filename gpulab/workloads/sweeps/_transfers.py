@@ -16,14 +16,9 @@ from gpulab.virtual import VirtualTensor
 def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfers: str) -> Work:
     """Return a function that copies the inputs, calls the work and copies the results.
 
-    If results are copied, the work is called once here, to allocate memory for them.
-
-    Parameters
-    ----------
-    work
-        The operation on ``inputs``, which are on the GPU.
-    transfers
-        ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
+    The work operates on ``inputs``, which are on the GPU. If results are copied, it is called once
+    here, to allocate memory for them. ``transfers`` is ``"none"``, ``"in"``, ``"out"`` or
+    ``"both"``.
     """
     if transfers == "none":
         return work
