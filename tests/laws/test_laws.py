@@ -1,7 +1,7 @@
 """The laws of the virtual GPU hold for random programs, and each sees a planted fault."""
 
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
@@ -24,6 +24,7 @@ from benchmarks.laws.waits import (
     readings_have_an_order,
     who_waits_waits_everywhere,
 )
+from gpulab.virtual.patches import _torch_profiler
 from gpulab.virtual.simulator import Host, Kind, Machine, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
@@ -236,3 +237,33 @@ def test_law_5_sees_a_wait_that_the_debug_mode_does_not(monkeypatch: pytest.Monk
         "'x.cpu()': does it wait behind a kernel? yes; does the debug mode see it? no; "
         "is it refused in a capture? yes"
     )
+
+
+def test_law_7_sees_that_an_annotation_counts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row of an annotation on the device is linked to its call: the seventh law is broken."""
+    original = _torch_profiler._on_device
+
+    def linked(*args: Any) -> Iterator[Any]:  # noqa: ANN401 # records of the profiler
+        for event in original(*args):
+            event._values["linked_correlation_id"] = event._values["correlation_id"]
+            yield event
+
+    monkeypatch.setattr(_torch_profiler, "_on_device", linked)
+    found = broken(tables_add_up, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("the annotation has ")
+
+
+def test_law_7_sees_a_kernel_in_the_row_of_an_annotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are linked to the annotation around their launch: the seventh law is broken."""
+    original = _torch_profiler._of_record
+
+    def linked(record: Any, name: str, launcher: Any, n_ranges: int) -> Any:  # noqa: ANN401 # as above
+        event = original(record, name, launcher, n_ranges)
+        event._values["linked_correlation_id"] = launcher.user_range().number
+        return event
+
+    monkeypatch.setattr(_torch_profiler, "_of_record", linked)
+    found = broken(tables_add_up, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("the annotation has ")

@@ -24,7 +24,7 @@ SKIPPED = {
 }
 
 
-class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """Keeps copies of the arguments of operators with a tensor of integers."""
 
     def __init__(self) -> None:
@@ -39,18 +39,19 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's 
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 # its result
         given, structure = tree_flatten((args, kwargs or {}))
-        if any(_has_integers(item) for item in given):
+        if any(has_integers(item) for item in given):
             copies = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
             self.calls.append((func, copies, structure))
         return func(*args, **(kwargs or {}))
 
 
-def _has_integers(value: object) -> bool:
+def has_integers(value: object) -> bool:
+    """Return whether a value is a tensor of integers."""
     return isinstance(value, torch.Tensor) and value.dtype in {torch.int32, torch.int64}
 
 
 def _raises_on_wrong_integers(func: Any, given: list[Any], structure: Any) -> bool:  # noqa: ANN401 # as recorded
-    for position in (i for i, item in enumerate(given) if _has_integers(item)):
+    for position in (i for i, item in enumerate(given) if has_integers(item)):
         wrong = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
         wrong[position].fill_(1_000_000)
         args, kwargs = tree_unflatten(wrong, structure)
@@ -69,10 +70,10 @@ def failing() -> set[str]:
             continue
         samples = list(islice(info.sample_inputs("cpu", torch.float32), 4))
         given = [(sample.input, sample.args, sample.kwargs) for sample in samples]
-        if not any(_has_integers(item) for item in tree_leaves(given)):
+        if not any(has_integers(item) for item in tree_leaves(given)):
             continue
         for sample in samples:
-            with _Recording() as recorded:
+            with Recording() as recorded:
                 info(sample.input, *sample.args, **sample.kwargs)
             names |= {
                 operator_of(func).name

@@ -43,7 +43,7 @@ def host_result(func: Any, args: tuple[Any, ...], n_leading: int) -> torch.Tenso
 
 def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     """Wait for the inputs, compute the result on the host, and return it as a virtual tensor."""
-    func, tensors, gpu = call.operator.func, call.tensors, call.gpu
+    tensors, gpu = call.tensors, call.gpu
     for tensor in tensors:
         require_values(tensor)
     _wait_for_inputs(gpu, by_library=by_library)
@@ -51,7 +51,7 @@ def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
         VirtualTensor, lambda item: reference(item).view(), (call.args, call.kwargs)
     )
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
-        out = func(*host_args, **options)
+        out = call.operator.compute(*host_args, **options)
     results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
     _take_time(call.operator, host_args, options, (tensors, results), gpu)
     if isinstance(out, torch.Tensor):

@@ -24,7 +24,6 @@ from gpulab.core.torch_private import (
     unsafe_index_put,
 )
 from gpulab.virtual._generators import generator_in, require_host, without_generator
-from gpulab.virtual.dispatch._call_key import CallKey
 from gpulab.virtual.dispatch._copies import (
     copy_across,
     copy_in,
@@ -55,7 +54,7 @@ from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
 from gpulab.virtual.dispatch._placement import check_host_numbers, check_host_tensors, named_gpu
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
-from gpulab.virtual.dispatch._plans import plan_for
+from gpulab.virtual.dispatch._plans import CallKey, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.operators import MASKS, Operator, When, operator_of
 from gpulab.virtual.simulator import SimulatedGpu, active

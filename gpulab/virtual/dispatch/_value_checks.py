@@ -4,7 +4,6 @@ A kernel of CUDA has assertions, and the next call that waits raises their error
 need only a look at the index; the results themselves may wait.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -29,19 +28,6 @@ def note_check(entry: LogEntry, operator: Operator, args: list[Any]) -> None:
         indices = [item.tensor for item in ranges if isinstance(item.tensor, Reference)]
         entry.checked = [item.span() for item in indices if item.layout.n_elements]
         entry.check = partial(_hold, ranges)
-        # On a CPU the error of the forward pass comes before; here it may come later.
-        if operator.model.trusts_index and entry.compute is not None:
-            entry.compute = partial(_computed_if_right, ranges, entry.compute)
-
-
-def _computed_if_right(ranges: list[IndexRange], compute: Callable[[], object]) -> None:
-    wrong = next((item for item in ranges if not item.holds()), None)
-    if wrong is not None:
-        raise IndexError(
-            f"an index of the forward pass is out of range: not from {wrong.least} to "
-            f"{wrong.greatest}; check the classes or indices that the program gives to it"
-        )
-    compute()
 
 
 def _hold(ranges: list[IndexRange]) -> bool:

@@ -1,6 +1,8 @@
 """Which arguments of an operator are indices, and the least and greatest right number in each."""
 
 from collections.abc import Callable
+from functools import wraps
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -67,3 +69,77 @@ def of_classes(scores: int) -> Callable[[list[Any]], list[IndexRange]]:
         return [IndexRange(args[scores + 1], 0, n_classes - 1, args[scores + 4])]
 
     return ranges
+
+
+# The CPU's kernels of these trust an index, and would read or write outside of their tensors. Most
+# rely on a check by the forward pass, but here its error may come later. By their arguments.
+_TRUSTING: dict[str, Callable[[Any], IndexRange]] = {
+    **dict.fromkeys(
+        ("nll_loss_backward", "nll_loss2d_backward"),
+        lambda args: IndexRange(args[2], 0, args[1].shape[args[1].dim() > 1] - 1, args[5]),
+    ),
+    "embedding_dense_backward": lambda args: IndexRange(args[1], 0, args[2] - 1),
+    "_embedding_bag_backward": lambda args: IndexRange(args[1], 0, args[6] - 1),
+    "_embedding_bag_dense_backward": lambda args: IndexRange(args[1], 0, args[5] - 1),
+    "_embedding_bag_per_sample_weights_backward": lambda args: IndexRange(
+        args[2], 0, len(args[1]) - 1
+    ),
+    "max_pool2d_with_indices_backward": lambda args: _of_pool(args[7], args[1], 2),
+    "max_pool3d_with_indices_backward": lambda args: _of_pool(args[7], args[1], 3),
+    "adaptive_max_pool2d_backward": lambda args: _of_pool(args[2], args[1], 2),
+    "adaptive_max_pool3d_backward": lambda args: _of_pool(args[2], args[1], 3),
+    "_ctc_loss": lambda args: _of_labels(args[1], args[3], args[0]),
+    "_ctc_loss_backward": lambda args: _of_labels(args[2], args[4], args[1]),
+    "_segment_reduce_backward": lambda args: _of_segments(
+        args[4],
+        args[5],
+        args[2].shape[args[6] if len(args) > 6 else 0],  # noqa: PLR2004 # the axis
+    ),
+}
+
+
+def _of_pool(index: torch.Tensor, image: torch.Tensor, n_dims: int) -> IndexRange:
+    return IndexRange(index, 0, prod(image.shape[-n_dims:]) - 1)
+
+
+def _of_labels(labels: torch.Tensor, lengths: Any, scores: torch.Tensor) -> IndexRange:
+    """Return the range of the labels that are used: rows of labels may end with any numbers."""
+    n_used = torch.as_tensor(lengths)
+    if labels.dim() > 1:
+        labels = labels[torch.arange(labels.shape[1]) < n_used[:, None]]
+    else:
+        labels = labels[: n_used.sum()]
+    return IndexRange(labels, 0, scores.shape[-1] - 1)
+
+
+def _of_segments(lengths: torch.Tensor | None, offsets: torch.Tensor, n_rows: int) -> IndexRange:
+    if lengths is None:
+        return IndexRange(offsets, 0, n_rows)
+    return IndexRange(lengths.sum(-1), n_rows, n_rows)
+
+
+def never_trusting(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes an operator on the CPU, and first checks its index.
+
+    Parameters
+    ----------
+    name
+        The operator's name.
+    compute
+        The function that computes it; it is returned as it is if it checks the index itself.
+    """
+    range_of = _TRUSTING.get(name)
+    if range_of is None:
+        return compute
+
+    @wraps(compute)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not args[0].is_meta and not (given := range_of(args)).holds():
+            raise IndexError(
+                f"an index of {name} is out of range: not from {given.least} to "
+                f"{given.greatest}; check the classes or indices that the program gives to it or "
+                "to its forward pass"
+            )
+        return compute(*args, **kwargs)
+
+    return checked

@@ -132,7 +132,6 @@ MODELS: Models = {
         lowering=_added,
         surface=("embedding backward", _GRADIENT),
         index_ranges=of_gradient_rows,
-        trusts_index=True,
     ),
     "embedding_renorm": OperatorModel(may_find_wrong_values=True),
     "_embedding_bag _embedding_bag_forward_only": _BAG,

@@ -6,6 +6,7 @@ here are those that the driver recorded on an H100 and an H200 with torch 2.11, 
 for sizes. They share the time of the call.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gpulab.virtual.operators import (
@@ -14,35 +15,28 @@ from gpulab.virtual.operators import (
     _selection_kernels,
 )
 from gpulab.virtual.operators._kernel_rules import Names, Rules
-from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
 
 # A host launches no kernel of a library in less time.
 _LEAST_LAUNCH_NS = 2_500
 
 
-def as_launched(work: KernelWork, call: OperatorCall) -> KernelWork:
+def as_launched(
+    work: KernelWork, names: Names, reads: Sequence[TensorLayout], writes: Sequence[TensorLayout]
+) -> KernelWork:
     """Return the work of the kernels that CUDA launches for a call.
 
     Parameters
     ----------
     work
         What the model of its time computes, with other kernels or fewer.
-    call
-        The call.
+    names
+        The names of the kernels that CUDA launches.
+    reads, writes
+        The layouts of the tensors that the call reads and writes.
     """
-    known = _RULES.get(call.name)
-    if known is None:
-        return work
-    parts = tuple(_with_cached_bytes(part, call) for part in (*work.before, work))
-    try:
-        names = known(call) if callable(known) else known
-    except IndexError:
-        # Autograd and PyTorch's functions pass arguments by their places. A direct call of an
-        # operator may pass them by name, or its result as its only tensor.
-        names = None
-    if names is None:
-        return work
+    parts = tuple(_with_cached_bytes(part, reads, writes) for part in (*work.before, work))
     shares = _shares(names)
     launch_ns = max(sum(part.launch_ns for part in parts), _LEAST_LAUNCH_NS * len(names))
     each_ns = launch_ns // len(names)
@@ -78,13 +72,15 @@ def _shares(names: Names) -> list[float]:
 _HEAVY, _LIGHT_SHARE = frozenset({"mm", "addmm", "linear", "convolution"}), 0.1
 
 
-def _with_cached_bytes(part: KernelWork, call: OperatorCall) -> KernelWork:
-    touched = [*(call.reads if part.reads else ()), *(call.writes if part.writes else ())]
+def _with_cached_bytes(
+    part: KernelWork, reads: Sequence[TensorLayout], writes: Sequence[TensorLayout]
+) -> KernelWork:
+    touched = [*(reads if part.reads else ()), *(writes if part.writes else ())]
     sizes = [min(item.size_bytes, part.most_bytes or item.size_bytes) for item in touched]
     return replace(part, before=(), cached_bytes=sum(sizes))
 
 
-_RULES: Rules = {
+RULES: Rules = {
     **_selection_kernels.RULES,
     **_factorization_kernels.RULES,
     **_layer_kernels.RULES,

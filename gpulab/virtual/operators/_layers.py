@@ -259,7 +259,6 @@ MODELS: Models = {
         lowering=_loss_backward,
         surface=("likelihood backward", layers.likelihood),
         index_ranges=of_classes(1),
-        trusts_index=True,
     ),
     "nll_loss2d_forward": OperatorModel(
         index_ranges=of_classes(0),
@@ -267,7 +266,7 @@ MODELS: Models = {
             "nll_loss2d_forward_out_cuda_template", lambda call: call("reduction") != 0
         ),
     ),
-    "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1), trusts_index=True),
+    "nll_loss2d_backward": OperatorModel(index_ranges=of_classes(1)),
     "mse_loss smooth_l1_loss huber_loss soft_margin_loss binary_cross_entropy_with_logits": (
         _PAIR_LOSS
     ),

@@ -15,7 +15,7 @@ from gpulab.virtual.operators import _elementwise_coordinates as elementwise
 from gpulab.virtual.operators import _matmul_coordinates as matmuls
 from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._call_arguments import CallArguments
-from gpulab.virtual.operators._kernel_names import as_launched
+from gpulab.virtual.operators._kernel_names import RULES, as_launched
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._operator_call import OperatorCall, Surface
 from gpulab.virtual.operators._operators import Operator
@@ -110,7 +110,14 @@ def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
         point = SurfacePoint(name, coordinates(call))
         before = tuple(replace(step, surface_point=point) for step in work.before)
         work = replace(work, before=before, surface_point=point)
-    return as_launched(work, call)
+    known = RULES.get(call.name)
+    try:
+        names = known(call) if callable(known) else known
+    except IndexError:
+        # Autograd and PyTorch's functions pass arguments by their places. A direct call of an
+        # operator may pass them by name, or its result as its only tensor.
+        names = None
+    return work if names is None else as_launched(work, names, call.reads, call.writes)
 
 
 def _single_precision(operator: Operator) -> str:

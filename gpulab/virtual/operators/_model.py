@@ -123,9 +123,6 @@ class OperatorModel:
         For an operator without a model: what the program called, and what to use instead.
     index_ranges
         Returns the indices among its arguments and their ranges.
-    trusts_index
-        Whether the CPU's kernel relies on the check of an index by the forward pass, so that a
-        wrong one would write outside of its tensors.
     may_find_wrong_values
         Whether it checks other values, so that it is computed before the next wait ends.
     nondeterministic
@@ -163,7 +160,6 @@ class OperatorModel:
     rehearsal: Rehearsal = Rehearsal.ALL
     refusal: tuple[str, str] | None = None
     index_ranges: Callable[[list[Any]], list[IndexRange]] | None = None
-    trusts_index: bool = False
     may_find_wrong_values: bool = False
     nondeterministic: Alert | None = None
     flag_at: int | None = None

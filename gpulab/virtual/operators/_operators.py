@@ -16,6 +16,7 @@ from gpulab.core.torch_private import (
     set_deterministic_mode,
 )
 from gpulab.virtual.operators._host_reads import SIZE, HostRead
+from gpulab.virtual.operators._index_ranges import never_trusting
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._models import model_of
 from gpulab.virtual.operators._out_dtype import computable
@@ -162,7 +163,8 @@ def _computing(func: Any, model: OperatorModel, position: int | None) -> Callabl
         return model.compute
     # Some kernels of the CPU raise or warn in the deterministic mode, too. For the values of a
     # virtual tensor that was decided before.
-    return without_alerts(func) if model.nondeterministic is not None else func
+    compute = without_alerts(func) if model.nondeterministic is not None else func
+    return never_trusting(operator_name(func), compute)
 
 
 def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -184,7 +184,6 @@ class SimulatedDevice:
             task.start_ns = self.event_queue.now_ns
             self._retire(task)
         elif task.kind is Kind.KERNEL:
-            task.n_wanted_sms = self._computed(self._n_sms, task, 1)
             self._sms.add(task)
         else:
             queue = self._copying[task.kind]
@@ -207,18 +206,14 @@ class SimulatedDevice:
             self.event_queue.keep_failure(error)
             return otherwise
 
-    def _n_sms(self, task: StreamTask) -> int:
-        demand = task.demand
-        if isinstance(demand, ModelledKernel):
-            return n_sms(demand.work, self.spec)
-        return demand.n_sms if isinstance(demand, FixedDuration) else 1
-
     def _begin_kernel(self, task: StreamTask) -> int:
         """Return the duration of a kernel that starts now, and count its power from now on."""
         now_ns = self.event_queue.now_ns
         demand = task.demand
+        task.n_wanted_sms = 1
         if isinstance(demand, ModelledKernel):
             work = demand.work
+            task.n_wanted_sms = n_sms(work, self.spec)
             # Now and not at the launch: earlier kernels have changed the cache since then.
             traffic = self.cache.serve(demand.accesses)
             burst_ns = duration_ns(work, traffic, self.spec)
@@ -236,6 +231,7 @@ class SimulatedDevice:
             return duration_ns(work, traffic, self.spec, stretch)
         self.regime.start(now_ns, task.load)
         if isinstance(demand, FixedDuration):
+            task.n_wanted_sms = demand.n_sms
             return demand.duration_ns
         # A spin counts cycles, so a lower clock makes it longer. Float32 runs at the boost clock
         # in a burst, as the cycles of ``sleep_ns`` do.

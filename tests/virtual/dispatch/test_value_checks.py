@@ -179,6 +179,6 @@ def test_no_gradient_is_written_outside_of_its_tensor(
     """A wrong index fails in a backward pass, too, where PyTorch's CPU kernel checks nothing."""
     with gpulab.virtual_gpu("H200", first_use=False):
         gradient = backward(torch.ones(3, 5, device="cuda"), _on_device(1, 70, 2))
-        with pytest.raises(IndexError, match="an index of the forward pass is out of range"):
+        with pytest.raises(IndexError, match=r"an index of \w+ is out of range"):
             torch.cuda.synchronize()
         del gradient
