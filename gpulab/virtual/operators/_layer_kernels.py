@@ -91,7 +91,7 @@ _FEW_CHANNELS = {"float16": 8, "bfloat16": 8}
 _FEW_CHANNELS_SINGLE = 16
 
 
-_THINNEST, _MANY_FILTERS = 4, 128
+_THINNEST, _MANY_FILTERS, _MANY_TAPS = 4, 128, 25
 
 
 _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
@@ -103,6 +103,10 @@ def _convolution(call: OperatorCall) -> Names | None:
     bias = ("add bias",) if len(call.reads) > _WIDE else ()
     if n_taps == 1 or groups > 1:
         return ("convolution", *bias)
+    is_usual = x.strides[1] != 1
+    is_strided = max(call.args[3]) > 1
+    if is_usual and is_strided and call.arithmetic not in _HALVES and n_taps >= _MANY_TAPS:
+        return (_TO_LAST, _TO_LAST, "convolution", _TO_FIRST, *bias)
     if x.strides[1] == 1 and x.sizes[1] > 1:
         lane = 16 // x.dtype.itemsize
         is_thin = x.sizes[1] < _THINNEST  # such images have kernels of their own
@@ -166,6 +170,8 @@ def _batch_norm(call: OperatorCall) -> Names | None:
     # cuDNN's kernel needs weights; PyTorch's own are three.
     if call.name == "native_batch_norm" and call.args[5] and call.args[1] is None:
         return ("statistics", "update statistics", "normalize")
+    if call.name == "native_batch_norm" and call.args[1] is None:
+        return ("inverse deviations", "normalize")
     return None
 
 
@@ -192,7 +198,15 @@ def _slice_backward(call: OperatorCall) -> Names:
     return ("fill", "copy" if is_repeated(call.reads[0]) else COPY)
 
 
+def _roll(call: OperatorCall) -> Names | None:
+    """Return a kernel for each dimension (TensorTransformations.cu)."""
+    dims = call.args[2] if len(call.args) > _WIDE else ()
+    n_dims = len(dims) if isinstance(dims, (list, tuple)) else 1
+    return ("roll",) * n_dims if n_dims > 1 else None
+
+
 RULES: Rules = {
+    "roll": _roll,
     "masked_fill": _masked_fill,
     "mse_loss": _mean_loss("mse_loss"),
     "smooth_l1_loss": _mean_loss("smooth_l1_loss"),

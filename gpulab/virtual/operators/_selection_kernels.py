@@ -1,6 +1,7 @@
 """Name the kernels of sorts, selections, draws and writes by an index, by PyTorch's rules."""
 
 from dataclasses import replace
+from math import ceil, log, log2
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules, copied
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
@@ -11,6 +12,9 @@ _ONE_BLOCK = 4_096
 
 
 _BLOCK_SORT = 4_096  # the longest row that PyTorch sorts in a block
+
+
+_MANY_SEGMENTS = 128  # from so many long rows on, each is sorted for itself
 
 
 def _length(call: OperatorCall) -> int:
@@ -60,7 +64,14 @@ def _sort(call: OperatorCall) -> Names | None:
         return None
     n, rows = _length(call), _n_rows(call)
     if n > _BLOCK_SORT:
-        return None
+        # Several long rows are sorted as one, and then by their row (Sort.cu).
+        passes = (RESET, "radix sort pass") * 8
+        is_joined = 1 < rows < _MANY_SEGMENTS
+        return (
+            (COPY, "segment of each", "radix sort histogram", "sums", *passes)
+            if is_joined
+            else None
+        )
     spread = (COPY, COPY) if rows == 1 else ("copy indices", COPY)
     return (COPY, "arange", *spread, "block sort")
 
@@ -243,6 +254,14 @@ def _searchsorted(call: OperatorCall) -> Names | None:
     return ("smallest and largest", "searchsorted") if has_sorter else None
 
 
+def _permutation(call: OperatorCall) -> Names:
+    """Return a sort by random keys, with as many bits as keep equal ones rare (Randperm.cpp)."""
+    n = call.n_out
+    n_bits = ceil(log2(n + (6 * n * n + 1) / (-12 * log(0.9)))) if n else 0
+    sort = _radix_sort(n, ceil(n_bits / 8))
+    return ("fill", "arange", "random keys", *sort, "resolve equal keys")
+
+
 RULES: Rules = {
     "sort": _sort,
     "argsort": _sort,
@@ -268,11 +287,7 @@ RULES: Rules = {
     "searchsorted": _searchsorted,
     "isin": _isin,
     "repeat_interleave": _repeats,
-    "randperm": lambda call: (
-        *("fill", "arange", "random keys"),
-        *(_radix_sort(call.n_out, 4)),
-        "resolve equal keys",
-    ),
+    "randperm": _permutation,
     "embedding_dense_backward": _embedding_backward,
     "_embedding_bag_backward": _bag_backward,
     "_embedding_bag_dense_backward": _bag_backward,
