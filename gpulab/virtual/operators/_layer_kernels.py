@@ -144,9 +144,9 @@ def _sum(call: OperatorCall) -> Names | None:
 
 
 def _normal(call: OperatorCall) -> Names | None:
-    if call.is_in_place or len(call.args) < _WIDE:
+    if call.is_in_place or not call.args:
         return None
-    mean, std = (hasattr(item, "numel") for item in call.args[:2])
+    mean, std = (hasattr(item, "numel") for item in (*call.args, 1.0)[:2])
     if not std:
         return ("normal", "add") if mean else None
     fill = () if mean else ("fill",)
@@ -244,7 +244,12 @@ RULES: Rules = {
     "native_group_norm": _group_norm,
     "_foreach_norm": _foreach_reduction,
     "_foreach_max": _foreach_reduction,
-    "segment_reduce": ("fill", "cat", "start scan", "scan", "segment_reduce"),
+    "segment_reduce": (
+        *("min", "sum", "compare", "fill", "cat", "start scan", "scan", "segment_reduce"),
+    ),
+    "embedding_renorm": (
+        *("copy", "radix sort in a block", "start selection", "select", "renorm"),
+    ),
     "_pack_padded_sequence": ("copy", "cat"),
     "max_unpool2d": ("fill", "max_unpool2d"),
     "_euclidean_dist": (
@@ -272,6 +277,7 @@ RULES: Rules = {
     "upsample_bicubic2d_backward": _into_zeros,
     "_adaptive_avg_pool2d_backward": _into_zeros,
     "avg_pool2d_backward": _into_zeros,
+    "max_pool2d_with_indices_backward": _into_zeros,
     "mse_loss_backward": _filled_pair,
     "smooth_l1_loss_backward": _filled_pair,
     "huber_loss_backward": _filled_pair,

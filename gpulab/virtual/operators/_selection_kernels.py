@@ -80,9 +80,8 @@ def _median(call: OperatorCall) -> Names | None:
     if len(call.writes) > 1:
         return ("median of each row",)
     width = call.reads[0].dtype.itemsize
-    if call.name == "nanmedian":
-        return None
-    return (*_whole_sort(call.n_in, width), "find nan", "choose")
+    looked = ("is nan", "any", "count", "subtract", "divide") if call.name == "nanmedian" else ()
+    return (*_whole_sort(call.n_in, width), *looked, "find nan", "choose")
 
 
 def _whole_sort(n: int, width: int) -> Names:
@@ -223,7 +222,8 @@ def _index_put(call: OperatorCall) -> Names | None:
 
 def _scan(call: OperatorCall) -> Names | None:
     if call.n_in <= 1 or _length(call) != call.n_in:
-        return None
+        copy = copied(call)
+        return (*copy, call.name) if copy else None
     is_cast = call.reads[0].dtype is not call.writes[0].dtype
     return (*(("copy",) if is_cast else ()), "start scan", "scan")
 
@@ -270,6 +270,7 @@ RULES: Rules = {
     "kthvalue": ("k-th value of each row",),
     "mode": _mode,
     "median": _median,
+    "nanmedian": _median,
     "nonzero": _nonzero,
     "masked_select": lambda call: (*_mask_steps(call), "gather"),
     "index": _index,
