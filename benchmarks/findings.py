@@ -216,7 +216,9 @@ ORDINARY = (
     Program("transformer", lambda: _gpt(is_trained=False)),
     Program("training a transformer", lambda: _gpt(is_trained=True)),
     Program(
-        "scaled training of a transformer", lambda: _gpt(is_trained=True, is_scaled=True), _WAITS
+        "scaled training of a transformer",
+        lambda: _gpt(is_trained=True, is_scaled=True),
+        _WAITS | {"starved"},  # both say that it may wait, which it does
     ),
     Program("training on images, SGD", lambda: _trained_images(torch.optim.SGD)),
     Program(

@@ -8,14 +8,15 @@ from statistics import median
 
 import torch
 
-from gpulab import stats
-from gpulab.core.errors import GpulabError
+from gpulab import device, stats
+from gpulab.core.errors import GpulabError, ProfilerBusyError, ProfilerUnavailableError
 from gpulab.core.progress import Bar
 from gpulab.core.torch_private import spin
 from gpulab.device.work import Work, refuse_endless
 from gpulab.timing._event_pairs import elapsed_s, new_event
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._real_time import RealTime, now_s
+from gpulab.tracing.profiling import capture, leaves_no_trace
 
 __all__ = ["WarmUp", "warm_up"]
 
@@ -33,6 +34,8 @@ _SIDE_LEAST_S = 30e-6  # below this a wait may have been interrupted
 _N_LOOKED_AT = 1 << 20
 # The sleep counts cycles. This is above the clock of every GPU, so no sleep is too short.
 _MOST_CYCLES_PER_S = 3e9
+_LEAST_CYCLES_PER_S = 1e9
+_LONGEST_IDLE_S = 1e-3  # or the warm-up of long work would take twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def warm_up(
             if is_cut:
                 break
         with calling_work(f"in warm-up call {len(calls) + 1}"):
-            calls.append(_call(work))
+            calls.append(_call(work, calls[-1].total_s if calls else 0.0))
         if len(calls) > 1:
             real_s = min(real_s, now_s() - call_start_s)
             if n_calls is not None:
@@ -114,12 +117,14 @@ def warm_up(
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     # Minima, because other programs on the host can only add to these two times.
     host_s = min(call.host_s for call in calls)
-    side_s = min(call.total_s - call.stream_s - call.idle_s for call in calls)
+    side_s: float | None = min(call.total_s - call.stream_s - call.idle_s for call in calls)
+    if side_s <= _side_least_s(calls) or (n_calls is None and _is_refuted(work, len(calls))):
+        side_s = None
     seen = WarmUp(
         len(calls),
         call_s,
         host_s,
-        side_s=side_s if side_s > _side_least_s(calls) else None,
+        side_s=side_s,
         real_s=real_s if len(calls) > 1 else None,
     )
     if not probe:
@@ -226,12 +231,33 @@ def _side_least_s(calls: list[_Call]) -> float:
     return max(_SIDE_LEAST_S, idle_s[len(idle_s) // 2] - idle_s[0])
 
 
-def _call(work: Work) -> _Call:
+def _is_refuted(work: Work, n_calls: int) -> bool:
+    """Return whether the driver's records show that no other stream was busy for longer."""
+    if device.current().virtual is None and not leaves_no_trace():
+        return False
+
+    def marked() -> None:
+        spin(1)  # which shows the current stream, also if the work puts nothing there
+        work()
+
+    try:
+        with calling_work(f"in warm-up call {n_calls + 1}, which the driver recorded"):
+            records = capture(marked).records
+    except (ProfilerBusyError, ProfilerUnavailableError):
+        return False
+    current = records[0].stream if records else None
+    last_ns = max((each.end_ns for each in records if each.stream == current), default=0)
+    return bool(records) and all(each.end_ns <= last_ns for each in records)
+
+
+def _call(work: Work, before_s: float) -> _Call:
+    """Call the work, and before it nothing at all for about as long as the call before took."""
     end = new_event()  # recorded after the call, as the method "events" does
     stream = torch.cuda.current_stream()  # looked up here, as that takes longer than recording
     torch.cuda.synchronize()
-    # The same wait with nothing left to wait for: how long that takes depends on the machine.
-    spin(1)
+    # The same wait with nothing left to wait for: how long that takes depends on the machine,
+    # and on how long the host has waited before.
+    spin(int(min(before_s, _LONGEST_IDLE_S) * _LEAST_CYCLES_PER_S) + 1)
     end.record(stream)
     end.synchronize()
     idle_start_s = time.perf_counter()

@@ -1,5 +1,6 @@
 """Each finding appears for work on the virtual GPU that gives a reason for it."""
 
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -79,6 +80,21 @@ def test_a_slow_wait_is_no_side_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "synchronize", slow)
     a = torch.ones(64, 64, device="cuda")
     seen = warm_up(lambda: a @ a, n_calls=12, max_time_s=1.0)
+    assert seen.side_s is None
+
+
+def test_the_records_refute_a_side_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If only the wait after the work is slow, the driver's records show that it was idle."""
+    quick, n_waits = torch.cuda.synchronize, itertools.count()
+
+    def slow(*args: object) -> None:
+        quick(*args)
+        if next(n_waits) % 3 == 2:  # a call waits three times: before it, idle, and after it
+            time.sleep(200e-6)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", slow)
+    a = torch.ones(64, 64, device="cuda")
+    seen = warm_up(lambda: a @ a, n_calls=None, max_time_s=1.0)
     assert seen.side_s is None
 
 

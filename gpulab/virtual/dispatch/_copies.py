@@ -169,6 +169,11 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     converts = target.dtype != source.dtype
     if converts and non_blocking:
         source = cast("VirtualTensor", source.to(target.dtype))
+    key = source.layout_key
+    is_same = key.is_dense and target.stride() == key.strides
+    if not (is_same or (source.is_contiguous() and target.is_contiguous())):
+        # The driver copies bytes as they lie, so a kernel puts them in order first.
+        source = cast("VirtualTensor", source.contiguous())
     on_device = reference(source)
     # The host converts from pageable memory.
     is_direct = (non_blocking or not converts) and _is_direct(target, source.layout_key)

@@ -89,6 +89,11 @@ def execute_on_meta(
         return _execute_or_refuse(operator, args, kwargs, error)
     try:
         return _execute_on(operator, args, kwargs, _CPU)
+    except NotImplementedError:
+        # Too large for the CPU; but there is no shape to find if nothing is returned.
+        if operator.func._schema.returns:
+            raise
+        return _execute_on(operator, args, kwargs, META, is_run=False)
     except RuntimeError as error:
         # CUDA may have a kernel for types for which the CPU has none.
         wider = operator.model.wider_types
@@ -117,7 +122,12 @@ def _execute_or_refuse(
 
 
 def _execute_on(
-    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device
+    operator: Operator,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    device: torch.device,
+    *,
+    is_run: bool = True,
 ) -> MetaExecution:
     stand_ins: dict[int, torch.Tensor] = {}
     new_args = tuple(_stand_in(arg, stand_ins, device) for arg in args)
@@ -126,7 +136,7 @@ def _execute_on(
     if "device" in new_kwargs:
         new_kwargs["device"] = device
     with shapes_alone() if device is META else without_symbols():
-        out = operator.compute(*new_args, **new_kwargs)
+        out = operator.compute(*new_args, **new_kwargs) if is_run else None
         if operator.model.keeps_channels_last:
             out = _as_cudnn(new_args, out)
         return MetaExecution(stand_ins, new_args, new_kwargs, out)

@@ -91,7 +91,7 @@ _FEW_CHANNELS = {"float16": 8, "bfloat16": 8}
 _FEW_CHANNELS_SINGLE = 16
 
 
-_THINNEST, _MANY_FILTERS = 4, 128
+_THINNEST, _MANY_FILTERS, _MANY_TAPS = 4, 128, 25
 
 
 _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
@@ -103,6 +103,10 @@ def _convolution(call: OperatorCall) -> Names | None:
     bias = ("add bias",) if len(call.reads) > _WIDE else ()
     if n_taps == 1 or groups > 1:
         return ("convolution", *bias)
+    is_usual = x.strides[1] != 1
+    is_strided = max(call.args[3]) > 1
+    if is_usual and is_strided and call.arithmetic not in _HALVES and n_taps >= _MANY_TAPS:
+        return (_TO_LAST, _TO_LAST, "convolution", _TO_FIRST, *bias)
     if x.strides[1] == 1 and x.sizes[1] > 1:
         lane = 16 // x.dtype.itemsize
         is_thin = x.sizes[1] < _THINNEST  # such images have kernels of their own
@@ -140,9 +144,9 @@ def _sum(call: OperatorCall) -> Names | None:
 
 
 def _normal(call: OperatorCall) -> Names | None:
-    if call.is_in_place or len(call.args) < _WIDE:
+    if call.is_in_place or not call.args:
         return None
-    mean, std = (hasattr(item, "numel") for item in call.args[:2])
+    mean, std = (hasattr(item, "numel") for item in (*call.args, 1.0)[:2])
     if not std:
         return ("normal", "add") if mean else None
     fill = () if mean else ("fill",)
@@ -166,6 +170,8 @@ def _batch_norm(call: OperatorCall) -> Names | None:
     # cuDNN's kernel needs weights; PyTorch's own are three.
     if call.name == "native_batch_norm" and call.args[5] and call.args[1] is None:
         return ("statistics", "update statistics", "normalize")
+    if call.name == "native_batch_norm" and call.args[1] is None:
+        return ("inverse deviations", "normalize")
     return None
 
 
@@ -192,7 +198,15 @@ def _slice_backward(call: OperatorCall) -> Names:
     return ("fill", "copy" if is_repeated(call.reads[0]) else COPY)
 
 
+def _roll(call: OperatorCall) -> Names | None:
+    """Return a kernel for each dimension (TensorTransformations.cu)."""
+    dims = call.args[2] if len(call.args) > _WIDE else ()
+    n_dims = len(dims) if isinstance(dims, (list, tuple)) else 1
+    return ("roll",) * n_dims if n_dims > 1 else None
+
+
 RULES: Rules = {
+    "roll": _roll,
     "masked_fill": _masked_fill,
     "mse_loss": _mean_loss("mse_loss"),
     "smooth_l1_loss": _mean_loss("smooth_l1_loss"),
@@ -230,7 +244,12 @@ RULES: Rules = {
     "native_group_norm": _group_norm,
     "_foreach_norm": _foreach_reduction,
     "_foreach_max": _foreach_reduction,
-    "segment_reduce": ("fill", "cat", "start scan", "scan", "segment_reduce"),
+    "segment_reduce": (
+        *("min", "sum", "compare", "fill", "cat", "start scan", "scan", "segment_reduce"),
+    ),
+    "embedding_renorm": (
+        *("copy", "radix sort in a block", "start selection", "select", "renorm"),
+    ),
     "_pack_padded_sequence": ("copy", "cat"),
     "max_unpool2d": ("fill", "max_unpool2d"),
     "_euclidean_dist": (
@@ -258,6 +277,7 @@ RULES: Rules = {
     "upsample_bicubic2d_backward": _into_zeros,
     "_adaptive_avg_pool2d_backward": _into_zeros,
     "avg_pool2d_backward": _into_zeros,
+    "max_pool2d_with_indices_backward": _into_zeros,
     "mse_loss_backward": _filled_pair,
     "smooth_l1_loss_backward": _filled_pair,
     "huber_loss_backward": _filled_pair,

@@ -137,15 +137,19 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     # PyTorch's output_mask: whether the gradients of images, weights and bias are needed.
     wanted = call.args[10]
     n_taps = prod(weight.sizes[2:])
+    # cuDNN leaves the bias to PyTorch, which adds up the gradient.
+    of_bias = (call.step("relayout", scratch_bytes=out.size_bytes, name="sum"),) * wanted[2]
     if layers.is_depthwise(weight, groups):
         n = out.n_elements * n_taps
         weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
         more = (weights,) if wanted[1] else ()
-        return call.work(_depthwise(call), n_elements=n, flops=call.flops, before=more)
+        return call.work(
+            _depthwise(call), n_elements=n, flops=call.flops, before=(*of_bias, *more)
+        )
     m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
     for_images = MatmulShape(groups, x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv")
     for_weights = MatmulShape(groups, n_in * n_taps, n_out, m, "weights")
-    steps = []
+    steps = [*of_bias]
     if x.strides[1] != 1 and n_taps > 1:
         copied = (weight, out, x, x, out) if wanted[1] else (weight, out, x)
         steps += [_relayout(call, item) for item in copied]

@@ -39,8 +39,15 @@ def _copy(call: OperatorCall) -> KernelWork:
     family = elementwise_family(call)
     is_plain = family == "elementwise" and len({item.dtype for item in call.reads}) <= 1
     same = is_plain and all(item.dtype is call.writes[0].dtype for item in call.reads)
-    by_driver = same and _is_one_piece(call.reads[-1]) and _is_one_piece(call.writes[0])
+    source, target = call.reads[-1], call.writes[0]
+    by_driver = same and _is_one_piece(source) and _is_one_piece(target)
+    by_driver = by_driver and _steps(source) == _steps(target)
     return call.work("copy" if same else family, name=COPY if by_driver else "")
+
+
+def _steps(item: TensorLayout) -> list[int]:
+    """Return the strides of the dimensions of more than one element."""
+    return [step for size, step in zip(item.sizes, item.strides, strict=True) if size > 1]
 
 
 def _is_one_piece(item: TensorLayout) -> bool:

@@ -1,6 +1,7 @@
 """Name the kernels of sorts, selections, draws and writes by an index, by PyTorch's rules."""
 
 from dataclasses import replace
+from math import ceil, log, log2
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules, copied
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
@@ -11,6 +12,9 @@ _ONE_BLOCK = 4_096
 
 
 _BLOCK_SORT = 4_096  # the longest row that PyTorch sorts in a block
+
+
+_MANY_SEGMENTS = 128  # from so many long rows on, each is sorted for itself
 
 
 def _length(call: OperatorCall) -> int:
@@ -60,7 +64,14 @@ def _sort(call: OperatorCall) -> Names | None:
         return None
     n, rows = _length(call), _n_rows(call)
     if n > _BLOCK_SORT:
-        return None
+        # Several long rows are sorted as one, and then by their row (Sort.cu).
+        passes = (RESET, "radix sort pass") * 8
+        is_joined = 1 < rows < _MANY_SEGMENTS
+        return (
+            (COPY, "segment of each", "radix sort histogram", "sums", *passes)
+            if is_joined
+            else None
+        )
     spread = (COPY, COPY) if rows == 1 else ("copy indices", COPY)
     return (COPY, "arange", *spread, "block sort")
 
@@ -69,9 +80,8 @@ def _median(call: OperatorCall) -> Names | None:
     if len(call.writes) > 1:
         return ("median of each row",)
     width = call.reads[0].dtype.itemsize
-    if call.name == "nanmedian":
-        return None
-    return (*_whole_sort(call.n_in, width), "find nan", "choose")
+    looked = ("is nan", "any", "count", "subtract", "divide") if call.name == "nanmedian" else ()
+    return (*_whole_sort(call.n_in, width), *looked, "find nan", "choose")
 
 
 def _whole_sort(n: int, width: int) -> Names:
@@ -212,7 +222,8 @@ def _index_put(call: OperatorCall) -> Names | None:
 
 def _scan(call: OperatorCall) -> Names | None:
     if call.n_in <= 1 or _length(call) != call.n_in:
-        return None
+        copy = copied(call)
+        return (*copy, call.name) if copy else None
     is_cast = call.reads[0].dtype is not call.writes[0].dtype
     return (*(("copy",) if is_cast else ()), "start scan", "scan")
 
@@ -243,6 +254,14 @@ def _searchsorted(call: OperatorCall) -> Names | None:
     return ("smallest and largest", "searchsorted") if has_sorter else None
 
 
+def _permutation(call: OperatorCall) -> Names:
+    """Return a sort by random keys, with as many bits as keep equal ones rare (Randperm.cpp)."""
+    n = call.n_out
+    n_bits = ceil(log2(n + (6 * n * n + 1) / (-12 * log(0.9)))) if n else 0
+    sort = _radix_sort(n, ceil(n_bits / 8))
+    return ("fill", "arange", "random keys", *sort, "resolve equal keys")
+
+
 RULES: Rules = {
     "sort": _sort,
     "argsort": _sort,
@@ -251,6 +270,7 @@ RULES: Rules = {
     "kthvalue": ("k-th value of each row",),
     "mode": _mode,
     "median": _median,
+    "nanmedian": _median,
     "nonzero": _nonzero,
     "masked_select": lambda call: (*_mask_steps(call), "gather"),
     "index": _index,
@@ -268,11 +288,7 @@ RULES: Rules = {
     "searchsorted": _searchsorted,
     "isin": _isin,
     "repeat_interleave": _repeats,
-    "randperm": lambda call: (
-        *("fill", "arange", "random keys"),
-        *(_radix_sort(call.n_out, 4)),
-        "resolve equal keys",
-    ),
+    "randperm": _permutation,
     "embedding_dense_backward": _embedding_backward,
     "_embedding_bag_backward": _bag_backward,
     "_embedding_bag_dense_backward": _bag_backward,

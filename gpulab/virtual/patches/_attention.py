@@ -15,25 +15,31 @@ from gpulab.core.torch_private import (
     flash_attention_for_cpu,
     nested_from_mask_left_aligned,
 )
+from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.dispatch import read_back
-from gpulab.virtual.simulator import Machine
-from gpulab.virtual.tensors import VirtualTensor
+from gpulab.virtual.operators import lower, operator_of
+from gpulab.virtual.simulator import Machine, is_owner
+from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import VirtualTensor, layout
 
 # The inputs for which CUDA has a fused kernel: batch, heads, sequence and depth, up to this depth.
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
 _LONGEST_DEPTH = 256
+_FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacement of ``scaled_dot_product_attention``.
 
     Parameters
     ----------
     machine
-        The virtual machine, which is not used: the choice of the kernel is the same on each GPU.
+        The virtual machine, whose host pays for attention with dropout.
+    layers
+        Runs attention with dropout as CUDA's kernels.
     """
-    del machine
     original = C_nn.scaled_dot_product_attention
 
     def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 # torch's signature
@@ -52,12 +58,22 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         # Neither way below knows grouped queries, so the keys and values are repeated first.
         if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
             key, value = _repeated(key, query), _repeated(value, query)
-        # The CPU's fused operator has no dropout.
-        if dropout_p or not _is_eligible(query, key, value, attn_mask):
-            plain: torch.Tensor = original(
+
+        def plain() -> torch.Tensor:
+            out: torch.Tensor = original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale
             )
-            return plain
+            return out
+
+        if not _is_eligible(query, key, value, attn_mask):
+            return plain()
+        # The CPU's fused operator has no dropout, so PyTorch's formula computes the values.
+        if dropout_p:
+            if not is_owner():
+                return plain()
+            machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
+            dropped: torch.Tensor = layers.run(plain, *_kernels(query, key, value, is_causal))
+            return dropped
         mask = _as_numbers(attn_mask, query)
         out: torch.Tensor = flash_attention_for_cpu(
             query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
@@ -78,6 +94,22 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}
     # torch.nn.functional has imported the function by name, so it is replaced in both modules.
     return [(functional, names), (C_nn, names), (torch, nested)]
+
+
+def _kernels(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    is_causal: bool,  # noqa: FBT001 # as torch's
+) -> tuple[list[KernelWork], list[KernelWork]]:
+    """Return the kernels of attention forward and backward."""
+    q, k, v = (layout(tuple(x.shape), x.stride(), x.dtype) for x in (query, key, value))
+    sums = layout(q.sizes[:-1], q.strides[:-1], torch.float32)
+    args = (query, key, value, 0.0, is_causal)
+    forward = lower(operator_of(_FORWARD), args, {}, query, ([q, k, v], [q, sums]))
+    args = (query, query, key, value, query, query, 0.0, is_causal)
+    backward = lower(operator_of(_BACKWARD), args, {}, query, ([q, q, k, v, q, sums], [q, k, v]))
+    return [*forward.before, forward], [*backward.before, backward]
 
 
 def _cast(item: torch.Tensor) -> torch.Tensor:

@@ -80,7 +80,6 @@ _CUDNN: dict[str, Any] = {
 # If two of them replace the same name, the later one wins.
 _FEATURES = (
     *(
-        _attention,
         _autocast,
         _cuda_graphs,
         _data_parallel,
@@ -174,6 +173,7 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
         *_autograd_cost.replacements(machine, layers),
         *_recurrent_layers.replacements(layers),
+        *_attention.replacements(machine, layers),
         *(pair for feature in _FEATURES for pair in feature.replacements(machine)),
     ]
 

@@ -86,14 +86,24 @@ def test_groups_of_queries_share_their_keys(gpu: VirtualGpu) -> None:
     )
 
 
-def test_dropout_and_three_dimensions_run_as_several_kernels(gpu: VirtualGpu) -> None:
-    """Attention with dropout, or of three dimensions, runs as the formula's single operators."""
-    device = [item.cuda() for item in inputs(1, 2, 8, 16)]
+def test_three_dimensions_run_as_several_kernels(gpu: VirtualGpu) -> None:
+    """Attention of three dimensions runs as the formula's single operators."""
+    device = [item.cuda() for item in inputs(2, 8, 16)]
     kernels(gpu)
-    assert functional.scaled_dot_product_attention(*device, dropout_p=0.5).shape == (1, 2, 8, 16)
+    functional.scaled_dot_product_attention(*device)
     assert len(kernels(gpu)) > 3
-    functional.scaled_dot_product_attention(*[item[0] for item in device])
-    assert len(kernels(gpu)) > 3
+
+
+def test_attention_with_dropout_runs_as_the_kernels_without(gpu: VirtualGpu) -> None:
+    """Dropout is part of the kernels, and its gradients are those of what it kept."""
+    query, key, value = (item.cuda().requires_grad_() for item in inputs(1, 2, 8, 16))
+    kernels(gpu)
+    out = functional.scaled_dot_product_attention(query, key, value, dropout_p=0.5)
+    assert kernels(gpu) == ["scaled_dot_product_attention"]
+    # The result is linear in the values: its gradient by them, times them, is the result.
+    (slope,) = torch.autograd.grad(out.sum(), value)
+    assert kernels(gpu)[-1] == "scaled_dot_product_attention_backward"
+    assert torch.allclose((slope * value).sum().cpu(), out.sum().cpu(), atol=1e-4)
 
 
 def test_layers_use_the_attention_kernel(gpu: VirtualGpu) -> None:
