@@ -96,7 +96,7 @@ def cure(gpus: Sequence[InstalledGpu], *, torch: str) -> str:
     gpus
         What ``nvidia-smi`` lists.
     torch
-        The versions to choose from, e.g. ``"torch>=2.11,<2.14"``.
+        The versions to choose from, e.g. ``"torch>=2.11,<2.15"``.
     """
     name, reason = choose(gpus)
     for build in BUILDS:

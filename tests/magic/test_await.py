@@ -11,6 +11,10 @@ ADD = """async def add(x):
     await asyncio.sleep(0)
     return x + x
 """
+TWICE = """async def twice():
+    for n in (1, 2):
+        yield torch.ones(n, device="cuda")
+"""
 START = f"import asyncio\n{ADD}"
 
 
@@ -21,12 +25,9 @@ START = f"import asyncio\n{ADD}"
         "%%cudatime -o -q -r 3 x = torch.ones(64, device='cuda')\nawait add(x)",
         "%%cudatime -o -q -r 3 x = await add(torch.ones(64, device='cuda'))\nx + x",
         "%%cudatime -o -q -r 3 --each 'await add(x)' x = torch.ones(64, device='cuda')\nx + x",
-        "%%cudatime -o -q -r 3 x = torch.ones(64, device='cuda')\n"
-        "task = asyncio.create_task(add(x))\nawait task",
-        "%%cudatime -o -q -r 3 lock = asyncio.Lock(); x = torch.ones(64, device='cuda')\n"
-        "async with lock:\n    x + x",
-        "%%cudatime -o -q -r 3\nasync def twice():\n    for _ in range(2):\n"
-        "        yield torch.ones(64, device='cuda')\nasync for x in twice():\n    x + x",
+        "%%cudatime -o -q -r 3 x = torch.ones(64, device='cuda')\nawait asyncio.gather(add(x))",
+        "%%cudatime -o -q -r 3 lock = asyncio.Lock()\nasync with lock:\n    torch.ones(64)",
+        f"%%cudatime -o -q -r 3\n{TWICE}async for x in twice():\n    x + x",
         "%%cudatime -o -q -r 3\n[await add(torch.ones(n, device='cuda')) for n in (1, 2)]",
     ],
 )

@@ -222,7 +222,7 @@ def test_executors_measure_the_same(kind: str) -> None:
 
 
 def test_numbers_of_numpy_are_those_of_python() -> None:
-    """A row of NumPy gives the tasks of a list: the same keys, and Python's numbers in the call."""
+    """A row of NumPy gives the tasks of a list, and the function gets numbers of Python."""
     seen = []
 
     def make(n: int, shape: tuple[int, int], scale: float, flag: bool) -> Work:  # noqa: FBT001  # a parameter
