@@ -1,11 +1,14 @@
 """Compile a timed cell once: its body is a function, inside a function that runs the setup."""
 
 import ast
+import inspect
 import itertools
 import re
 import sys
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType
 from typing import Any, TypeAlias
 
@@ -15,9 +18,6 @@ Shell: TypeAlias = Any  # IPython's InteractiveShell, which is typed only in par
 _PREPARE, _TIMED, _EACH = "<setup>", "<timed>", "<each>"
 
 _REFUSED: dict[type[ast.AST], str] = {
-    ast.Await: "await cannot be timed; await it in a cell of its own, and time plain calls",
-    ast.AsyncFor: "async for cannot be timed; time a plain loop",
-    ast.AsyncWith: "async with cannot be timed; time a plain with",
     ast.Return: "return has no function to leave; write the expression alone",
     ast.Yield: "yield has no function to leave; define the generator in a cell of its own",
     ast.YieldFrom: "yield has no function to leave; define the generator in a cell of its own",
@@ -46,6 +46,16 @@ class TimedCode:
         return {node.id for node in nodes if isinstance(node, ast.Name)}
 
     @property
+    def awaits(self) -> bool:
+        """Whether the code awaits something outside functions that the user defines."""
+        tree = ast.Module([*self.setup, *self.each, *self.body], type_ignores=[])
+        return any(
+            isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith)
+            or getattr(node, "is_async", 0)
+            for node in _walk_top_level(tree)
+        )
+
+    @property
     def adds_gradients(self) -> bool:
         """Whether each call adds to the gradients of earlier ones: a backward pass, none reset."""
         repeated = list(_walked([*self.each, *self.body]))
@@ -70,7 +80,7 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
     The code passes the shell's transformations of input and of the syntax tree. Line numbers are
     those of the notebook's cell; the line of the magic is its first. ``is_cell`` says that the
     body stands below the magic's line, and not on it. ``SyntaxError`` if the code is not Python,
-    or has ``await``, ``return`` or ``yield`` outside a function.
+    or has ``return`` or ``yield`` outside a function.
     """
     setup, each, text = (_transform(shell, code) for code in (setup, each, body))
     number, line_number = _find_cell(shell)
@@ -85,13 +95,16 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
 
 
 def build_work(
-    shell: Shell, code: TimedCode, local_scope: Mapping[str, object]
+    shell: Shell,
+    code: TimedCode,
+    local_scope: Mapping[str, object],
+    loop: AbstractEventLoop,
 ) -> Callable[[], tuple[Callable[[], object], Callable[[], object]]]:
     """Compile the cell into a function that runs the setup and returns two functions.
 
     They run the body, and what comes before each sample. The shell's namespace is the code's
     global one, and gains no name. ``local_scope`` has the variables of the function in which a
-    line magic was called.
+    line magic was called; ``loop`` runs code that awaits.
     """
     # Local variables are passed as arguments and become closure variables. So the user's globals
     # do not change, and the timed code reads them as fast as its own local names.
@@ -102,38 +115,61 @@ def build_work(
     ]
     names: list[ast.expr] = [ast.Name(id=name, ctx=ast.Load()) for name in (_TIMED, _EACH)]
     give = ast.Return(value=ast.Tuple(elts=names, ctx=ast.Load()))
-    prepare = _function(_PREPARE, [*code.setup, *functions, give], arguments=local)
+    statements = [*code.setup, *functions, give]
+    prepare = _function(_PREPARE, statements, arguments=local, awaits=code.awaits)
     tree = _module([prepare])
-    made: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
+    made: dict[str, Callable[..., Any]] = {}
     compiled = shell.compile(tree, code.filename, "exec")
     exec(compiled, shell.user_ns, made)  # noqa: S102  # running the user's cell is the purpose
-    return lambda: made[_PREPARE](**local)
+    if not code.awaits:
+        return lambda: made[_PREPARE](**local)
+
+    def complete(function: Callable[..., Any], **arguments: object) -> Any:  # noqa: ANN401  # the code's
+        return loop.run_until_complete(function(**arguments))
+
+    def prepared() -> tuple[Callable[[], object], Callable[[], object]]:
+        timed, each = complete(made[_PREPARE], **local)
+        return partial(complete, timed), partial(complete, each)
+
+    return prepared
 
 
 def _inner(
     shell: Shell, code: TimedCode, name: str, statements: list[ast.stmt], local: Iterable[str]
-) -> ast.FunctionDef:
+) -> ast.stmt:
     """Return a function inside that of the setup, which shares its variables."""
     shared = _shared_names(shell, code, statements, local)
     # A variable that the body assigns would be local to it, and unbound when it is read first. As
     # nonlocal it is the variable of the setup.
     scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
-    return _function(name, [*scope, *statements] or [ast.Pass()])
+    return _function(name, [*scope, *statements] or [ast.Pass()], awaits=code.awaits)
 
 
 def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> object:
-    """Execute setup and body as an ordinary cell, and return the last expression, or None.
+    """Execute the cell as an ordinary one: store its names, and return its last expression.
 
-    The shell's namespace is the code's global one, and names are stored in ``local_scope``.
+    The shell's namespace is the code's global one, and names are stored in ``local_scope``;
+    ``loop`` runs code that awaits. The value is None if the cell ends in a statement.
     """
     statements = [*code.setup, *code.each, *code.body]
     last = statements.pop() if statements and isinstance(statements[-1], ast.Expr) else None
-    module = shell.compile(ast.Module(body=statements, type_ignores=[]), code.filename, "exec")
-    exec(module, shell.user_ns, local_scope)  # noqa: S102  # the user asked for it with --run
-    if not isinstance(last, ast.Expr):
-        return None
-    value = shell.compile(ast.Expression(body=last.value), code.filename, "eval")
-    return eval(value, shell.user_ns, local_scope)  # noqa: S307  # the same
+    parts: list[tuple[ast.AST, str]] = [(ast.Module(body=statements, type_ignores=[]), "exec")]
+    if isinstance(last, ast.Expr):
+        parts.append((ast.Expression(body=last.value), "eval"))
+    value = None
+    for part, kind in parts:
+        compiled = _compile(shell, part, code.filename, kind)
+        value = eval(compiled, shell.user_ns, local_scope)  # noqa: S307  # the user asked for it with --run
+        if compiled.co_flags & inspect.CO_COROUTINE:
+            value = loop.run_until_complete(value)
+    return value
+
+
+def _compile(shell: Shell, tree: ast.AST, filename: str, kind: str = "exec") -> CodeType:
+    """Compile code that may await outside functions."""
+    with shell.compile.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+        compiled: CodeType = shell.compile(tree, filename, kind)
+    return compiled
 
 
 def _find_cell(shell: Shell) -> tuple[int, int]:
@@ -166,7 +202,7 @@ def _parse(shell: Shell, source: str, filename: str) -> ast.Module:
     _refuse_untimeable(tree, filename, source)
     # Compiling finds errors that parsing does not, such as a stray break or nonlocal. The user
     # sees them at his own line, before the GPU is used.
-    shell.compile(tree, filename, "exec")
+    _compile(shell, tree, filename)
     transformed: ast.Module = shell.transform_ast(tree)
     return transformed
 
@@ -229,7 +265,7 @@ def _shared_names(
     shell: Shell, code: TimedCode, statements: list[ast.stmt], local: Iterable[str]
 ) -> list[str]:
     """Return the variables of the setup, or of the caller, that statements write."""
-    timed = _function(_TIMED, [*statements] or [ast.Pass()])
+    timed = _function(_TIMED, [*statements] or [ast.Pass()], awaits=code.awaits)
     compiled = shell.compile(_module([timed]), code.filename, "exec")
     function = next(item for item in compiled.co_consts if isinstance(item, CodeType))
     # These include variables of comprehensions, which are dropped below: no setup binds them.
@@ -242,7 +278,7 @@ def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
     """Return whether the setup binds a name, by asking the compiler."""
     # `nonlocal x` is a SyntaxError unless an enclosing function binds x.
     inner = _function(_TIMED, [ast.Nonlocal(names=[name])])
-    tree = _module([_function(_PREPARE, [*code.setup, inner])])
+    tree = _module([_function(_PREPARE, [*code.setup, inner], awaits=code.awaits)])
     try:
         shell.compile(tree, code.filename, "exec")
     except SyntaxError:
@@ -251,13 +287,14 @@ def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
 
 
 def _function(
-    name: str, body: list[ast.stmt], *, arguments: Iterable[str] = ()
-) -> ast.FunctionDef:
+    name: str, body: list[ast.stmt], *, arguments: Iterable[str] = (), awaits: bool = False
+) -> ast.stmt:
     names = [ast.arg(arg=argument) for argument in arguments]
     given = ast.arguments(
         posonlyargs=[], args=[], kwonlyargs=names, kw_defaults=[None] * len(names), defaults=[]
     )
-    return ast.FunctionDef(name=name, args=given, body=body, decorator_list=[])
+    kind = ast.AsyncFunctionDef if awaits else ast.FunctionDef
+    return kind(name=name, args=given, body=body, decorator_list=[])
 
 
 def _module(body: list[ast.stmt]) -> ast.Module:

@@ -21,6 +21,7 @@ from gpulab.core.errors import NoGpuError
 from gpulab.core.foreign_text import visible
 from gpulab.core.interrupts import ExitStack, contextmanager
 from gpulab.core.units import ascii_units
+from gpulab.magic._await import loop_of_its_own
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._completion import start_completing, stop_completing
 from gpulab.magic._isolation import explain
@@ -117,6 +118,9 @@ class CudaTimeMagics(Magics):
         --backend NAME    auto (default), cuda (a real GPU or an error) or virtual
         --                the end of the options: code follows
 
+        A cell that awaits runs in an event loop of its own, set-up included; what the
+        loop does is part of the host's time.
+
         Names that the cell assigns are local to it, as in ``%timeit``. Methods time
         different things, and not every method times the GPU alone; the notes below the
         line say what to doubt. Without a CUDA GPU, a virtual GPU is timed, and the line
@@ -141,8 +145,8 @@ class CudaTimeMagics(Magics):
             raise
 
     def _time(self, timed: TimedCode, options: CellOptions, scope: dict[str, object]) -> object:
-        with _gpu(options) as gpu:
-            result, text = timed_result(self._shell, timed, options, scope)
+        with _gpu(options) as gpu, loop_of_its_own() as loop:
+            result, text = timed_result(self._shell, timed, options, scope, loop)
             if options.save_as is not None:
                 self._shell.user_ns[options.save_as] = result
             if not options.quiet:
@@ -152,7 +156,7 @@ class CudaTimeMagics(Magics):
                     display(shown)  # type: ignore[no-untyped-call]  # IPython's gap
             if options.runs_after:
                 seed(options.seed)
-                value = run_once(self._shell, timed, scope)
+                value = run_once(self._shell, timed, scope, loop)
                 return None if _is_silenced(timed.source) else value
         return result if options.returns_result else None
 

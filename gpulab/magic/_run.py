@@ -1,5 +1,6 @@
 """Time a cell in the way that its options say, and write the result as text."""
 
+from asyncio import AbstractEventLoop
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,11 @@ _ADDS = (
 
 
 def timed_result(
-    shell: Shell, timed: TimedCode, options: CellOptions, scope: dict[str, object]
+    shell: Shell,
+    timed: TimedCode,
+    options: CellOptions,
+    scope: dict[str, object],
+    loop: AbstractEventLoop,
 ) -> tuple[object, str]:
     """Time the cell in the way that its options say, and return the record and its text.
 
@@ -43,7 +48,7 @@ def timed_result(
         stream = _find_stream(options.stream, variables)
         seed(options.seed)
         with torch.cuda.stream(stream):
-            work, before_each = build_work(shell, timed, local_scope)()
+            work, before_each = build_work(shell, timed, local_scope, loop)()
             setup = before_each if timed.each else None
             result, text = _run(work, options, other, setup)
             return result, f"{text}\n{_ADDS}" if timed.adds_gradients else text

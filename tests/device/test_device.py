@@ -131,7 +131,7 @@ def test_the_self_check_decides_about_an_untried_torch(
         choose("H200")
     assert str(error.value) == (
         "the virtual GPU does not work with torch 2.99.0 (graphs: gave a wrong result); "
-        'install a torch that was tried: pip install "torch>=2.11,<2.14"'
+        'install a torch that was tried: pip install "torch>=2.11,<2.15"'
     )
 
 

@@ -209,12 +209,6 @@ def test_empty_body_reads_the_call_alone(notebook: Notebook, method: str) -> Non
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (
-            "await f()",
-            "await cannot be timed; await it in a cell of its own, and time plain calls",
-        ),
-        ("async for x in f(): pass", "async for cannot be timed; time a plain loop"),
-        ("async with f(): pass", "async with cannot be timed; time a plain with"),
         ("return 3", "return has no function to leave; write the expression alone"),
         (
             "yield 3",

@@ -9,7 +9,7 @@ import torch
 import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.device.measurement import Counts, Measurement
-from gpulab.gpus import gpu
+from gpulab.gpus import Roof, gpu
 from gpulab.timing import compare, measure
 from tests.support.conditions import HERE
 
@@ -90,6 +90,19 @@ def test_the_share_at_the_clock_stands_beside_that_of_the_sheet(
     taken = replace(TAKEN, conditions=replace(TAKEN.conditions, clock_after_mhz=clock_mhz))
     assert told in str(taken.rates[0])
     assert " MHz" not in str(taken.rates[1])
+
+
+def test_the_share_of_a_measured_roof() -> None:
+    """The limits are those of the roof that is given, and the line says that it was measured."""
+    flops, size = TAKEN.rates
+    assert flops.limit_per_s is not None
+    assert size.limit_per_s is not None
+    reached = {flops.limit_name.split()[0]: flops.limit_per_s / 2}
+    below = TAKEN.rates_under(Roof("measured", reached, size.limit_per_s / 4))
+    assert [rate.share for rate in below] == [2 * (flops.share or 0), 4 * (size.share or 0)]
+    assert ["(measured)" in str(rate) for rate in below] == [True, True]
+    with pytest.raises(InvalidOptionError, match="it must be a roof, such as"):
+        TAKEN.rates_under("measured")  # type: ignore[arg-type]  # the mistake
 
 
 def test_what_has_no_rate() -> None:

@@ -24,6 +24,7 @@ from gpulab.core.units import format_bytes, format_estimate, format_interval, fo
 from gpulab.device.measurement._conditions import Conditions, Finding
 from gpulab.device.measurement._html import Distribution, to_html
 from gpulab.device.measurement._rates import NO_COUNTS, Counts, Rate, rates_of
+from gpulab.gpus import Roof
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.stats import median_interval, robust_spread
 
@@ -35,6 +36,7 @@ __all__ = ["Measurement"]
 
 _CONFIDENCE = 0.95
 _SAMPLES = instance_of(tuple, "a tuple of samples, each a finite number of seconds")
+_ROOF = instance_of(Roof, "a roof, such as roofline.measure_ceilings().measured")
 # How the floor was found, by the name of its method; the text follows "known within 0.1 µs".
 _FLOORS = {
     "work": " from the driver's records of this work",
@@ -206,9 +208,34 @@ class Measurement(Saved):
         >>> result.counts.flops == 2 * 4096**3, result.rates[0].limit_name
         (True, 'float32 peak')
         """
+        return self._rates_under(None)
+
+    def rates_under(self, roof: Roof) -> tuple[Rate, ...]:
+        """Return FLOP/s and bytes per second beside the limits of a roof, such as a measured one.
+
+        Examples
+        --------
+        The share of what good kernels reach on this GPU::
+
+            roof = gpulab.roofline.measure_ceilings().measured
+            result.rates_under(roof)
+
+        >>> import torch, gpulab
+        >>> with gpulab.virtual_gpu("H200"):
+        ...     a = torch.ones(1 << 24, device="cuda")
+        ...     result = gpulab.measure(lambda: a + a, size_bytes=3 * 4 * 2**24)
+        >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+        >>> roof = gpulab.roofline.ceilings_of(recorded).measured
+        >>> result.rates_under(roof)[0].basis
+        'measured'
+        """
+        _ROOF.check(roof=roof)
+        return self._rates_under(roof)
+
+    def _rates_under(self, roof: Roof | None) -> tuple[Rate, ...]:
         times_s = (self.median_s, *self.interval_s)
         at = self.conditions
-        return tuple(rates_of(times_s, at.device_name, self.counts, at.clock_after_mhz))
+        return tuple(rates_of(times_s, at.device_name, self.counts, at.clock_after_mhz, roof))
 
     @property
     def binding(self) -> Rate | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gpulab import gpus
 from gpulab.core.requirements import NOT_NEGATIVE, check_fields
 from gpulab.core.units import format_rate
+from gpulab.gpus import DATA_SHEET, Roof
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ _SAME = 0.01  # clocks this near are one clock
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A throughput with its interval, and the limit of the GPU's data sheet.
+    """A throughput with its interval, and a limit of the GPU.
 
     Attributes
     ----------
@@ -61,13 +62,14 @@ class Rate:
     per_s, low_per_s, high_per_s
         Units per second at the median, and at the ends of its 95 % interval.
     limit_per_s, limit_name
-        The most that the data sheet allows, and its name, such as ``"float32 peak"``; None for a
-        GPU without a data sheet.
+        The most that the GPU does, and its name, such as ``"float32 peak"``; None if not known.
     origin
         Where the number of units comes from, such as ``"counted by PyTorch"``.
     clock_mhz, at_clock_per_s
         The clock after the samples, and the limit at this clock, to which a peak of FLOPs is
         proportional; None for bytes, or if the clock is not known.
+    basis
+        Where the limit comes from: ``"data sheet"``, ``"live clocks"`` or ``"measured"``.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class Rate:
     origin: str
     clock_mhz: int | None = None
     at_clock_per_s: float | None = None
+    basis: str = DATA_SHEET
 
     @property
     def share(self) -> float | None:
@@ -95,9 +98,9 @@ class Rate:
         middle, low, high = (format_rate(rate, self.unit) for rate in rates)
         interval = "" if low == middle == high else f" [{low}, {high}]"
         share = (
-            "no data sheet of this GPU"
+            f"no {self.basis} of this GPU"
             if self.share is None
-            else f"{100 * self.share:.3g} % of the {self.limit_name} (data sheet)"
+            else f"{100 * self.share:.3g} % of the {self.limit_name} ({self.basis})"
         )
         noun = "FLOPs" if self.unit == "FLOP" else "bytes"
         return f"{middle}{interval}, {share}{self._at_clock()}; {noun} {self.origin}"
@@ -118,28 +121,36 @@ def rates_of(
     device_name: str,
     counts: Counts,
     clock_mhz: int | None = None,
+    roof: Roof | None = None,
 ) -> Iterator[Rate]:
-    """Yield the rates of work that takes ``times_s``: the median and both ends of its interval."""
+    """Yield the rates of work that takes ``times_s``: the median and both ends of its interval.
+
+    The limits are those of ``roof``, or of the GPU's data sheet.
+    """
     time_s, low_s, high_s = times_s
     if not low_s:
         return
     spec = gpus.by_driver_name(device_name)
-    roof = None if spec is None else gpus.data_sheet(spec)
+    if roof is None and spec is not None:
+        roof = gpus.data_sheet(spec)
+    basis = DATA_SHEET if roof is None else roof.basis
     if counts.flops:
         flops = counts.flops
         rates = (flops / time_s, flops / high_s, flops / low_s)
         origin = "counted by PyTorch" if counts.is_counted else "as given"
-        if spec is None or roof is None:
+        if roof is None:
             yield Rate("FLOP", *rates, None, "", origin)
         else:
             # If the type of the arithmetic is not known, the highest peak bounds all.
             is_known = counts.arithmetic in roof.peak_flops_per_s
             kind = counts.arithmetic if is_known else roof.fastest
             name = f"{kind} peak" if is_known else f"{kind} peak, the highest"
-            clocked = gpus.at_clocks(spec, clock_mhz, spec.memory_clock_mhz) if clock_mhz else None
-            at_clock = None if clocked is None else clocked.peak(kind)
-            yield Rate("FLOP", *rates, roof.peak(kind), name, origin, clock_mhz, at_clock)
+            at_clock = None
+            if clock_mhz and spec is not None and basis == DATA_SHEET:
+                at_clock = gpus.at_clocks(spec, clock_mhz, spec.memory_clock_mhz).peak(kind)
+            yield Rate("FLOP", *rates, roof.peak(kind), name, origin, clock_mhz, at_clock, basis)
     if counts.size_bytes:
         size, name = counts.size_bytes, "memory bandwidth"
         limit = None if roof is None else roof.bandwidth_bytes_per_s
-        yield Rate("B", size / time_s, size / high_s, size / low_s, limit, name, "as given")
+        rates = (size / time_s, size / high_s, size / low_s)
+        yield Rate("B", *rates, limit, name, "as given", basis=basis)

@@ -12,6 +12,7 @@ from itertools import product
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 
 from gpulab import device
@@ -42,7 +43,18 @@ _WORK = "work"
 _PLAIN = (int, float, str, bool, torch.dtype)
 
 
+def _python(value: object) -> object:
+    """Return a number of NumPy as one of Python, which JSON has, also inside a tuple."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_python, value)) if type(value) in (tuple, list) else value
+    for kind, plain in ((np.bool_, bool), (np.integer, int), (np.floating, float)):
+        if isinstance(value, kind):
+            return plain(value)
+    return value
+
+
 def _is_saved(value: object) -> bool:
+    value = _python(value)
     if isinstance(value, tuple | list):
         return all(map(_is_saved, value))
     return isinstance(value, _PLAIN) and not (
@@ -239,7 +251,9 @@ def function_tasks(
     """
     check_callable("make", make, "pass a function of the parameters that returns the work")
     name = getattr(make, "__name__", type(make).__name__)
-    values = {each: items_of(each, given, _VALUE) for each, given in parameters.items()}
+    values = {
+        each: [*map(_python, items_of(each, given, _VALUE))] for each, given in parameters.items()
+    }
     for each, given in values.items():
         if not given:
             raise InvalidOptionError(f"{each} has no values; give at least one: {each}=[...]")

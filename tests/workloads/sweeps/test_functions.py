@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -218,6 +219,27 @@ def test_executors_measure_the_same(kind: str) -> None:
     assert there["n"].tolist() == here["n"].tolist()
     assert there["median_s"].tolist() == pytest.approx(here["median_s"].tolist(), rel=0.05)
     assert there["error"].tolist() == [""] * 6
+
+
+def test_numbers_of_numpy_are_those_of_python() -> None:
+    """A row of NumPy gives the tasks of a list, and the function gets numbers of Python."""
+    seen = []
+
+    def make(n: int, shape: tuple[int, int], scale: float, flag: bool) -> Work:  # noqa: FBT001  # a parameter
+        seen.append([type(value) for value in (n, shape[0], scale, flag)])
+        x = torch.ones(n, *shape, device="cuda")
+        return lambda: x * scale
+
+    plain = quiet(make, n=[4, 8], shape=[(2, 2)], scale=[0.5], flag=[True])
+    of_numpy = quiet(
+        make,
+        n=np.arange(4, 9, 4),
+        shape=[(np.int32(2), 2)],
+        scale=np.array([0.5], np.float32),
+        flag=[np.bool_(1)],
+    )
+    assert seen == [[int, int, float, bool]] * 4
+    assert [each.task for each in of_numpy.points] == [each.task for each in plain.points]
 
 
 def test_parameters_may_be_texts_and_tuples() -> None:
