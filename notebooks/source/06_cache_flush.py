@@ -312,7 +312,7 @@ exercises.compare("06.enough", slow[0] if slow else "2")
 # | 1 times the L2 | 23 µs | 2.4 % | 7.9 MB |
 # | 1.5 times | 31 µs | 0.3 % | 2.7 MB |
 # | 2 times | 39 µs | 0.2 % | 2.5 MB |
-# | 4 times | 71 µs | 0.0 % | 2.6 MB |
+# | 4 times | 71 µs | 0.0 % | 2.5 MB |
 #
 # (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results
 # go back in any case.) So one L2 is not enough, although the time says so. From 1.5 on nothing
