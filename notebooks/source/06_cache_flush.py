@@ -505,10 +505,9 @@ lab.plot_counters(counted, "crossing")
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it
 # is hot, almost none do, although the addresses are the same: lines of the far half now lie in
-# both halves. A line that is read from one side takes one and a half places on average, so the
-# L2 has room for such lines up to two thirds of its size. There the misses begin. The oldest
-# lines leave first, so a kernel that reads in the same order each time soon finds nothing at
-# all.
+# both halves. A line that is read from one side takes one and a half places on average. So the
+# L2 has room for two thirds of its size, and there the misses begin. The oldest lines leave
+# first, so a kernel that reads in the same order each time soon finds nothing at all.
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)

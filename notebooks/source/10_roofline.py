@@ -43,7 +43,7 @@ exercises.compare("10.odd", small_s / large_s)
 # $$B = 2\,(M K + K N + M N)$$
 #
 # A GPU has a highest rate of arithmetic, the *peak*, and a highest rate of moving bytes, the
-# *bandwidth*. Divide, and you know two times.
+# *bandwidth*. Divide, and you know how long each takes.
 #
 # ## Exercise: somebody's notes
 #
@@ -484,7 +484,7 @@ exercises.claim("10.softmax-is-no-copy", here=softmax_s / copy_s)
 # bytes and take 54 µs as well, 1.9 times the prediction.
 #
 # Why? The roofline can't say. One guess: a softmax needs the largest element of a row before it
-# can sum, and the sum before it can divide, so a block of threads has to wait for itself twice. To
+# can sum, and the sum before it can divide. So a block of threads has to wait for itself twice. To
 # test such a guess you would change the length of the rows, or look into the kernel with a
 # profiler. FLOPs and bytes alone do not decide it.
 #
