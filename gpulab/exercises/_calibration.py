@@ -1,7 +1,6 @@
 """Calibration of predictions: how often they were right, by confidence and by topic.
 
-If you say "likely" ten times, you should be right about seven times. Then you can trust your
-feeling.
+If you say "likely" ten times, you should be right about seven times.
 """
 
 from collections.abc import Iterable, Iterator
@@ -192,7 +191,7 @@ def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
     return plots.draw(
         calibration,
         frame,
-        title="How far your feeling can be trusted",
+        title="How often your predictions were right",
         alt=" ".join(texts),
         source="your predictions",
         ax_size=(7.6, _MARGIN_IN + _ROW_IN * len(frame)),

@@ -31,6 +31,7 @@ _FAILS = _html.Tone("#D55E00", "✗", "Does not hold here.")
 _OPEN = _html.Tone("#0072B2", "?", "Not measured yet.")
 # From this factor on, the card says that the virtual GPU shows too much or too little.
 _FAR = 1.5
+_LONG = 1e4  # from here on four digits would need an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,8 @@ def _write(fact: Claim, value: ClaimValue) -> str:
         return value
     if fact.unit in _SECONDS:
         return format_time(value)
-    return f"{value:,.4g} {fact.unit}".strip()
+    number = f"{value:,.4g}" if abs(value) < _LONG else f"{value:,.0f}"
+    return f"{number} {fact.unit}".strip()
 
 
 @cache

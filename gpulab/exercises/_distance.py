@@ -83,15 +83,7 @@ def _direction(guess: float, value: float, base: float) -> Distance:
     # effect as twice the base.
     effects = [_fold(number / base) - 1 for number in (guess, value)]
     factor = _fold(effects[1] / effects[0])
-    tone = _tone(factor, _FACTORS)
-    if tone is _CLOSE:
-        return Distance(tone, right, factor)
-    size = "larger" if effects[1] > effects[0] else "smaller"
-    return Distance(
-        tone,
-        f"{right} The difference from {base:g} is {write_number(factor)} times {size}.",
-        factor,
-    )
+    return Distance(_tone(factor, _FACTORS), right, factor)
 
 
 def _points(guess: float, value: float, _base: float) -> Distance:

@@ -282,7 +282,7 @@ class DrawnPrediction:
             return ""
         if middle < _EXACT:
             return "Half of its points are on the curve."
-        return f"Half of its points are less than {middle:.3g} times off."
+        return f"Half of its points are within a factor of {middle:.3g}."
 
     def _keep(self, review: DrawingReview) -> None:
         is_told = review.is_right is not None

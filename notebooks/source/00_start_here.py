@@ -224,9 +224,9 @@ exercises.claim("00.matmul-grows", here=larger.median_s / smaller.median_s)
 # Your guesses and answers are kept in `gpulab-progress.jsonl` beside the lessons, and nothing
 # leaves your machine. What counts is the last guess before you see the outcome. If you are stuck
 # in an exercise, `exercises.hint("00.sources")` gives you one hint more each time. At the end of a
-# lesson `exercises.progress()` shows how far your feeling can be trusted, and what to look at
-# again: "guess" means right once in three (for yes or no once in two), "likely" twice in three,
-# "sure" 19 times in 20.
+# lesson `exercises.progress()` shows how often you were right, and what to look at again. "Guess"
+# means right once in three (for yes or no once in two), "likely" twice in three, "sure" 19 times
+# in 20.
 
 # %%
 exercises.progress()

@@ -298,8 +298,8 @@ exercises.check("05.in-turns", "c")
 # over the last second, and the driver lowers the clock for what the GPU draws at this moment.
 # (NVML's documentation says so for Ampere and newer GPUs, except GA100, the chip of the A100. That
 # one and older GPUs report the power of the moment.) *Recorded* on an H200: the driver renews its
-# readings every 0.1 s, names the reason 0.1 s after the clock has fallen, and keeps naming it for
-# up to 0.5 s after the work is done.
+# readings every 0.1 s. It names the reason 0.1 s after the clock has fallen, and keeps naming it
+# for up to 0.5 s after the work is done.
 #
 # ## Holding the clock
 #

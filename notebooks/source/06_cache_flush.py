@@ -312,7 +312,7 @@ exercises.compare("06.enough", slow[0] if slow else "2")
 # | 1 times the L2 | 23 µs | 2.4 % | 7.9 MB |
 # | 1.5 times | 31 µs | 0.3 % | 2.7 MB |
 # | 2 times | 39 µs | 0.2 % | 2.5 MB |
-# | 4 times | 71 µs | 0.0 % | 2.6 MB |
+# | 4 times | 71 µs | 0.0 % | 2.5 MB |
 #
 # (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results
 # go back in any case.) So one L2 is not enough, although the time says so. From 1.5 on nothing
@@ -505,10 +505,9 @@ lab.plot_counters(counted, "crossing")
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it
 # is hot, almost none do, although the addresses are the same: lines of the far half now lie in
-# both halves. A line that is read from one side takes one and a half places on average, so the
-# L2 has room for such lines up to two thirds of its size. There the misses begin. The oldest
-# lines leave first, so a kernel that reads in the same order each time soon finds nothing at
-# all.
+# both halves. A line that is read from one side takes one and a half places on average. So the
+# L2 has room for two thirds of its size, and there the misses begin. The oldest lines leave
+# first, so a kernel that reads in the same order each time soon finds nothing at all.
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)

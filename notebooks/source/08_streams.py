@@ -26,7 +26,7 @@ gpu
 exercises.predict("08.mean")
 
 # %%
-x.mean()  # once before: the first call is slow (lesson 04)
+x.zero_().mean()  # zeros again; and once before: the first call is slow (lesson 04)
 torch.cuda.synchronize()
 with torch.cuda.stream(copying):
     x.copy_(batch, non_blocking=True)
@@ -301,8 +301,8 @@ exercises.claim("08.no-fence", here=lab.share_of_serial(three))
 # ## Engines
 #
 # Kernels need the multiprocessors. Copies need a copy engine; an H200 has three of them by its
-# driver, other GPUs two to seven. How long do a copy in, a copy out and a kernel take, if each
-# takes a third of a millisecond alone and all three are in streams of their own?
+# driver, other GPUs two to seven. A copy in, a copy out and a kernel take a third of a
+# millisecond each, alone. How long do they take in three streams?
 
 # %%
 exercises.predict("08.engines")

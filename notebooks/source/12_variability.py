@@ -173,9 +173,9 @@ print(images.stride(), pixels.stride())
 exercises.compare("12.layout", contiguous_s / seconds(lambda: conv(pixels)))
 
 # %% [markdown]
-# *Recorded*: 1.7 times on an H200, 1.8 on an H100. **Advice pays where it saves what the program
-# waits for:** fusion saves trips to memory, and a layout saves conversions. A program that waits
-# for its host gains nothing by either.
+# *Recorded*: 1.7 times on an H200, 1.8 on an H100. (The virtual GPU shows too much of it.)
+# **Advice pays where it saves what the program waits for:** fusion saves trips to memory, and a
+# layout saves conversions. A program that waits for its host gains nothing by either.
 #
 # ## Exercise: seven claims
 #
@@ -344,8 +344,8 @@ exercises.check("12.sectors", sectors)
 # ## Fewer launches
 #
 # An optimizer scales 200 small tensors: one launch for each, or one `foreach` operator for all.
-# *Recorded*: the `foreach` was 29 times as fast on an H200 and on an H100. The virtual GPU's host
-# takes too long for that one launch.
+# *Recorded*: the `foreach` was 29 times as fast on an H200 and on an H100. The virtual GPU shows a
+# little less.
 
 # %%
 exercises.predict("12.batched")
@@ -398,7 +398,7 @@ errors = {}
 for dtype in (torch.float32, torch.half, torch.bfloat16):
     result = (p.to(dtype) @ q.to(dtype)).double()
     errors[str(dtype)] = ((result - exact).abs().max() / exact.abs().max()).item()
-pd.Series(errors, name="largest error").map("{:.0e}".format).to_frame()
+pd.Series(errors, name="largest error").map("{:.5%}".format).to_frame()
 
 # %% [markdown]
 # ### Exercise: which change helps

@@ -75,18 +75,12 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1.3,
             1.145,
-            (
-                "Near. You said 1.3 times, it was 1.145 times. The direction is right: "
-                "more than 1. The difference from 1 is 2.07 times smaller."
-            ),
+            "Near. You said 1.3 times, it was 1.145 times. The direction is right: more than 1.",
         ),
         (
             4,
             2.9,
-            (
-                "Near. You said 4 times, it was 2.9 times. The direction is right: more than 1. "
-                "The difference from 1 is 1.58 times smaller."
-            ),
+            "Near. You said 4 times, it was 2.9 times. The direction is right: more than 1.",
         ),
         (
             0.4,
@@ -98,10 +92,7 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1.1,
             40,
-            (
-                "Far off. You said 1.1 times, it was 40 times. The direction is right: "
-                "more than 1. The difference from 1 is 390 times larger."
-            ),
+            "Far off. You said 1.1 times, it was 40 times. The direction is right: more than 1.",
         ),
     ],
 )

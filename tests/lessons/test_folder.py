@@ -29,6 +29,7 @@ from tests.support.lessons import (
     USING_ANSWERS,
     answers_in_sight,
     checked,
+    raw_in_sight,
     source_of,
     uses_answers_later,
     with_open_cells,
@@ -393,6 +394,26 @@ def test_an_answer_that_is_in_sight_is_found() -> None:
     assert asked("It took 3 µs.", "3 µs") == []
 
 
+@pytest.mark.parametrize(
+    ("shown", "is_raw"),
+    [
+        ("'a text'", True),
+        ("['250 ms', '301 µs']", True),
+        ("{'exp': 1}", True),
+        ("took 9.894000e+14 FLOP", True),
+        ("2.5e9", False),
+        ("1000011.084512", True),
+        ("Reading(at_s=1.5)", True),
+        ("one of 'yes', 'no'", False),
+        ("a  0.5\nb  12.25", False),
+    ],
+)
+def test_values_as_python_writes_them_are_found(shown: str, *, is_raw: bool) -> None:
+    """A cell shows texts without quotes, and numbers that people can read."""
+    cells = [SimpleNamespace(cell_type="code", outputs=[{"text": shown}])]
+    assert raw_in_sight(cells) == ([shown] if is_raw else [])
+
+
 @pytest.mark.slow
 def test_lessons_that_use_answers_are_known() -> None:
     """In all other lessons, no cell reads a name that a learner's cell assigns."""
@@ -423,6 +444,7 @@ def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> 
     _execute_with_claims(notebook, tmp_path, warm_kernel)
     notebook.cells = notebook.cells[1 : 1 + n_cells]
     assert answers_in_sight(notebook.cells) == []
+    assert raw_in_sight(notebook.cells) == []
     executed.keep(source, notebook)
 
 
@@ -434,6 +456,7 @@ def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
     notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
     _execute_with_claims(checked(notebooks[0], "right"), tmp_path, warm_kernel)
     for source, notebook in zip(CASES, solved, strict=True):
+        assert raw_in_sight(notebook.cells) == []
         executed.keep(source, notebook)
 
 

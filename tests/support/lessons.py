@@ -40,6 +40,12 @@ _OUTCOME = re.compile(
 )
 # Fewer digits, or a single word, may stand anywhere by chance.
 _TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
+# A text in quotes, alone or in a list, a number with an exponent or of more digits than anybody
+# reads, a record, and a stack.
+_RAW = re.compile(
+    r"^\s*[\[({]*['\"]|(?<![\w.])\d\.?\d*e[+-]?\d\d|[1-9]\d*\.\d{6}|^\w+\(\w+=|^Traceback",
+    re.MULTILINE,
+)
 
 
 # The lesson's own cells are solved by then; nothing that they computed is changed by these.
@@ -103,6 +109,12 @@ def answers_in_sight(cells: Sequence[Any]) -> list[str]:
         shown = re.sub(r"one of '.*?'\.", "", shown, flags=re.DOTALL)
         seen += f"{cell.source if cell.cell_type == 'markdown' else ''}\n{shown}\n"
     return found
+
+
+def raw_in_sight(cells: Sequence[Any]) -> list[str]:
+    """Return the outputs of a notebook that show values as Python writes them."""
+    shown = (_text_of(each) for cell in cells if cell.cell_type == "code" for each in cell.outputs)
+    return [text for text in shown if _RAW.search(text)]
 
 
 def _text_of(output: Any) -> str:  # noqa: ANN401  # an output of nbformat

@@ -113,7 +113,7 @@ FLOOR = Exercise(
 ONE_SYNC_AT_END = Exercise(
     "03.one-sync-at-end",
     "Recorded on an H200: the same kernel of 1.2 µs between two events, in two loops. The loop "
-    '"idle GPU" waits in each round, as your first cell did: its pairs read 14.9 µs. In the loop '
+    '"idle GPU" waits in each round, as your first cell did: its pairs read 14.8 µs. In the loop '
     '"busy GPU" the queue never is empty, because it waits only once, at the end: its pairs read '
     "4.3 µs. Why does the idle GPU read more?",
     Choice(

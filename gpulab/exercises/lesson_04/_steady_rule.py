@@ -100,8 +100,8 @@ def _late(trace: WarmUpTrace, index: int) -> Diagnosis:
 
 _FOUND = (
     "Your rule finds the start in all six loops, and none in the one that is still moving. "
-    "gpulab.stats.steady_from takes the level and the noise from the end of the loop and starts "
-    "at the first samples in a row at this level; gpulab.measure uses it before it keeps a sample."
+    "gpulab.stats.steady_from takes the level and the noise from the end of the loop, and starts "
+    "at the first samples in a row at this level. gpulab.measure uses it."
 )
 _MOVING = Diagnosis(
     "still-moving",

@@ -436,7 +436,7 @@ BENCHMARK = Exercise(
     "15 % and the floor of a pair of events.",
     BenchmarkJudge(rung="measure"),
     hints=(
-        "Start from the listing above. The check names the first rung that is missing.",
+        "Start from the listing above. The check names the first thing that is missing.",
         "Flush before each sample, and let the GPU sleep long enough for all launches of a round.",
     ),
 )

@@ -106,7 +106,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "08b.outside",
-        "The new weight?",
+        "What is the new weight?",
         choices=("-2 (right)", "1 (too early)"),
         idea=(
             "At its end, backward orders its gradients only with the stream that was current at "

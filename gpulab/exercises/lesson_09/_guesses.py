@@ -41,7 +41,7 @@ GUESSES = (
     ),
     GuessQuestion(
         "09.pays",
-        "A single addition, with transfers?",
+        "Does a single addition ever pay, with its transfers?",
         choices=("crosses later", "never crosses"),
         idea="A single addition may never pay for its transfers.",
     ),

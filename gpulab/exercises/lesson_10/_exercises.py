@@ -104,7 +104,7 @@ A100 = Exercise(
     Quantities(
         right={"ridge": 156, "compute_ms": 0.4405, "memory_ms": 0.0503},
         why="The notes count the bytes twice: as 2 bytes an element, and again in the last line. "
-        "The matmul is still bound by compute, now by 8.8 times. Near the ridge such a slip would "
+        "Compute is still the limit, now 8.8 times as long. Near the ridge such a slip would "
         "change the answer.",
         wrong=(
             ("memory_ms", 0.1007, _TWICE),

@@ -279,10 +279,10 @@ def _where(record: Crossover, size: int) -> str:
     for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
         if time_s is None:
             ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
-            return f"{here} the {curve.on.upper()} has no time; it has some from {ends}."
+            return f"{here} there is no time of the {curve.on.upper()}; there are from {ends}."
     if cpu_s is None or gpu_s is None:
         return here
-    copies = "" if record.transfers == "none" else f" with transfers {record.transfers}"
+    copies = "" if record.transfers == "none" else f" with copies ({record.transfers})"
     ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
     ratio = format_ratio(times)
     faster = "both take the same time" if ratio == "1" else f"the {ahead} is {ratio} times as fast"

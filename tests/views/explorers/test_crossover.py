@@ -172,7 +172,7 @@ def test_measure_takes_both_sides() -> None:
         *[("cpu", "none"), ("gpu", "none"), ("gpu", "in")]
     ]
     assert [p.task.size for p in found[:4]] == [1024, 1024, 1024, 4096]
-    assert words(explorer)[0].startswith("At n = 1,024: CPU 2.31 µs, GPU with transfers in 20")
+    assert words(explorer)[0].startswith("At n = 1,024: CPU 2.31 µs, GPU with copies (in) 20")
     assert explorer.points == found
 
 
