@@ -42,7 +42,6 @@ class GraphSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import GraphSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
     ...     samples_s = GraphSampler(lambda: a @ a)(20)

@@ -96,7 +96,6 @@ class ProfilerSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import ProfilerSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
     ...     samples_s = ProfilerSampler(lambda: a @ a, span=True)(3)

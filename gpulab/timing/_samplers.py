@@ -89,7 +89,6 @@ class NaiveSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import NaiveSampler, SynchronizedSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(2048, 2048, device="cuda")
     ...     launch_s = min(NaiveSampler(lambda: a @ a)(3))
@@ -124,7 +123,6 @@ class SynchronizedSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import SynchronizedSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
     ...     samples_s = SynchronizedSampler(lambda: a @ a)(3)
@@ -161,7 +159,6 @@ class EventSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import EventSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
     ...     samples_s = EventSampler(lambda: a @ a, inner_loops=10)(3)

@@ -67,7 +67,7 @@ class SaturatedSampler(Sampler):
     Examples
     --------
     >>> import torch, gpulab
-    >>> from gpulab.timing import EventSampler, SaturatedSampler
+    >>> from gpulab.timing._samplers import EventSampler
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(64, 64, device="cuda")
     ...     plain_s = min(EventSampler(lambda: a @ a)(5))

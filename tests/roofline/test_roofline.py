@@ -11,6 +11,7 @@ import gpulab
 from gpulab import gpus, recordings, roofline
 from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
+from gpulab.roofline import _predict
 from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
@@ -153,7 +154,7 @@ def test_tf32_follows_torchs_switch() -> None:
     assert rounded.duration_s < single.duration_s / 4
     plain = roofline.predict("matmul", 4096, "float32", "H200", model="plain")
     assert plain.duration_s == 2 * 4096**3 / _datasheets.gpu("H200").peak_flops_per_s["tf32"]
-    assert roofline.arithmetic_of(workload("matmul"), 64, "float16") == "float16"
+    assert _predict.arithmetic_of(workload("matmul"), 64, "float16") == "float16"
 
 
 def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
