@@ -283,8 +283,6 @@ def pair_in(value: object, names: tuple[str, str] = ("", "")) -> tuple[object, o
 
     ``names`` are the keys of the parts, for a mapping with these keys in another order.
 
-    Examples
-    --------
     >>> pair_in([3, 4]), pair_in({"mhz": 5, "s": 6}, ("s", "mhz")), pair_in((1, 2, 3))
     ((3, 4), (6, 5), None)
     """
@@ -306,14 +304,6 @@ def counted_calls() -> Iterator[Counter[str]]:
     Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
     ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced
     inside the ``with`` block and restored after it.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"), counted_calls() as counts:
-    ...     torch.cuda.synchronize()
-    >>> counts["synchronize"]
-    1
     """
     import torch
 
