@@ -231,15 +231,19 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
     is_all = COURSE in chosen or not chosen
     ids = [
         each
-        for name, found in lessons().items()
+        for name, contents in lessons().items()
         if is_all or name in chosen
-        for each in found.exercise_ids
+        for each in contents.exercise_ids
     ]
     records = kept_in.records
-    done, kept = entries(records), predictions_of(records).values()
+    done, predictions = entries(records), predictions_of(records).values()
     return Progress(
         tuple((each, done.get(each, ExerciseProgress())) for each in ids),
-        tuple(one for one in kept if is_all or lesson_of(one.name) in chosen),
+        tuple(
+            prediction
+            for prediction in predictions
+            if is_all or lesson_of(prediction.name) in chosen
+        ),
     )
 
 
@@ -321,13 +325,13 @@ def adopt(file: Path, folder: Path) -> int:
 
 
 def _journal_in(folder: Path) -> LearnerJournal:
-    found = LearnerJournal(Path(folder))
-    if not found.records:
+    journal = LearnerJournal(Path(folder))
+    if not journal.records:
         raise InvalidOptionError(
             f"{folder} has no predictions or answers of yours; name the folder of your lessons: "
             "gpulab progress FOLDER"
         )
-    return found
+    return journal
 
 
 def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:

@@ -41,16 +41,16 @@ def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgre
     An exercise that was solved once stays solved. By default the records of this process and its
     folder count.
     """
-    found: dict[str, ExerciseProgress] = {}
+    progress: dict[str, ExerciseProgress] = {}
     for record in exercises_of(journal().records if records is None else records):
-        entry = found.get(record.exercise_id, ExerciseProgress())
+        entry = progress.get(record.exercise_id, ExerciseProgress())
         if isinstance(record, Answer):
             ok = bool(record.ok or entry.ok)
             entry = replace(entry, ok=ok, n_tries=entry.n_tries + 1)
         else:
             entry = replace(entry, n_hints=entry.n_hints + 1)
-        found[record.exercise_id] = entry
-    return found
+        progress[record.exercise_id] = entry
+    return progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ _STYLE = (
 def _said(predictions: Iterable[KeptPrediction]) -> str:
     """Return a table of all predictions; changes after the outcome have a column of their own."""
     return table(
-        (_calibration.row(kept) for kept in predictions),
+        (_calibration.row(prediction) for prediction in predictions),
         caption="All predictions",
         headings=("prediction", "how sure", "what came of it", "changed after the outcome"),
         is_text=True,

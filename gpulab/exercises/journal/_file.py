@@ -55,8 +55,8 @@ def read(path: Path) -> Contents:
     if isinstance(header, str):
         return Contents(problem=header)
     records = [from_line(line) for line in lines if line.strip()]
-    kept = tuple(record for record in records if record is not None)
-    return Contents(str(header.get("learner")), kept, len(records) - len(kept))
+    readable = tuple(record for record in records if record is not None)
+    return Contents(str(header.get("learner")), readable, len(records) - len(readable))
 
 
 def _header(line: bytes) -> dict[str, object] | str:
@@ -124,7 +124,7 @@ class LearnerJournal:
                 f"{FILE_NAME} {contents.problem}, so it stays as it is; {_RENAME}. {_IN_MEMORY}."
             )
             return
-        if not contents.learner and not any(_begins(one) for one in self._waiting):
+        if not contents.learner and not any(_begins(waiting) for waiting in self._waiting):
             return
         try:
             self._write(self.path)

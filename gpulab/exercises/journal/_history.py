@@ -57,17 +57,18 @@ class KeptPrediction:
 
 def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
     """Return the records of each prediction, by its name, in the order of their first records."""
-    found: dict[str, KeptPrediction] = {}
+    predictions: dict[str, KeptPrediction] = {}
     for record in _since_reset(records):
         if isinstance(record, Guess | Reveal):
-            kept = found.setdefault(record.name, KeptPrediction(record.name))
+            prediction = predictions.setdefault(record.name, KeptPrediction(record.name))
             if isinstance(record, Reveal):
-                kept.reveal = kept.reveal or record  # the first one counts, as it was shown first
-            elif kept.reveal is None:
-                kept.guess = record
+                # The first one counts, as it was shown first.
+                prediction.reveal = prediction.reveal or record
+            elif prediction.reveal is None:
+                prediction.guess = record
             else:
-                kept.late.append(record)
-    return found
+                prediction.late.append(record)
+    return predictions
 
 
 def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
@@ -92,13 +93,15 @@ def lesson_of(name: object) -> str:
 
 def _since_reset(records: Iterable[Record]) -> list[Record]:
     """Drop what a reset removes: the records before it, of its lesson or of all lessons."""
-    kept: list[Record] = []
+    valid: list[Record] = []
     for record in records:
         if isinstance(record, Reset):
-            kept = [one for one in kept if record.lesson and _lesson(one) != record.lesson]
+            valid = [
+                earlier for earlier in valid if record.lesson and _lesson(earlier) != record.lesson
+            ]
         else:
-            kept.append(record)
-    return kept
+            valid.append(record)
+    return valid
 
 
 def _lesson(record: Record) -> str:
