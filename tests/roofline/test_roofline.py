@@ -12,7 +12,7 @@ from gpulab import gpus, recordings, roofline
 from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
 from gpulab.roofline import _predict
-from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
+from gpulab.roofline._kernel_model import _private_gpu, _kernels_of
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import Point, Task
@@ -69,7 +69,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
     """A prediction changes neither time, memory nor random state of the GPU in use."""
-    _trace_kernels.cache_clear()
+    _kernels_of.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
     roofline.predict("dropout", 4096)
@@ -131,7 +131,7 @@ def test_the_shorter_part_is_given_too() -> None:
 
 def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
     """Tracing kernels leaves no patched method on its private GPU."""
-    _trace_kernels.cache_clear()
+    _kernels_of.cache_clear()
     roofline.predict("add", 4096, "float32", "H200")
     assert "launch" not in vars(_private_gpu("H200").machine)
 
