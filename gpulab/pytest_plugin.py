@@ -182,11 +182,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _check_target(option: str, name: str) -> None:
     """Refuse a name under which nothing can be saved, before the tests take their time."""
-    given, path = f"--{option} {one_line(name)}", Path(name).absolute()
+    argument, path = f"--{option} {one_line(name)}", Path(name).absolute()
     if not name or path.is_dir():
-        raise pytest.UsageError(f"{given}: it is no name of a file; give one, such as base.json")
+        raise pytest.UsageError(
+            f"{argument}: it is no name of a file; give one, such as base.json"
+        )
     if not path.parent.is_dir():
-        raise pytest.UsageError(f"{given}: there is no such folder; make it first")
+        raise pytest.UsageError(f"{argument}: there is no such folder; make it first")
 
 
 def _load(path: str) -> "Benchmarks":
@@ -258,11 +260,11 @@ class _Run:
         from gpulab.device.measurement import Measurement
         from gpulab.timing import Benchmarks
 
-        found = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
+        benchmarks = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
         if option == _EXPORT:
-            write_whole(path, json.dumps(found.to_pytest_benchmark(), indent=1).encode())
+            write_whole(path, json.dumps(benchmarks.to_pytest_benchmark(), indent=1).encode())
         else:
-            found.save(path)
+            benchmarks.save(path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401  # pytest's own
         """Print each benchmark with its ratio, and what was saved."""
