@@ -260,7 +260,7 @@ def _use_progress(path: Path) -> object:
         found = exercises.progress_in(path.parent)
         str(found), repr(found), exercises.page(found)
         exercises.class_progress(path.parent)
-    return journal.read(path).records
+    return journal.read(path).entries
 
 
 def _use_course(path: Path, *, place: str) -> object:

@@ -96,7 +96,7 @@ def _version(exercise_id: str) -> tuple[str, str]:
     known = IDS[: IDS.index(exercise_id) + 1]
     versions = [
         (each.exercise_id, each.ok, number, each.code)
-        for number, each in enumerate(versions_of(journal().records))
+        for number, each in enumerate(versions_of(journal().entries))
         if each.exercise_id in known
     ]
     if versions:
@@ -129,7 +129,7 @@ def _solution(exercise_id: str) -> str:
 def keep_version(exercise_id: str, answer: object, *, ok: bool) -> None:
     """Save the code of a ``benchmark`` that was checked, unless it is the last that was saved."""
     code = code_of(answer) if exercise_id in IDS else ""
-    versions = [(each.exercise_id, each.code) for each in versions_of(journal().records)]
+    versions = [(each.exercise_id, each.code) for each in versions_of(journal().entries)]
     if code and versions[-1:] != [(exercise_id, code)]:
         journal().add(Version(exercise_id, now(), ok, code))
 

@@ -228,12 +228,12 @@ def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
     for contents in files:
         before = longest.get(contents.learner)
         if not contents.problem and (
-            before is None or len(contents.records) > len(before.records)
+            before is None or len(contents.entries) > len(before.entries)
         ):
             longest[contents.learner] = contents
     predictions: dict[str, list[KeptPrediction]] = {}
     for contents in longest.values():
-        for name, prediction in predictions_of(contents.records).items():
+        for name, prediction in predictions_of(contents.entries).items():
             if prediction.guess is not None:
                 predictions.setdefault(name, []).append(prediction)
     return predictions

@@ -469,7 +469,7 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     NAME.check(name=name)
     instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
     made = DrawnPrediction(question, axes, name)
-    saved = predictions_of(journal().records).get(name)
+    saved = predictions_of(journal().entries).get(name)
     if not is_open(guess):
         _give(made, guess)
     elif saved is not None and saved.latest is not None:

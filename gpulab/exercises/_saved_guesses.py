@@ -26,7 +26,7 @@ def keep(guess: Guess) -> str:
     if not guess.name:
         return ""
     MET.add(lesson_of(guess.name))
-    saved = predictions_of(journal().records).get(guess.name)
+    saved = predictions_of(journal().entries).get(guess.name)
     is_late = saved is not None and saved.reveal is not None
     # Running the same cell again repeats the last guess, which needs no second line.
     if saved is None or saved.latest is None or saved.latest.said != guess.said:
@@ -39,7 +39,7 @@ def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str 
 
     The guess is None if there is none, or if it does not fit the question.
     """
-    saved = predictions_of(journal().records).get(name)
+    saved = predictions_of(journal().entries).get(name)
     guess = None if saved is None else saved.latest
     if saved is None or guess is None or guess.unit != unit:
         return None, "", ""
@@ -61,6 +61,6 @@ def reveal(outcome: Reveal) -> None:
     if not outcome.name:
         return
     MET.add(lesson_of(outcome.name))
-    saved = predictions_of(journal().records).get(outcome.name)
+    saved = predictions_of(journal().entries).get(outcome.name)
     if saved is None or saved.reveal is None:
         journal().add(outcome)

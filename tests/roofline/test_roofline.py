@@ -12,7 +12,7 @@ from gpulab import gpus, recordings, roofline
 from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
 from gpulab.roofline import _predict
-from gpulab.roofline._kernel_model import _private_gpu, _kernels_of
+from gpulab.roofline._kernel_model import _kernels_of, _private_gpu
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import Point, Task

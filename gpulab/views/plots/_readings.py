@@ -358,8 +358,8 @@ def readings_in_order(
     Examples
     --------
     >>> from gpulab import plots
-    >>> seen = {"short kernel": [4e-6] * 30 + [9e-6] * 30, "long kernel": [17e-6] * 60}
-    >>> plots.readings_in_order(seen, what="pair", source="virtual").title
+    >>> times_s = {"short kernel": [4e-6] * 30 + [9e-6] * 30, "long kernel": [17e-6] * 60}
+    >>> plots.readings_in_order(times_s, what="pair", source="virtual").title
     'The short kernel jumps at pair 31, the long kernel stays (virtual)'
     """
     import pandas as pd
