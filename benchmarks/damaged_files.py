@@ -40,10 +40,12 @@ from gpulab.exercises import journal
 from gpulab.exercises.journal import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.roofline import survey
 from gpulab.timing import Benchmarks, Comparison, Ladder, Rung
-from gpulab.tracing import CounterSeries, Span, Timeline
+from gpulab.tracing import Span, Timeline
+from gpulab.tracing._counters import CounterSeries
 from gpulab.views.live import Trace
 from gpulab.workloads import sweeps
-from gpulab.workloads.sweeps import FunctionPoint, Point, Setting, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task
+from gpulab.workloads.sweeps._functions import Setting
 from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1
@@ -258,7 +260,7 @@ def _use_progress(path: Path) -> object:
         found = exercises.progress_in(path.parent)
         str(found), repr(found), exercises.page(found)
         exercises.class_progress(path.parent)
-    return journal.read(path).records
+    return journal.read(path).entries
 
 
 def _use_course(path: Path, *, place: str) -> object:

@@ -47,11 +47,11 @@ LAST_CELL = f"""
 import datetime, json, torch
 from gpulab import device
 from gpulab.exercises._claims import given
-from gpulab.exercises._progress import entries
+from gpulab.exercises._progress import exercise_progress
 place = device.current()
 print({_MARK!r} + json.dumps({{
     "source": place.source, "name": place.name, "values": given(),
-    "not_right": [name for name, entry in entries().items() if not entry.ok],
+    "not_right": [name for name, entry in exercise_progress().items() if not entry.ok],
     "torch": torch.__version__, "date": datetime.date.today().isoformat(),
 }}))
 """

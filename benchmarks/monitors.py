@@ -22,7 +22,7 @@ import gpulab
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
 from gpulab import clocks, device
-from gpulab.exercises.lesson_11 import MONITORS, MONITORS_SCHEMA
+from gpulab.exercises.lesson_11._monitors import MONITORS, MONITORS_SCHEMA
 
 _OUT = ROOT / "gpulab" / "data" / MONITORS
 _MIB = 2**20

@@ -222,7 +222,7 @@ def time_work(  # noqa: PLR0913 # one for each option
     from gpulab import device, timing
     from gpulab.device.measurement import Measurement
 
-    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in options.items() if value is not None}
     base = None if of is None else Measurement.load(of)
     text = "\n".join(lines)
     in_use = device.find(gpu)
@@ -233,11 +233,11 @@ def time_work(  # noqa: PLR0913 # one for each option
         work = timing.work_of(text, names)
         other = base if vs is None else timing.work_of(vs, names)
         if ladder:
-            result: Any = timing.ladder(work, label=text, **given)
+            result: Any = timing.ladder(work, label=text, **chosen)
         elif other is None:
-            result = timing.measure(work, label=text, **given)
+            result = timing.measure(work, label=text, **chosen)
         else:
-            result = timing.compare(other, work, labels=(vs or str(of), text), **given)
+            result = timing.compare(other, work, labels=(vs or str(of), text), **chosen)
     if save is not None:
         (result.second if isinstance(result, timing.Comparison) else result).save(save)
     _echo(result.to_json(indent=2) if as_json else result)
@@ -346,14 +346,14 @@ def progress(  # noqa: PLR0913 # one for each option
             click.echo(visible(f"left out: {line}"), err=True)
         _show_or_write(review, review.page, html)
         return
-    place = folder or _folder_with_progress()
+    lessons = folder or _folder_with_progress()
     if adopt is not None:
-        _echo(f"{counted(exercises.adopt(adopt, place), 'record')} added")
+        _echo(f"{counted(exercises.adopt(adopt, lessons), 'record')} added")
     if reset is not None:
-        exercises.reset(reset, folder=place)
+        exercises.reset(reset, folder=lessons)
         _echo("it counts as new from here on; what was kept stays in the file")
         return
-    shown = exercises.progress_in(place)
+    shown = exercises.progress_in(lessons)
     _show_or_write(shown, lambda: exercises.page(shown), html)
 
 

@@ -161,9 +161,9 @@ def _n_virtual(n_workers: int | None) -> int:
 
 def _visible(n_gpus: int) -> list[str]:
     """Return the names that CUDA_VISIBLE_DEVICES has for the GPUs that this process sees."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     # Kept as they are: a name may be the UUID of a GPU or of a part of one (MIG).
-    names = [name.strip() for name in given.split(",") if name.strip()]
+    names = [name.strip() for name in listed.split(",") if name.strip()]
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
 
 

@@ -29,7 +29,7 @@ __all__ = ["GpuBenchmark", "gpu_benchmark"]
 _PAUSES_S = (0.0, 1.0, 5.0, 20.0)
 _EXPORT = "gpulab_export"
 _WRITTEN = ("gpulab_save", _EXPORT)
-_MADE = pytest.StashKey[list["BenchmarkResult"]]()
+_RESULTS = pytest.StashKey[list["BenchmarkResult"]]()
 _BASE = pytest.StashKey["Benchmarks | None"]()
 
 
@@ -48,11 +48,11 @@ class GpuBenchmark:
     """
 
     def __init__(
-        self, name: str, base: "Benchmarks | None", made: "list[BenchmarkResult]"
+        self, name: str, base: "Benchmarks | None", results: "list[BenchmarkResult]"
     ) -> None:
         self._name = name
         self._base = base
-        self._made = made
+        self._results = results
 
     def __call__(
         self,
@@ -84,7 +84,7 @@ class GpuBenchmark:
 
         __tracebackhide__ = True  # pytest then shows the line of the test
         name = f"{self._name} {label}".strip()
-        if any(each.measurement.label == name for each in self._made):
+        if any(each.measurement.label == name for each in self._results):
             raise InvalidOptionError(
                 f"two benchmarks of {self._name} have the label {label!r}; give each one of its "
                 'own: gpu_benchmark(work, label="forward")'
@@ -99,7 +99,7 @@ class GpuBenchmark:
                     break
         except GpulabError as error:
             raise error.with_traceback(None) from None
-        self._made.append(result)
+        self._results.append(result)
         return result
 
     def counts(self, work: Callable[[], object]) -> "CallCounts":
@@ -124,10 +124,10 @@ def gpu_benchmark(request: pytest.FixtureRequest) -> Iterator[GpuBenchmark]:
     from gpulab import device
 
     config, gpu = request.config, _gpu_of(request.config)
-    made = request.node.stash.setdefault(_MADE, [])
+    results = request.node.stash.setdefault(_RESULTS, [])
     context = device.active() if gpu is None else device.find(gpu).virtual or nullcontext()
     with context:
-        yield GpuBenchmark(_name_of(request.node), config.stash[_BASE], made)
+        yield GpuBenchmark(_name_of(request.node), config.stash[_BASE], results)
 
 
 def _name_of(item: pytest.Item) -> str:
@@ -182,11 +182,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _check_target(option: str, name: str) -> None:
     """Refuse a name under which nothing can be saved, before the tests take their time."""
-    given, path = f"--{option} {one_line(name)}", Path(name).absolute()
+    argument, path = f"--{option} {one_line(name)}", Path(name).absolute()
     if not name or path.is_dir():
-        raise pytest.UsageError(f"{given}: it is no name of a file; give one, such as base.json")
+        raise pytest.UsageError(
+            f"{argument}: it is no name of a file; give one, such as base.json"
+        )
     if not path.parent.is_dir():
-        raise pytest.UsageError(f"{given}: there is no such folder; make it first")
+        raise pytest.UsageError(f"{argument}: there is no such folder; make it first")
 
 
 def _load(path: str) -> "Benchmarks":
@@ -206,11 +208,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, object, object]:
     """Add a test's benchmarks to its report, which also travels from a worker of pytest-xdist."""
     report: Any = yield
-    made = item.stash.get(_MADE, [])
-    if call.when == "call" and made:
+    results = item.stash.get(_RESULTS, [])
+    if call.when == "call" and results:
         is_compared = item.config.stash[_BASE] is not None
         report.gpulab = [
-            (_text(each, is_compared=is_compared), each.measurement.to_dict()) for each in made
+            (_text(each, is_compared=is_compared), each.measurement.to_dict()) for each in results
         ]
     return report
 
@@ -258,11 +260,11 @@ class _Run:
         from gpulab.device.measurement import Measurement
         from gpulab.timing import Benchmarks
 
-        found = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
+        benchmarks = Benchmarks(tuple(map(Measurement.from_dict, self._passed)))
         if option == _EXPORT:
-            write_whole(path, json.dumps(found.to_pytest_benchmark(), indent=1).encode())
+            write_whole(path, json.dumps(benchmarks.to_pytest_benchmark(), indent=1).encode())
         else:
-            found.save(path)
+            benchmarks.save(path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401  # pytest's own
         """Print each benchmark with its ratio, and what was saved."""

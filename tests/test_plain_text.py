@@ -7,7 +7,8 @@ from IPython.lib.pretty import pretty
 
 import gpulab
 from gpulab.timing import Comparison
-from gpulab.workloads.sweeps import FunctionPoint, Setting
+from gpulab.workloads.sweeps import FunctionPoint
+from gpulab.workloads.sweeps._functions import Setting
 from tests.support.right_values import record
 
 RESULTS = ("Measurement", "Ladder", "Sweep", "Timeline", "Summary", "Card", "Crossover")

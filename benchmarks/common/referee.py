@@ -14,8 +14,9 @@ import torch
 from benchmarks.common.environment import l2_bytes
 from benchmarks.common.wall_time import wall_s
 from gpulab.device.work import Work
-from gpulab.timing import SaturatedSampler, flusher
+from gpulab.timing import flusher
 from gpulab.timing._profiler import read_calls
+from gpulab.timing._saturated import SaturatedSampler
 from gpulab.timing.calibration._work_floor import SESSION_S
 
 HOT, READ = "hot", "read"

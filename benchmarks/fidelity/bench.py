@@ -13,7 +13,8 @@ import torch
 
 from benchmarks.common.device_records import KINDS, duration_us, is_spin, profiled, short_name
 from gpulab.device.work import Work
-from gpulab.timing import elapsed_s, new_event
+from gpulab.timing import elapsed_s
+from gpulab.timing._event_pairs import new_event
 from gpulab.tracing.profiling import ActivityRecord
 
 # The host blocks once 1,021 launches are pending on an H200; stay well below.

@@ -17,7 +17,8 @@ from gpulab import clocks, stats
 from gpulab.device.work import Work
 from gpulab.exercises.lesson_04 import in_a_new_process
 from gpulab.exercises.lesson_08 import pipelines
-from gpulab.timing import elapsed_s, new_event
+from gpulab.timing import elapsed_s
+from gpulab.timing._event_pairs import new_event
 
 _N_TRIALS = 20
 # Two events and a kernel for each sample are 120 launches, far below the 1,021 at which the queue

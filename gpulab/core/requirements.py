@@ -269,7 +269,7 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
 
 
 def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
-    """Return an argument as an array of numbers; `InvalidOptionError` if one is none, or is nan.
+    """Return an argument as an array of numbers; `InvalidOptionError` for nan or anything else.
 
     >>> numbers_of("samples_s", [1, 2]).tolist()
     [1.0, 2.0]

@@ -118,9 +118,9 @@ class Part:
     fact: str = ""
     after: str = ""
 
-    def agrees(self, found: Mapping[str, object], right: Mapping[str, object]) -> bool:
+    def agrees(self, answered: Mapping[str, object], right: Mapping[str, object]) -> bool:
         """Return whether a number agrees, given the facts of the answer and of the reference."""
-        numbers, references = (self._numbers(facts) for facts in (found, right))
+        numbers, references = (self._numbers(facts) for facts in (answered, right))
         return (
             bool(references)
             and len(numbers) == len(references)
@@ -151,15 +151,15 @@ class FunctionKey:
     reference: str
     parts: tuple[Part, ...]
 
-    def judge(self, found: Mapping[str, object], right: Mapping[str, object]) -> list[Share]:
+    def judge(self, answered: Mapping[str, object], right: Mapping[str, object]) -> list[Share]:
         """Return the results of comparing the facts of an answer with those of the reference."""
         shares: dict[str, Share] = {}
         for part in self.parts:
             # Such a part is easy to get right by a function that does nothing; so the part
             # named by `after` must be right before it can earn marks.
             first = shares.get(part.after)
-            agrees = part.agrees(found, right) and (first is None or first.share > 0)
-            fact = found.get(part.fact or part.name)
+            agrees = part.agrees(answered, right) and (first is None or first.share > 0)
+            fact = answered.get(part.fact or part.name)
             raised = f" ({visible(fact)[:200]})" if isinstance(fact, str) else ""
             text = f"{part.name}: right." if agrees else f"{part.name}: {part.text}{raised}"
             shares[part.name] = Share(float(agrees), text)

@@ -15,7 +15,7 @@ from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._carried import keep_version
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
-from gpulab.exercises._progress import ExerciseProgress, Progress, entries
+from gpulab.exercises._progress import ExerciseProgress, Progress, exercise_progress
 from gpulab.exercises.journal import (
     Answer,
     HintRead,
@@ -165,7 +165,7 @@ def hint(exercise_id: str) -> Hint:
     MET.update(lessons_with(exercise_id))
     # Recorded first, so that the number of hints that were read includes this one.
     journal().add(HintRead(exercise_id, now()))
-    number = min(entries()[exercise_id].n_hints, len(hints))
+    number = min(exercise_progress()[exercise_id].n_hints, len(hints))
     return Hint(hints[number - 1], number, len(hints))
 
 
@@ -231,15 +231,19 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
     is_all = COURSE in chosen or not chosen
     ids = [
         each
-        for name, found in lessons().items()
+        for name, contents in lessons().items()
         if is_all or name in chosen
-        for each in found.exercise_ids
+        for each in contents.exercise_ids
     ]
-    records = kept_in.records
-    done, kept = entries(records), predictions_of(records).values()
+    entries = kept_in.entries
+    done, predictions = exercise_progress(entries), predictions_of(entries).values()
     return Progress(
         tuple((each, done.get(each, ExerciseProgress())) for each in ids),
-        tuple(one for one in kept if is_all or lesson_of(one.name) in chosen),
+        tuple(
+            prediction
+            for prediction in predictions
+            if is_all or lesson_of(prediction.name) in chosen
+        ),
     )
 
 
@@ -268,12 +272,12 @@ def progress_in(folder: Path) -> Progress:
     """
     PATH.check(folder=folder)
     own = _journal_in(folder)
-    met = {lesson_of(name) for name in predictions_of(own.records)}
-    return _progress_in(own, met.union(*map(lessons_with, entries(own.records))))
+    met = {lesson_of(name) for name in predictions_of(own.entries)}
+    return _progress_in(own, met.union(*map(lessons_with, exercise_progress(own.entries))))
 
 
 def adopt(file: Path, folder: Path) -> int:
-    """Copy the records of another progress file of yours into a folder; return their number.
+    """Copy the entries of another progress file of yours into a folder; return their number.
 
     Use it if you worked on another computer. Records that the folder has already, after your last
     reset, are not copied again.
@@ -306,28 +310,28 @@ def adopt(file: Path, folder: Path) -> int:
     if contents.problem:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
     own = LearnerJournal(Path(folder))
-    # What you have reset since then may come back: only records after the reset are known.
-    before = own.records
+    # What you have reset since then may come back: only entries after the reset are known.
+    before = own.entries
     resets = (
         number
         for number, one in enumerate(before, 1)
-        if isinstance(one, Reset) and one not in contents.records
+        if isinstance(one, Reset) and one not in contents.entries
     )
     known = before[max(resets, default=0) :]
-    new = [record for record in contents.records if record not in known]
-    for record in new:
-        own.add(record)
+    new = [entry for entry in contents.entries if entry not in known]
+    for entry in new:
+        own.add(entry)
     return len(new)
 
 
 def _journal_in(folder: Path) -> LearnerJournal:
-    found = LearnerJournal(Path(folder))
-    if not found.records:
+    journal = LearnerJournal(Path(folder))
+    if not journal.entries:
         raise InvalidOptionError(
             f"{folder} has no predictions or answers of yours; name the folder of your lessons: "
             "gpulab progress FOLDER"
         )
-    return found
+    return journal
 
 
 def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:

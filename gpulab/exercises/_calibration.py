@@ -80,8 +80,8 @@ class Review:
             yield f"  {name:<40}{n_right} of {n} right{promised}"
         if self.revisit:
             yield _TITLE
-        for number, one in enumerate(self.revisit, start=1):
-            yield f"  {number}. {one}"
+        for number, revisit in enumerate(self.revisit, start=1):
+            yield f"  {number}. {revisit}"
 
     def html(self) -> str:
         """Return the review as HTML: the figure, and links to the cells of the lessons."""
@@ -94,7 +94,8 @@ class Review:
         if not self.revisit:
             return ""
         items = "".join(
-            f"<li>{_link(one)}: {clean(f'{one.idea} {one.message}')}</li>" for one in self.revisit
+            f"<li>{_link(revisit)}: {clean(f'{revisit.idea} {revisit.message}')}</li>"
+            for revisit in self.revisit
         )
         return f"<p>{_TITLE}</p><ol>{items}</ol>"
 
@@ -102,19 +103,27 @@ class Review:
 _TITLE = "Look at these again:"
 
 
-def review(kept: Iterable[KeptPrediction]) -> Review:
+def review(predictions: Iterable[KeptPrediction]) -> Review:
     """Return the review of some predictions."""
-    given = tuple(kept)
-    scored = tuple(one for one in given if one.is_scored)
-    return Review(scored, sum(bool(one.late) for one in given), tuple(_revisit(scored)))
+    all_predictions = tuple(predictions)
+    scored = tuple(prediction for prediction in all_predictions if prediction.is_scored)
+    return Review(
+        scored,
+        sum(bool(prediction.late) for prediction in all_predictions),
+        tuple(_revisit(scored)),
+    )
 
 
-def row(kept: KeptPrediction) -> tuple[str, str, str, str]:
+def row(prediction: KeptPrediction) -> tuple[str, str, str, str]:
     """Return a prediction as a row of a table: name, confidence, outcome, and later changes."""
-    latest = kept.guess or kept.latest
-    told = kept.reveal.message or kept.reveal.outcome if kept.reveal else "not measured yet"
-    late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in kept.late)
-    return kept.name, latest.confidence if latest else "", told, late
+    latest = prediction.guess or prediction.latest
+    told = (
+        prediction.reveal.message or prediction.reveal.outcome
+        if prediction.reveal
+        else "not measured yet"
+    )
+    late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in prediction.late)
+    return prediction.name, latest.confidence if latest else "", told, late
 
 
 def _said(number: float | None, choice: str, unit: str) -> str:
@@ -134,23 +143,29 @@ def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":
 
 
 def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
-    given = list(scored)
+    predictions = list(scored)
     # Over several lessons, sections would give dozens of rows.
-    is_course = len({lesson_of(one.name) for one in given}) > 1
+    is_course = len({lesson_of(prediction.name) for prediction in predictions}) > 1
     groups: dict[str, list[KeptPrediction]] = {}
     # The surest first: being wrong there says most about a learner's feeling.
     for step in reversed(CONFIDENCE):
-        groups[f"said as: {step}"] = [one for one in given if _confidence(one) == step]
-    for one in given:
-        groups.setdefault(_topic(one, is_course=is_course), []).append(one)
+        groups[f"said as: {step}"] = [
+            prediction for prediction in predictions if _confidence(prediction) == step
+        ]
+    for prediction in predictions:
+        groups.setdefault(_topic(prediction, is_course=is_course), []).append(prediction)
     return [_group(name, members) for name, members in groups.items() if members]
 
 
 def _group(name: str, members: list[KeptPrediction]) -> _Row:
     n_right = sum(map(_is_right, members))
     # Only those with a confidence count here: the others promise nothing.
-    said = [promise for one in members if one.guess and (promise := one.guess.promise) is not None]
-    percent_said = 100 * sum(said) / len(said) if said else nan
+    promises = [
+        promise
+        for prediction in members
+        if prediction.guess and (promise := prediction.guess.promise) is not None
+    ]
+    percent_said = 100 * sum(promises) / len(promises) if promises else nan
     return _Row(name, len(members), n_right, 100 * n_right / len(members), percent_said)
 
 
@@ -200,36 +215,46 @@ def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
 
 def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
     """Return the wrong predictions to look at again: first those that the learner was sure of."""
-    wrong = [one for one in scored if not _is_right(one)]
-    wrong.sort(key=lambda one: (-CONFIDENCE.get(_confidence(one), _UNSAID), -_weight(one)))
+    wrong = [prediction for prediction in scored if not _is_right(prediction)]
+    wrong.sort(
+        key=lambda prediction: (
+            -CONFIDENCE.get(_confidence(prediction), _UNSAID),
+            -_weight(prediction),
+        )
+    )
     return [
-        Revisit(one.name, ideas().get(one.name, ""), one.reveal.message, cell_of(one.name))
-        for one in wrong[:_N_REVISIT]
-        if one.reveal is not None
+        Revisit(
+            prediction.name,
+            ideas().get(prediction.name, ""),
+            prediction.reveal.message,
+            cell_of(prediction.name),
+        )
+        for prediction in wrong[:_N_REVISIT]
+        if prediction.reveal is not None
     ]
 
 
-def _link(one: Revisit) -> str:
-    if one.place is None:
-        return clean(one.name)
-    return f'<a href="{clean(way_home() + one.place.link)}">{clean(str(one.place))}</a>'
+def _link(revisit: Revisit) -> str:
+    if revisit.place is None:
+        return clean(revisit.name)
+    return f'<a href="{clean(way_home() + revisit.place.link)}">{clean(str(revisit.place))}</a>'
 
 
-def _topic(kept: KeptPrediction, *, is_course: bool) -> str:
-    cell = cell_of(kept.name)
+def _topic(prediction: KeptPrediction, *, is_course: bool) -> str:
+    cell = cell_of(prediction.name)
     if is_course or cell is None:
-        lesson = lesson_of(kept.name)
+        lesson = lesson_of(prediction.name)
         return lessons()[lesson].title if lesson in lessons() else lesson
     return cell.section or cell.lesson
 
 
-def _is_right(kept: KeptPrediction) -> bool:
-    return kept.reveal is not None and kept.reveal.is_right is True
+def _is_right(prediction: KeptPrediction) -> bool:
+    return prediction.reveal is not None and prediction.reveal.is_right is True
 
 
-def _weight(kept: KeptPrediction) -> int:
-    return _SERIOUS.get(kept.reveal.word, 0) if kept.reveal is not None else 0
+def _weight(prediction: KeptPrediction) -> int:
+    return _SERIOUS.get(prediction.reveal.word, 0) if prediction.reveal is not None else 0
 
 
-def _confidence(kept: KeptPrediction) -> str:
-    return kept.guess.confidence if kept.guess is not None else ""
+def _confidence(prediction: KeptPrediction) -> str:
+    return prediction.guess.confidence if prediction.guess is not None else ""

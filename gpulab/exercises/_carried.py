@@ -94,14 +94,14 @@ def _is_alone(code: str) -> bool:
 def _version(exercise_id: str) -> tuple[str, str]:
     """Return the code to begin with, and where it is from."""
     known = IDS[: IDS.index(exercise_id) + 1]
-    kept = [
+    versions = [
         (each.exercise_id, each.ok, number, each.code)
-        for number, each in enumerate(versions_of(journal().records))
+        for number, each in enumerate(versions_of(journal().entries))
         if each.exercise_id in known
     ]
-    if kept:
+    if versions:
         # The one nearest to this lesson; there, one that was right before one that was tried.
-        last, is_right, _, code = max(kept)
+        last, is_right, _, code = max(versions)
         was = "" if is_right else ", which was not right yet"
         return code, f"This is your last version, from {last}{was}. Run it, then change it."
     before = known[-2:-1]
@@ -129,8 +129,8 @@ def _solution(exercise_id: str) -> str:
 def keep_version(exercise_id: str, answer: object, *, ok: bool) -> None:
     """Save the code of a ``benchmark`` that was checked, unless it is the last that was saved."""
     code = code_of(answer) if exercise_id in IDS else ""
-    kept = [(each.exercise_id, each.code) for each in versions_of(journal().records)]
-    if code and kept[-1:] != [(exercise_id, code)]:
+    versions = [(each.exercise_id, each.code) for each in versions_of(journal().entries)]
+    if code and versions[-1:] != [(exercise_id, code)]:
         journal().add(Version(exercise_id, now(), ok, code))
 
 

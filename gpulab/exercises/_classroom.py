@@ -103,14 +103,14 @@ class ClassReview:
 
     def __str__(self) -> str:
         lines = [f"{_TITLE}: {self.summary}"]
-        for one in self.questions:
-            lines += ["", one.heading]
-            most = max((n for _, n in one.counts), default=1)
-            width = max((len(answer) for answer, _ in one.counts), default=0)
-            for answer, n in one.counts:
+        for question in self.questions:
+            lines += ["", question.heading]
+            most = max((n for _, n in question.counts), default=1)
+            width = max((len(answer) for answer, _ in question.counts), default=0)
+            for answer, n in question.counts:
                 # Rounded up, so that one learner among many still has a bar.
                 lines.append(f"  {answer:<{width}}  {'█' * math.ceil(_BAR * n / most)} {n}")
-            lines += self._notes(one)
+            lines += self._notes(question)
         return visible("\n".join(lines))
 
     __repr__ = __str__
@@ -124,10 +124,10 @@ class ClassReview:
     def page(self) -> str:
         """Return an HTML page in large type, to show to the class."""
         parts = [
-            f"<section><h2>{clean(one.heading)}</h2>{_bars(one)}"
-            + "".join(f"<p>{clean(note)}</p>" for note in self._notes(one))
+            f"<section><h2>{clean(question.heading)}</h2>{_bars(question)}"
+            + "".join(f"<p>{clean(note)}</p>" for note in self._notes(question))
             + "</section>"
-            for one in self.questions
+            for question in self.questions
         ]
         return (
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -136,9 +136,9 @@ class ClassReview:
             f"<h1>{_TITLE}</h1><p>{clean(self.summary)}</p>{''.join(parts)}</main></body></html>\n"
         )
 
-    def _notes(self, one: ClassQuestion) -> list[str]:
-        drawn = f"{one.n_drawn} drew their answer." if one.n_drawn else ""
-        return [note for note in (drawn, one.outcome if self.is_revealed else "") if note]
+    def _notes(self, question: ClassQuestion) -> list[str]:
+        drawn = f"{question.n_drawn} drew their answer." if question.n_drawn else ""
+        return [note for note in (drawn, question.outcome if self.is_revealed else "") if note]
 
 
 _STYLE = (
@@ -149,11 +149,11 @@ _STYLE = (
 )
 
 
-def _bars(one: ClassQuestion) -> str:
-    most = max((n for _, n in one.counts), default=1)
+def _bars(question: ClassQuestion) -> str:
+    most = max((n for _, n in question.counts), default=1)
     # At most 80 %: the number stands to the right of the bar, in the same line.
     bar = '<span class="bar" aria-hidden="true" style="width:{:.1f}%"></span> {}'
-    rows = [(answer, Html(bar.format(80 * n / most, n))) for answer, n in one.counts]
+    rows = [(answer, Html(bar.format(80 * n / most, n))) for answer, n in question.counts]
     return table(rows, has_row_headings=True) if rows else ""
 
 
@@ -200,19 +200,21 @@ def class_progress(
         raise InvalidOptionError(
             f"{folder} is not a folder; name the one with the learners' folders"
         )
-    found = {path: read(path) for path in files_in(folder)}
-    if not found:
+    contents_of = {path: read(path) for path in files_in(folder)}
+    if not contents_of:
         raise InvalidOptionError(
             f"{folder} has no file gpulab-progress.jsonl, nor has a folder in it; "
             "collect the folders of the learners there"
         )
-    classes = _by_name(found.values())
+    classes = _by_name(contents_of.values())
     if question is not None and question not in classes:
         raise UnknownNameError("prediction of this class", question, classes)
-    left_out = tuple(f"{path} {one.problem}" for path, one in found.items() if one.problem)
+    left_out = tuple(
+        f"{path} {contents.problem}" for path, contents in contents_of.items() if contents.problem
+    )
     chosen = sorted(classes, key=_in_course) if question is None else [question]
     return ClassReview(
-        len({one.learner for one in found.values() if not one.problem}),
+        len({contents.learner for contents in contents_of.values() if not contents.problem}),
         tuple(_question(name, classes[name]) for name in chosen),
         left_out,
         is_revealed,
@@ -223,16 +225,18 @@ def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
     """Return the guesses of all learners, by prediction; of several copies the longest counts."""
     # Files are only ever appended to, so the longest copy of a file contains all the others.
     longest: dict[str, Contents] = {}
-    for one in files:
-        before = longest.get(one.learner)
-        if not one.problem and (before is None or len(one.records) > len(before.records)):
-            longest[one.learner] = one
-    found: dict[str, list[KeptPrediction]] = {}
-    for one in longest.values():
-        for name, kept in predictions_of(one.records).items():
-            if kept.guess is not None:
-                found.setdefault(name, []).append(kept)
-    return found
+    for contents in files:
+        before = longest.get(contents.learner)
+        if not contents.problem and (
+            before is None or len(contents.entries) > len(before.entries)
+        ):
+            longest[contents.learner] = contents
+    predictions: dict[str, list[KeptPrediction]] = {}
+    for contents in longest.values():
+        for name, prediction in predictions_of(contents.entries).items():
+            if prediction.guess is not None:
+                predictions.setdefault(name, []).append(prediction)
+    return predictions
 
 
 def _in_course(name: str) -> tuple[str, int]:
@@ -242,17 +246,21 @@ def _in_course(name: str) -> tuple[str, int]:
     return lesson, names.index(name) if name in names else len(names)
 
 
-def _question(name: str, kept: Sequence[KeptPrediction]) -> ClassQuestion:
-    guesses = [one.guess for one in kept if one.guess is not None]
-    scored = [one.reveal for one in kept if one.is_scored and one.reveal is not None]
-    outcomes = Counter(one.outcome for one in scored)
+def _question(name: str, predictions: Sequence[KeptPrediction]) -> ClassQuestion:
+    guesses = [prediction.guess for prediction in predictions if prediction.guess is not None]
+    scored = [
+        prediction.reveal
+        for prediction in predictions
+        if prediction.is_scored and prediction.reveal is not None
+    ]
+    outcomes = Counter(prediction.outcome for prediction in scored)
     return ClassQuestion(
         name,
         next((guess.question for guess in guesses if guess.question), ""),
         _counted(guesses),
         sum(bool(guess.strokes) for guess in guesses),
         tuple(outcome for outcome, _ in outcomes.most_common()),
-        sum(one.is_right is True for one in scored),
+        sum(prediction.is_right is True for prediction in scored),
         len(scored),
     )
 

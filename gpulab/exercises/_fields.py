@@ -42,11 +42,11 @@ class Fields:
             for text, words in zip(texts, self.parts, strict=True)
         )
 
-    def problem(self, given: Given) -> str:
+    def problem(self, entered: Given) -> str:
         """Return what is missing, or which text is no number; empty if the answer is complete."""
         if self.kind in _MARKS:
-            return "" if given else "Nothing is marked yet."
-        texts = {key: given.get(key, [""]) for key in self.keys}
+            return "" if entered else "Nothing is marked yet."
+        texts = {key: entered.get(key, [""]) for key in self.keys}
         missing = [key for key in self.keys if not all(map(str.strip, texts[key]))]
         if missing:
             return f"There is no answer yet for {', '.join(missing)}."
@@ -54,13 +54,13 @@ class Fields:
         bad = [text for text, words in parts if not words and self._number(text) is None]
         return f"{bad[0]!r} isn't a number." if bad else ""
 
-    def answer(self, given: Given) -> object:
+    def answer(self, entered: Given) -> object:
         """Return a complete answer in the form that the judge takes."""
         if self.kind == "one":
-            return next(iter(given))
+            return next(iter(entered))
         if self.kind == "some":
-            return set(given)
-        values = {key: self._value(given[key]) for key in self.keys}
+            return set(entered)
+        values = {key: self._value(entered[key]) for key in self.keys}
         return values[self.keys[0]] if self.kind == "number" else values
 
     def _value(self, texts: list[str]) -> object:

@@ -53,7 +53,7 @@ def lessons_with(exercise_id: str) -> list[str]:
 
     The id does not say it: exercise "08.x" may be in the notebook of lesson 08b.
     """
-    return [name for name, found in lessons().items() if exercise_id in found.exercise_ids]
+    return [name for name, contents in lessons().items() if exercise_id in contents.exercise_ids]
 
 
 def package_of(unit: str) -> str:
@@ -92,22 +92,22 @@ def lessons() -> Mapping[str, LessonContents]:
 
 def _contents_of(folder: Path, path: Path) -> LessonContents:
     notebook: Any = parse_json((folder / path).read_bytes())
-    found, section = LessonContents(path.stem), ""
+    contents, section = LessonContents(path.stem), ""
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
             for level, heading in _HEADING.findall(source):
                 # Only the first heading of this level is the title of the lesson.
                 if level == "#":
-                    found.title = heading if found.title == path.stem else found.title
+                    contents.title = heading if contents.title == path.stem else contents.title
                 section = "" if level == "#" else heading
             continue
-        cell = LessonCell(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
+        cell = LessonCell(contents.title, section, f"{path.as_posix()}#cell-id={cell_id}")
         names = (named or drawn for named, drawn in _PREDICTION.findall(source))
-        found.predictions |= dict.fromkeys(names, cell)
-        found.exercise_ids += [
-            each for each in _EXERCISE.findall(source) if each not in found.exercise_ids
+        contents.predictions |= dict.fromkeys(names, cell)
+        contents.exercise_ids += [
+            each for each in _EXERCISE.findall(source) if each not in contents.exercise_ids
         ]
-    return found
+    return contents
 
 
 def _cells(notebook: Any) -> Iterator[tuple[str, str, str]]:  # noqa: ANN401  # as JSON has it

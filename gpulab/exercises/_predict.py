@@ -144,8 +144,8 @@ def _asked(
     )
     if is_open(guess) and question.name:
         # The cell runs again, or another cell compares: what was said before counts.
-        kept = _saved_guesses.latest(question.name, unit, choices)
-        asked.guess, asked.confidence, asked.note = kept
+        saved = _saved_guesses.latest(question.name, unit, choices)
+        asked.guess, asked.confidence, asked.note = saved
     if not (is_open(guess) and is_open(confidence)):
         asked.give(guess, confidence)
     return asked

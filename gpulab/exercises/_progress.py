@@ -8,7 +8,7 @@ from gpulab.core.markup import clean, table
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import counted
 from gpulab.exercises import _calibration
-from gpulab.exercises.journal import Answer, KeptPrediction, Record, exercises_of, journal
+from gpulab.exercises.journal import Answer, JournalEntry, KeptPrediction, exercises_of, journal
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 
@@ -35,22 +35,24 @@ class ExerciseProgress:
         return _STATES[self.ok]
 
 
-def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgress]:
+def exercise_progress(
+    journal_entries: Iterable[JournalEntry] | None = None,
+) -> dict[str, ExerciseProgress]:
     """Return the progress in each exercise that has an answer or of which a hint was read.
 
-    An exercise that was solved once stays solved. By default the records of this process and its
+    An exercise that was solved once stays solved. By default the entries of this process and its
     folder count.
     """
-    found: dict[str, ExerciseProgress] = {}
-    for record in exercises_of(journal().records if records is None else records):
-        entry = found.get(record.exercise_id, ExerciseProgress())
-        if isinstance(record, Answer):
-            ok = bool(record.ok or entry.ok)
-            entry = replace(entry, ok=ok, n_tries=entry.n_tries + 1)
+    progress: dict[str, ExerciseProgress] = {}
+    for entry in exercises_of(journal().entries if journal_entries is None else journal_entries):
+        done = progress.get(entry.exercise_id, ExerciseProgress())
+        if isinstance(entry, Answer):
+            ok = bool(entry.ok or done.ok)
+            done = replace(done, ok=ok, n_tries=done.n_tries + 1)
         else:
-            entry = replace(entry, n_hints=entry.n_hints + 1)
-        found[record.exercise_id] = entry
-    return found
+            done = replace(done, n_hints=done.n_hints + 1)
+        progress[entry.exercise_id] = done
+    return progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,13 @@ class Progress:
     @property
     def n_right(self) -> int:
         """Number of exercises that were solved, after any number of tries."""
-        return sum(entry.ok is True for _, entry in self.rows)
+        return sum(done.ok is True for _, done in self.rows)
 
     def __str__(self) -> str:
         lines = (
-            f"  {exercise_id:<24}{entry!s:<9}{counted(entry.n_tries, 'answer')}, "
-            f"{counted(entry.n_hints, 'hint')}"
-            for exercise_id, entry in self.rows
+            f"  {exercise_id:<24}{done!s:<9}{counted(done.n_tries, 'answer')}, "
+            f"{counted(done.n_hints, 'hint')}"
+            for exercise_id, done in self.rows
         )
         return visible("\n".join([self._summary, *lines, *self._review.lines()]))
 
@@ -89,7 +91,7 @@ class Progress:
     def exercises_html(self) -> str:
         """Return the table of the exercises as HTML."""
         return table(
-            ((name, e, e.n_tries, e.n_hints) for name, e in self.rows),
+            ((name, done, done.n_tries, done.n_hints) for name, done in self.rows),
             caption=self._summary,
             headings=("exercise", "state", "answers", "hints read"),
         )
@@ -144,7 +146,7 @@ _STYLE = (
 def _said(predictions: Iterable[KeptPrediction]) -> str:
     """Return a table of all predictions; changes after the outcome have a column of their own."""
     return table(
-        (_calibration.row(kept) for kept in predictions),
+        (_calibration.row(prediction) for prediction in predictions),
         caption="All predictions",
         headings=("prediction", "how sure", "what came of it", "changed after the outcome"),
         is_text=True,

@@ -26,12 +26,12 @@ def keep(guess: Guess) -> str:
     if not guess.name:
         return ""
     MET.add(lesson_of(guess.name))
-    kept = predictions_of(journal().records).get(guess.name)
-    is_late = kept is not None and kept.reveal is not None
+    saved = predictions_of(journal().entries).get(guess.name)
+    is_late = saved is not None and saved.reveal is not None
     # Running the same cell again repeats the last guess, which needs no second line.
-    if kept is None or kept.latest is None or kept.latest.said != guess.said:
+    if saved is None or saved.latest is None or saved.latest.said != guess.said:
         journal().add(replace(guess, is_late=is_late))
-    return "" if kept is None or not is_late else _remark(kept, guess)
+    return "" if saved is None or not is_late else _remark(saved, guess)
 
 
 def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str | None, str, str]:
@@ -39,21 +39,21 @@ def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str 
 
     The guess is None if there is none, or if it does not fit the question.
     """
-    kept = predictions_of(journal().records).get(name)
-    guess = None if kept is None else kept.latest
-    if kept is None or guess is None or guess.unit != unit:
+    saved = predictions_of(journal().entries).get(name)
+    guess = None if saved is None else saved.latest
+    if saved is None or guess is None or guess.unit != unit:
         return None, "", ""
     said = guess.choice if choices else guess.number
     if choices and said not in choices:
         return None, "", ""
-    return said, guess.confidence, _remark(kept, guess) if guess.is_late else ""
+    return said, guess.confidence, _remark(saved, guess) if guess.is_late else ""
 
 
-def _remark(kept: KeptPrediction, guess: Guess) -> str:
+def _remark(saved: KeptPrediction, guess: Guess) -> str:
     """Return the remark on a guess that came after the outcome."""
-    if kept.guess is None:
+    if saved.guess is None:
         return _TOO_LATE
-    return "" if kept.guess.said == guess.said else _CHANGED
+    return "" if saved.guess.said == guess.said else _CHANGED
 
 
 def reveal(outcome: Reveal) -> None:
@@ -61,6 +61,6 @@ def reveal(outcome: Reveal) -> None:
     if not outcome.name:
         return
     MET.add(lesson_of(outcome.name))
-    kept = predictions_of(journal().records).get(outcome.name)
-    if kept is None or kept.reveal is None:
+    saved = predictions_of(journal().entries).get(outcome.name)
+    if saved is None or saved.reveal is None:
         journal().add(outcome)

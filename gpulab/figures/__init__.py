@@ -1,6 +1,6 @@
 """Give every figure a look that reads without colour, a text alternative, and its source."""
 
-from gpulab.figures._figure import WIDTH_IN, Figure, PackedCanvas, describe, render
+from gpulab.figures._figure import WIDTH_IN, Figure, describe, render
 from gpulab.figures._inputs import (
     SIZE_IN,
     check_axes,
@@ -25,7 +25,6 @@ from gpulab.figures._style import (
     PAPER,
     Look,
     bar_marks,
-    drawn_from,
     finish,
     legend_below,
     log_axis,
@@ -33,7 +32,6 @@ from gpulab.figures._style import (
     looks,
     marks,
     need,
-    short_number,
     size_ticks,
     source_of,
     style,
@@ -54,7 +52,6 @@ __all__ = [
     "Lanes",
     "Level",
     "Look",
-    "PackedCanvas",
     "Plot",
     "RowName",
     "Strip",
@@ -63,7 +60,6 @@ __all__ = [
     "check_frame",
     "check_words",
     "describe",
-    "drawn_from",
     "finish",
     "frame_of",
     "has_provenance",
@@ -81,7 +77,6 @@ __all__ = [
     "place_labels",
     "provenance",
     "render",
-    "short_number",
     "size_ticks",
     "source_of",
     "style",

@@ -57,7 +57,7 @@ def provenance(record: object, source: object = None) -> str:
     pairs = [_origin(source)] if source is not None else _origins(record)
     # Sorted, so that the same record has the same title every time.
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
-    if not _is_known(pairs):
+    if not _all_known(pairs):
         raise InvalidOptionError(
             f"{type(record).__name__} does not say where its numbers come from; pass "
             "source=gpulab.device.current() or text such as source='recorded on NVIDIA H200'"
@@ -67,10 +67,11 @@ def provenance(record: object, source: object = None) -> str:
 
 def has_provenance(record: object) -> bool:
     """Return whether a record itself says where all of its numbers come from."""
-    return _is_known(_origins(record))
+    return _all_known(_origins(record))
 
 
-def _is_known(pairs: list[tuple[str, str] | None]) -> bool:
+def _all_known(pairs: list[tuple[str, str] | None]) -> bool:
+    """Return whether every number has a source and a device, and there is one at least."""
     return bool(pairs) and None not in pairs
 
 

@@ -56,7 +56,7 @@ class _Obstacles(NamedTuple):
     boxes: list[_Box]
 
 
-def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation":
+def name_point(ax: "Axes", text: str, point: tuple[float, float]) -> "Annotation":
     """Write a name beside a point, for :func:`place_labels` to move where it covers nothing.
 
     The point is in data units. If the name is moved away from it, a thin line leads to it.
@@ -64,7 +64,7 @@ def name_point(ax: "Axes", text: str, place: tuple[float, float]) -> "Annotation
     leader: Any = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.8}
     return ax.annotate(
         one_line(text),
-        place,
+        point,
         (_GAP_PT, 0),
         textcoords="offset points",
         fontsize="small",
@@ -229,8 +229,10 @@ def _beside_a_slope(
             if abs(away_pt) <= _LONGEST_PT:
                 side.append({"xy": xy, "position": (away_pt, 0.0), "ha": ha})
     # The side with fewer other lines between the name and its own line first.
-    kept = [side for side in sides if side]
-    for side in sorted(kept, key=lambda side: min(abs(each["position"][0]) for each in side)):
+    free_sides = [side for side in sides if side]
+    for side in sorted(
+        free_sides, key=lambda side: min(abs(each["position"][0]) for each in side)
+    ):
         yield from side
 
 
@@ -269,8 +271,8 @@ def _obstacles(ax: "Axes", others: Sequence["Text"]) -> _Obstacles:
 def _pixels(line: "Line2D") -> _Numbers:
     # The own transform, because a line across the axes has x or y as a share of them.
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = line.get_transform().transform(np.asarray(line.get_xydata(), dtype=float))
-    return np.asarray(found[np.isfinite(found).all(axis=1)], dtype=float)
+        pixels = line.get_transform().transform(np.asarray(line.get_xydata(), dtype=float))
+    return np.asarray(pixels[np.isfinite(pixels).all(axis=1)], dtype=float)
 
 
 def _points_of(line: "Line2D") -> _Numbers:
@@ -313,6 +315,6 @@ def _n_within(box: _Box, places: _Numbers, radius: _Numbers) -> int:
     return int((is_level & (x > box.left - radius) & (x < box.right + radius)).sum())
 
 
-def _overlap(one: _Box, other: _Box) -> bool:
-    is_level = one.low < other.high and other.low < one.high
-    return is_level and one.left < other.right and other.left < one.right
+def _overlap(box: _Box, other: _Box) -> bool:
+    is_level = box.low < other.high and other.low < box.high
+    return is_level and box.left < other.right and other.left < box.right

@@ -86,14 +86,14 @@ def apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
     steps = np.cumsum(np.concatenate([[0.0], halves[1:] + halves[:-1]]))
     # Without the steps, places only need to ascend: blocks that descend take their mean.
     blocks: list[list[float]] = []
-    for place in np.array(wanted) - steps:
-        blocks.append([float(place)])
+    for centre in np.array(wanted) - steps:
+        blocks.append([float(centre)])
         while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
             last = blocks.pop()
             blocks[-1] += last
     fitted = np.concatenate([np.full(len(block), np.mean(block)) for block in blocks])
     inside = np.minimum(np.maximum(fitted, 0.0), 1.0 - steps[-1])
-    return [float(place) for place in inside + steps]
+    return [float(centre) for centre in inside + steps]
 
 
 def _end(line: "Line2D") -> tuple[float, float]:

@@ -256,12 +256,12 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
         return
     room = math.log(ordered[-1] / ordered[0]) / _MOST_TICKS
     # From the largest down, so that the size at which lines end has a tick.
-    kept = [ordered[-1]]
+    ticks = [ordered[-1]]
     for size in reversed(ordered[:-1]):
-        if math.log(kept[-1] / size) >= room:
-            kept.append(size)
-    texts = dict(zip(kept, short_sizes(kept), strict=True))
-    ax.xaxis.set_major_locator(FixedLocator(kept[::-1]))
+        if math.log(ticks[-1] / size) >= room:
+            ticks.append(size)
+    texts = dict(zip(ticks, short_sizes(ticks), strict=True))
+    ax.xaxis.set_major_locator(FixedLocator(ticks[::-1]))
     ax.xaxis.set_major_formatter(FuncFormatter(partial(_size_tick, texts)))
     ax.xaxis.set_minor_locator(NullLocator())
 

@@ -19,8 +19,8 @@ _LETTER = re.compile(r'<use xlink:href="#g(\w+)" transform="translate\(([\d.]+) 
 def themed(svg: str) -> str:
     """Return an SVG of matplotlib with both shades, light and dark, of each palette colour."""
 
-    def variable(found: re.Match[str]) -> str:
-        return f"var(--c{found[1]})" if found[0] in palette.ON_DARK else found[0]
+    def variable(match: re.Match[str]) -> str:
+        return f"var(--c{match[1]})" if match[0] in palette.ON_DARK else match[0]
 
     start = re.search(r"<svg[^>]*>", svg)
     if start is None:
@@ -45,7 +45,7 @@ def shortened(svg: str) -> str:
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     # Each letter of a text refers to the shape of that letter in matplotlib's font.
     svg = re.sub(r'(id="|href="#)DejaVuSans-', r"\1g", svg)
-    svg = _PLACES.sub(lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = _PLACES.sub(lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), svg)
     svg = _LETTER.sub(r'<use xlink:href="#g\1" x="\2"/>', svg)
     return re.sub(r"\s*\n\s*", " ", svg)
 

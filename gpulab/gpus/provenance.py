@@ -1,8 +1,8 @@
 """Where a time comes from: measured here, recorded on another GPU, or computed by a model."""
 
-from gpulab import gpus
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import NameOf
+from gpulab.gpus._datasheets import is_extrapolated
 
 SOURCES = ("measured", "recorded", "virtual")
 
@@ -35,5 +35,5 @@ def virtual_label(device_name: str) -> str:
     >>> virtual_label("NVIDIA H200")
     'virtual NVIDIA H200'
     """
-    note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
+    note = ", extrapolated" if is_extrapolated(device_name) else ""
     return f"virtual {one_line(device_name)}{note}"

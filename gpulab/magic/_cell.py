@@ -270,8 +270,8 @@ def _shared_names(
     function = next(item for item in compiled.co_consts if isinstance(item, CodeType))
     # These include variables of comprehensions, which are dropped below: no setup binds them.
     names = {*function.co_varnames, *function.co_cellvars}
-    given = frozenset(local)
-    return sorted(name for name in names if name in given or _is_bound(shell, code, name))
+    local_names = frozenset(local)
+    return sorted(name for name in names if name in local_names or _is_bound(shell, code, name))
 
 
 def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
@@ -290,11 +290,11 @@ def _function(
     name: str, body: list[ast.stmt], *, arguments: Iterable[str] = (), awaits: bool = False
 ) -> ast.stmt:
     names = [ast.arg(arg=argument) for argument in arguments]
-    given = ast.arguments(
+    parameters = ast.arguments(
         posonlyargs=[], args=[], kwonlyargs=names, kw_defaults=[None] * len(names), defaults=[]
     )
     kind = ast.AsyncFunctionDef if awaits else ast.FunctionDef
-    return kind(name=name, args=given, body=body, decorator_list=[])
+    return kind(name=name, args=parameters, body=body, decorator_list=[])
 
 
 def _module(body: list[ast.stmt]) -> ast.Module:

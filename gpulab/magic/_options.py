@@ -165,7 +165,7 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
     2`` needs no ``--`` before it. ``is_cell`` says that the code is the setup of a cell.
     `UsageError` if an option is unknown, or its value is missing or cannot be used.
     """
-    given: dict[str, Any] = {}  # the value of each spelling, in the order of the line
+    values: dict[str, Any] = {}  # the value of each spelling, in the order of the line
     rest = line.strip()
     while rest.startswith("-"):
         word, after = _split_word(rest)
@@ -174,15 +174,17 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
             break
         # Text that is not a valid option may still be code, such as -norm(a).
         try:
-            found, remaining = _read_word(word, after)
+            from_word, remaining = _read_word(word, after)
         except UsageError:
             if is_cell or not _is_code(rest):
                 raise
             break
         # A repeated option moves to the end, so that the last spelling of a field wins.
-        given = {name: value for name, value in given.items() if name not in found} | found
+        values = {
+            name: value for name, value in values.items() if name not in from_word
+        } | from_word
         rest = remaining
-    return _options(given), rest
+    return _options(values), rest
 
 
 def _options(given: dict[str, Any]) -> CellOptions:
@@ -235,7 +237,7 @@ def _split_value(text: str) -> tuple[str, str]:
 
 
 def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     # As in getopt: several flags may share one minus, and a value may follow its letter directly.
     for position, letter in enumerate(word[1:], start=2):
         name = f"-{letter}"
@@ -243,13 +245,13 @@ def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:
             raise _unknown(word)
         option = _OPTIONS[name]
         if isinstance(option, _Flag):
-            found[name] = option.value
+            values[name] = option.value
             continue
         attached = word[position:]
         if not attached:
             attached, after = _split_word(after)
-        return found | {name: _read_value(name, attached, option)}, after
-    return found, after
+        return values | {name: _read_value(name, attached, option)}, after
+    return values, after
 
 
 def _read_value(name: str, text: str, option: _Value | _SharedValue) -> object:

@@ -108,14 +108,14 @@ def _time_by_every_method(
     from gpulab.timing import ladder
 
     asked = options.measurement
-    found = ladder(
+    rungs = ladder(
         work,
         setup=setup,
         precision=asked.precision,
         max_time_s=asked.max_time_s,
         progress=False,
     )
-    return found, str(found)
+    return rungs, str(rungs)
 
 
 def _trace(work: Work) -> tuple[object, str]:

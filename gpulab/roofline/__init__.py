@@ -4,7 +4,7 @@ from gpulab.gpus import Roof, at_clocks, data_sheet
 from gpulab.roofline._ceilings import Ceilings, ceilings, ceilings_of
 from gpulab.roofline._chart import Chart, chart
 from gpulab.roofline._measure_ceilings import measure_ceilings
-from gpulab.roofline._predict import MODELS, PredictedTime, arithmetic_of, predict
+from gpulab.roofline._predict import MODELS, PredictedTime, predict
 from gpulab.roofline._table import errors, table
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "Chart",
     "PredictedTime",
     "Roof",
-    "arithmetic_of",
     "at_clocks",
     "ceilings",
     "ceilings_of",

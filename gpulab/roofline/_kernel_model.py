@@ -63,12 +63,12 @@ def predict_by_kernels(
     """
     # Read here, outside the cached function, which must not answer for another setting.
     switches = (allows_tf32("matmul"), allows_tf32("conv"))
-    kernels = _trace_kernels(name, size, dtype, spec.name, switches)
+    kernels = _kernels_of(name, size, dtype, spec.name, switches)
     return _add_up([_Kernel.of(item, spec) for item in _cache_traffic(kernels, spec, cache)])
 
 
 @lru_cache(maxsize=_N_TRACES_KEPT)
-def _trace_kernels(
+def _kernels_of(
     name: str, size: int, dtype: str, gpu: str, _switches: tuple[bool, bool]
 ) -> tuple[ModelledKernel, ...]:
     """Return the kernels of one call of a workload.

@@ -202,11 +202,8 @@ def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
 def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
     """Return the type in which a workload computes, given torch's two switches for TF32.
 
-    Examples
-    --------
     >>> import gpulab
-    >>> matmul = gpulab.workloads.workload("matmul")
-    >>> gpulab.roofline.arithmetic_of(matmul, 64, "float16")
+    >>> arithmetic_of(gpulab.workloads.workload("matmul"), 64, "float16")
     'float16'
     """
     instance_of(Workload, "a Workload, such as workload('matmul')").check(work=work)

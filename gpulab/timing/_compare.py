@@ -220,11 +220,11 @@ class Comparison(Saved):
         )
         if math.isnan(self.ratio):
             return f"{first} reads zero each time, so there is no ratio to it"
-        found = f"{second} / {first} = {self.ratio:.3f} [{low:.3f}, {high:.3f}]"
-        found += "" if self.is_paired else ", taken at different times"
+        text = f"{second} / {first} = {self.ratio:.3f} [{low:.3f}, {high:.3f}]"
+        text += "" if self.is_paired else ", taken at different times"
         if not self.differs:
-            return f"no difference seen: {found}"
-        return f"{second} takes {'longer' if low > 1 else 'less'}: {found}"
+            return f"no difference seen: {text}"
+        return f"{second} takes {'longer' if low > 1 else 'less'}: {text}"
 
     def _ratios(self) -> list[float]:
         return _ratios(self.first.samples_s, self.second.samples_s) or [math.nan]
@@ -328,8 +328,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             _labelled(second, labels[1], options),
             is_paired=False,
         )
-    one, other = measure_in_turns((first, second), labels, options)
-    return Comparison(one, other)
+    first_times, second_times = measure_in_turns((first, second), labels, options)
+    return Comparison(first_times, second_times)
 
 
 def measure_in_turns(

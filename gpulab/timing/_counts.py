@@ -55,8 +55,8 @@ def counts_of(work: Work, options: MeasurementOptions) -> Counts:
         return Counts(options.flops, options.size_bytes)  # type: ignore[arg-type]  # no text but "auto"
     if options.setup is not None:
         options.setup()
-    counter, seen = FlopCounterMode(display=False), _Types()
-    with calling_work("while PyTorch counted its FLOPs"), counter, seen:
+    counter, types = FlopCounterMode(display=False), _Types()
+    with calling_work("while PyTorch counted its FLOPs"), counter, types:
         work()
     flops = counter.get_total_flops()
     if not flops:
@@ -64,7 +64,7 @@ def counts_of(work: Work, options: MeasurementOptions) -> Counts:
             "flops='auto', and PyTorch's counter counts nothing in this work: it knows matmuls, "
             "convolutions and attention, outside of graphs; give a number, such as flops=2 * n**3"
         )
-    arithmetic = seen.names.pop() if len(seen.names) == 1 else ""
+    arithmetic = types.names.pop() if len(types.names) == 1 else ""
     return Counts(float(flops), options.size_bytes, arithmetic, is_counted=True)
 
 

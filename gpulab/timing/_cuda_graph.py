@@ -29,25 +29,9 @@ class GraphSampler(Sampler):
     wait for the GPU, copy from pageable memory or depend on values, because none of that can be
     captured.
 
-    Attributes
-    ----------
-    pairs
-        The events of the graph, one pair for each of its samples.
-
-    Raises
-    ------
-    NotCapturableError
-        If the work does something that a graph cannot contain. PyTorch works as before then.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import GraphSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     samples_s = GraphSampler(lambda: a @ a)(20)
-    >>> len(samples_s)
-    20
+    If the work does something that a graph cannot contain, this raises `NotCapturableError`;
+    PyTorch works as before then. ``pairs`` are the events of the graph, one pair for each of its
+    samples.
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:

@@ -38,8 +38,8 @@ class SampleBatches:
         del self.values_s[n_samples:]
         ends = itertools.accumulate(self.batch_sizes)
         sizes = zip(self.batch_sizes, ends, strict=True)
-        kept = [size - max(0, end - n_samples) for size, end in sizes]
-        self.batch_sizes = [size for size in kept if size > 0]
+        sizes_left = [size - max(0, end - n_samples) for size, end in sizes]
+        self.batch_sizes = [size for size in sizes_left if size > 0]
         del self.readings[len(self.batch_sizes) :]
 
 

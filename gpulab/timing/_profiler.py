@@ -75,33 +75,14 @@ def take_calls(
 class ProfilerSampler(Sampler):
     """Reads from the driver's records how long the device was busy with each call.
 
-    Kernels, copies and fills on all streams count. Time in which several of them run counts
-    once; pauses do not count. CUPTI writes the records through ``torch.profiler``; a virtual GPU
-    has records of its own. For a single kernel this is the most accurate method. It does not
-    show how long a program waits, because it leaves out launches and pauses.
+    Kernels, copies and fills on all streams count. Time in which several of them run counts once;
+    pauses do not count. CUPTI writes the records through ``torch.profiler``; a virtual GPU has
+    records of its own. For a single kernel this is the most accurate method. It does not show how
+    long a program waits, because it leaves out launches and pauses.
 
-    Parameters
-    ----------
-    work, inner_loops, before
-        As for every :class:`~gpulab.timing.Sampler`.
-    span
-        Whether to time from the start of the first kernel, copy or fill of a call to the end of
-        the last, pauses included. Events around the work read the same plus their floor.
-
-    Raises
-    ------
-    ProfilerBusyError, ProfilerUnavailableError
-        When it takes samples, if another profiler runs, or the driver gives no records.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import ProfilerSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     samples_s = ProfilerSampler(lambda: a @ a, span=True)(3)
-    >>> len(samples_s), min(samples_s) > 0
-    (3, True)
+    With ``span`` it times from the start of the first kernel, copy or fill of a call to the end of
+    the last, pauses included. Events around the work read the same plus their floor. If another
+    profiler runs, or the driver gives no records, taking samples raises an error.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ class MeasurementRun(RunFacts):
         before_each = options.before_each()
         counts = counts_of(work, options)
         floor = _first_floor(options, before_each)
-        seen = warm_up(
+        warmed_up = warm_up(
             work,
             n_calls=options.n_warmup,
             max_time_s=options.max_time_s,
@@ -91,15 +91,18 @@ class MeasurementRun(RunFacts):
         if options.n_samples is not None:
             n_calls = options.n_samples * options.inner_loops
             refuse_endless(
-                n_calls, seen.real_s, n_samples=options.n_samples, inner_loops=options.inner_loops
+                n_calls,
+                warmed_up.real_s,
+                n_samples=options.n_samples,
+                inner_loops=options.inner_loops,
             )
-        method = _method_for(options, seen)
+        method = _method_for(options, warmed_up)
         return cls(
             work=work,
             options=options,
             counts=counts,
             before_each=before_each,
-            warm_up=seen,
+            warm_up=warmed_up,
             method=method,
             sampler=method.sampler(work, inner_loops=options.inner_loops, before=before_each),
             # No floor is known for "events", which may have replaced the user's method.
@@ -316,7 +319,7 @@ def _has_own_floor(options: MeasurementOptions) -> bool:
     return is_asked and not counts_calls and calibration.can_record()
 
 
-def _method_for(options: MeasurementOptions, seen: WarmUp) -> Method:
+def _method_for(options: MeasurementOptions, warm_up_facts: WarmUp) -> Method:
     """Return the method to use: ``"events"`` if the work waits, as no sleep helps then."""
     method = options.timing_method
-    return METHODS["events"] if seen.synchronizes and method.needs_host_ahead else method
+    return METHODS["events"] if warm_up_facts.synchronizes and method.needs_host_ahead else method

@@ -85,17 +85,6 @@ class NaiveSampler(Sampler):
     after a wait: on a real machine a host that has waited longer needs longer (on an H100 20 µs in
     a loop without waits, 300 µs after a wait of 21 ms). It does not say how long the GPU takes,
     unless the work itself waits or fills the launch queue.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import NaiveSampler, SynchronizedSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(2048, 2048, device="cuda")
-    ...     launch_s = min(NaiveSampler(lambda: a @ a)(3))
-    ...     whole_s = min(SynchronizedSampler(lambda: a @ a)(3))
-    >>> launch_s < whole_s
-    True
     """
 
     def take(self, n_samples: int, receive: Receiver) -> None:
@@ -117,19 +106,9 @@ class NaiveSampler(Sampler):
 class SynchronizedSampler(Sampler):
     """Times from an idle device until the device is idle again, with the host's clock.
 
-    The result is how long a program waits if it needs the result at once: launch, work on the
-    GPU, and the wake-up of the host. It is not the time of the kernel: for a short kernel it is
-    mostly launch and wake-up.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import SynchronizedSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     samples_s = SynchronizedSampler(lambda: a @ a)(3)
-    >>> len(samples_s)
-    3
+    The result is how long a program waits if it needs the result at once: launch, work on the GPU,
+    and the wake-up of the host. It is not the time of the kernel: for a short kernel it is mostly
+    launch and wake-up.
     """
 
     def take(self, n_samples: int, receive: Receiver) -> None:
@@ -157,16 +136,6 @@ class EventSampler(Sampler):
     longer than the kernel by a floor of a few microseconds. If the GPU is faster than Python, the
     GPU waits between the events, and the result is the time that the host needs. Work on other
     streams is not included; if the work waits for the GPU inside, that wait is.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import EventSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     samples_s = EventSampler(lambda: a @ a, inner_loops=10)(3)
-    >>> len(samples_s)
-    3
     """
 
     def take(self, n_samples: int, receive: Receiver) -> None:

@@ -55,25 +55,8 @@ class SaturatedSampler(Sampler):
     If the work waits for the GPU inside, or launches more than the queue can store, no sleep
     helps. The samples are then the same as with ``"events"``, and ``n_starved`` counts them.
 
-    Attributes
-    ----------
-    host_s
-        Seconds that the host needed for one sample in the last batch.
-    counted
-        For each sample taken, in order, whether it was returned.
-    pairs
-        The events that the samples are read from, reused in every batch.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.timing import EventSampler, SaturatedSampler
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     plain_s = min(EventSampler(lambda: a @ a)(5))
-    ...     saturated_s = min(SaturatedSampler(lambda: a @ a)(5))
-    >>> saturated_s < plain_s
-    True
+    ``host_s`` is what the host needed for one sample in the last batch, ``counted`` says for each
+    sample taken whether it was returned, and ``pairs`` are the events, reused in every batch.
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:

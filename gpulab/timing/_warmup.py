@@ -120,7 +120,7 @@ def warm_up(
     side_s: float | None = min(call.total_s - call.stream_s - call.idle_s for call in calls)
     if side_s <= _side_least_s(calls) or (n_calls is None and _is_refuted(work, len(calls))):
         side_s = None
-    seen = WarmUp(
+    warmed_up = WarmUp(
         len(calls),
         call_s,
         host_s,
@@ -128,15 +128,15 @@ def warm_up(
         real_s=real_s if len(calls) > 1 else None,
     )
     if not probe:
-        return seen
+        return warmed_up
     # If the user gave the number of calls, there is one left for the probe: use the long sleep.
     # Two more calls would also take too long if the real time is over.
     sleeps_s = _SLEEPS_S if n_calls is None and not is_cut else _SLEEPS_S[-1:]
     with calling_work(f"in warm-up call {len(calls) + 1}"):
-        return _probed(work, seen, host_s, sleeps_s)
+        return _probed(work, warmed_up, host_s, sleeps_s)
 
 
-def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]) -> WarmUp:
+def _probed(work: Work, warmed_up: WarmUp, host_s: float, sleeps_s: tuple[float, ...]) -> WarmUp:
     """Call the work once more while the GPU sleeps, to see whether it waits and what it returns.
 
     If the operating system interrupts the host, the work seems to wait. So the answer after a
@@ -162,8 +162,8 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
     # first two if there is nothing between them.
     more_s = elapsed_s((before, after)) - elapsed_s((first, before))
     return replace(
-        seen,
-        n_calls=seen.n_calls + len(results),
+        warmed_up,
+        n_calls=warmed_up.n_calls + len(results),
         synchronizes=synchronizes,
         is_empty=synchronizes is False and more_s < _LEAST_KERNEL_S,
         is_zero=_is_zero(results.pop()),

@@ -4,16 +4,10 @@ from . import trials as trials
 from ._call_counts import CallCounts as CallCounts
 from ._call_counts import call_counts as call_counts
 from ._capture import timeline as timeline
-from ._counters import CounterSeries as CounterSeries
-from ._counters import counter_series as counter_series
 from ._figure import draw_timeline as draw_timeline
 from ._figure import timeline_plot as timeline_plot
-from ._flows import Flow as Flow
-from ._flows import flows as flows
-from ._lanes import Lane as Lane
 from ._lanes import layout as layout
 from ._read_trace import read_trace as read_trace
-from ._spans import SPAN_KINDS as SPAN_KINDS
 from ._spans import Span as Span
 from ._summary import Summary as Summary
 from ._timeline import Timeline as Timeline

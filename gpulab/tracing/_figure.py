@@ -143,17 +143,12 @@ class _TimelinePlot(Plot):
 def timeline_plot(
     record: "Timeline", summary: Summary | None = None, *, has_series: bool = True
 ) -> _TimelinePlot:
-    """Return the plot of a timeline.
+    """Return the plot of a timeline, which must have spans.
 
     Time starts at the first span. Arrows lead from a launch to the kernels and copies that it
     started, and from the awaited work to the end of the wait; if there are more than 60 arrows,
     none is drawn. Below the lanes are the engines, the queue and the memory, where known. A wait
     on a stream is drawn, but it does not make the device busy.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are no spans.
     """
     _TIMELINE.check(record=record)
     _SUMMARY.check(summary=summary)

@@ -23,7 +23,7 @@ class _ObservedEvent:
 
 
 class MachineWatch:
-    """Notes the events and waits of a virtual machine's streams, and the waits of its host.
+    """Notes the events and waits of the virtual GPUs' streams, and the waits of their host.
 
     It replaces methods of this one machine, so that other machines are no slower, and takes no
     virtual time.

@@ -170,21 +170,21 @@ class Trial:
     @property
     def n_kernels(self) -> int:
         """Kernels of the function and of its work; 0 if there are no records."""
-        return sum(record.kind == "kernel" for record in self._ran)
+        return sum(record.kind == "kernel" for record in self._gpu_records)
 
     @property
     def copied_bytes(self) -> int:
         """Bytes copied between host and GPU by both; 0 if there are no records."""
-        copies = (record for record in self._ran if record.kind == "memcpy")
+        copies = (record for record in self._gpu_records if record.kind == "memcpy")
         return sum(copy.size_bytes or 0 for copy in copies)
 
     @property
     def streams(self) -> frozenset[int]:
         """The streams in which kernels and copies ran; empty if there are no records."""
-        return frozenset(record.stream for record in self._ran)
+        return frozenset(record.stream for record in self._gpu_records)
 
     @property
-    def _ran(self) -> "tuple[ActivityRecord, ...]":
+    def _gpu_records(self) -> "tuple[ActivityRecord, ...]":
         return () if self.records is None else self.records.records
 
     def _is_own(self, call: "HostCall") -> bool:
@@ -283,8 +283,6 @@ def pair_in(value: object, names: tuple[str, str] = ("", "")) -> tuple[object, o
 
     ``names`` are the keys of the parts, for a mapping with these keys in another order.
 
-    Examples
-    --------
     >>> pair_in([3, 4]), pair_in({"mhz": 5, "s": 6}, ("s", "mhz")), pair_in((1, 2, 3))
     ((3, 4), (6, 5), None)
     """
@@ -306,14 +304,6 @@ def counted_calls() -> Iterator[Counter[str]]:
     Its keys are ``"synchronize"``, ``"Stream.synchronize"``, ``"Stream.wait_stream"``,
     ``"Stream.query"``, ``"Event.query"`` and ``"Event.elapsed_time"``. The functions are replaced
     inside the ``with`` block and restored after it.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"), counted_calls() as counts:
-    ...     torch.cuda.synchronize()
-    >>> counts["synchronize"]
-    1
     """
     import torch
 

@@ -58,7 +58,7 @@ class Agreement:
 
     Examples
     --------
-    >>> from gpulab.workloads import Agreement
+    >>> from gpulab.workloads._catalogue import Agreement
     >>> print(Agreement(worst=1e-7, allowed=1e-6))
     agrees with float64: 1.0e-07 apart, 1.0e-06 allowed
     """

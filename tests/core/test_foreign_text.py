@@ -42,13 +42,15 @@ from gpulab.roofline import Ceilings, Chart
 from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.timing import BenchmarkResult, Comparison, Ladder, Rung
 from gpulab.timing.cards._card import Card, CardCheck, CardEntry
-from gpulab.tracing import CounterSeries, Span, Summary, Timeline
+from gpulab.tracing import Span, Summary, Timeline
+from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing.sanitizer import Hazards
 from gpulab.views.explorers import Explorer, crossover_explorer
 from gpulab.views.live import Series, Trace
 from gpulab.views.live import draw as draw_live
 from gpulab.workloads.recordings import Recording
-from gpulab.workloads.sweeps import FunctionPoint, Point, Setting, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task
+from gpulab.workloads.sweeps._functions import Setting
 from tests.support import explored
 from tests.support.conditions import HERE
 

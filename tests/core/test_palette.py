@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpulab.core import palette
-from gpulab.tracing import SPAN_KINDS
+from gpulab.tracing._spans import SPAN_KINDS
 
 # How readers see linear RGB: all colours, or no red, no green or no blue. The matrices are those
 # of Machado, Oliveira and Fernandes (2009).

@@ -111,10 +111,10 @@ def test_an_answer_counts_as_it_does_in_code(page: Shown, folder: Path) -> None:
     right = given_right("02.who-blocks")
     first = next(iter(right))
     assert "There is no answer yet for" in send(form, check={first: ["host"]})["verdict"]
-    assert list(LearnerJournal(folder).records) == []
+    assert list(LearnerJournal(folder).entries) == []
     send(form, check=right | {first: ["gpu"]})
     assert "✓" in send(form, check=right)["verdict"]
-    tries = [each for each in LearnerJournal(folder).records if isinstance(each, Answer)]
+    tries = [each for each in LearnerJournal(folder).entries if isinstance(each, Answer)]
     assert [(each.ok, each.diagnosis_code) for each in tries] == [
         (False, "synchronize-blocks-host"),
         (True, ""),

@@ -78,7 +78,7 @@ def test_check_keeps_the_version_and_the_next_lesson_begins_with_it() -> None:
     exercises.check("02.who-blocks", cell(RIGHT))
     for _ in range(2):  # the same version is kept once
         exercises.check("02.benchmark", cell(RIGHT))
-    (kept,) = versions_of(exercises._api.journal().records)  # type: ignore[attr-defined]  # private
+    (kept,) = versions_of(exercises._api.journal().entries)  # type: ignore[attr-defined]  # private
     assert (kept.exercise_id, kept.ok, kept.code) == ("02.benchmark", False, RIGHT.rstrip())
     carried = exercises.continue_from("03.benchmark")
     assert carried.code == f'{RIGHT.rstrip()}\n\n\nexercises.check("03.benchmark", benchmark)'

@@ -157,11 +157,11 @@ def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
     again = ten_calls()
     assert again.curves["step"] == ([1, *range(3, 11)], [1.0, *[1e-3] * 8])
     again.compare(CALLS_S)
-    kept = predictions_of(LearnerJournal(folder).records)["04.first"]
+    kept = predictions_of(LearnerJournal(folder).entries)["04.first"]
     assert (len(kept.late), kept.is_scored) == (0, True)
     changed = ten_calls(CALLS_S).compare(CALLS_S)
     assert "this change is kept, and your first guess counts" in str(changed)
-    kept = predictions_of(LearnerJournal(folder).records)["04.first"]
+    kept = predictions_of(LearnerJournal(folder).entries)["04.first"]
     assert kept.reveal is not None
     assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")
 
@@ -199,7 +199,7 @@ def test_two_outputs_show_the_later_drawing_and_a_new_kernel_has_it(
             assert each.curves[0]["values"] == [value] * 10
         forget_all()
         assert ten_calls().curves["step"][1] == [value] * 10
-    assert len(LearnerJournal(folder).records) == 3
+    assert len(LearnerJournal(folder).entries) == 3
 
 
 def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(

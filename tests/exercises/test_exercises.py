@@ -92,7 +92,7 @@ def test_a_placeholder_counts_as_not_answered(exercise_id: str, blank: object) -
     assert verdict.ok is None
     assert str(verdict) == f"Not answered yet. {exercises.ask(exercise_id).how}"
     assert exercises.progress().n_right == 0
-    assert str(_progress.entries().get(exercise_id, "not yet")) == "not yet"
+    assert str(_progress.exercise_progress().get(exercise_id, "not yet")) == "not yet"
 
 
 @pytest.mark.parametrize("exercise_id", sorted({*IDS} - CODE))

@@ -17,9 +17,9 @@ from gpulab.exercises.journal import (
     FILE_NAME,
     Answer,
     Guess,
+    JournalEntry,
     KeptPrediction,
     LearnerJournal,
-    Record,
     Reset,
     Reveal,
     Stroke,
@@ -31,7 +31,7 @@ from tests.support.journals import forget_all
 
 FIRST = Guess("01.naive", "2026-11-22T10:00:00+00:00", 2e-6, unit="µs", confidence="likely")
 DRAWN = Guess("04.first", "2026-11-22T10:01:00+00:00", strokes=(Stroke("GPU", (1.0,), (2e-3,)),))
-ALL: tuple[Record, ...] = (
+ALL: tuple[JournalEntry, ...] = (
     FIRST,
     Reveal(
         "01.naive", "2026-11-22T10:00:09+00:00", "7 µs", "You said 2 µs", "factor", "Off.", 3.5
@@ -55,10 +55,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def kept(folder: Path) -> dict[str, KeptPrediction]:
     """Return the predictions that a new kernel reads from a folder."""
-    return predictions_of(LearnerJournal(folder).records)
+    return predictions_of(LearnerJournal(folder).entries)
 
 
-def fill(folder: Path, *records: Record) -> Path:
+def fill(folder: Path, *records: JournalEntry) -> Path:
     """Write some records, or all kinds of them, and return their file."""
     own = LearnerJournal(folder)
     for record in records or ALL:
@@ -70,17 +70,17 @@ def test_records_that_are_read_again_are_the_same_objects(folder: Path) -> None:
     """A notebook keeps the progress that it has shown; each one has the records of the others."""
     fill(folder)
     own = LearnerJournal(folder)
-    assert all(one is other for one, other in zip(own.records, own.records, strict=True))
+    assert all(one is other for one, other in zip(own.entries, own.entries, strict=True))
 
 
 def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
     """All kinds of records are read unchanged by a new journal, even in another folder."""
     fill(folder)
-    assert LearnerJournal(folder).records == ALL
+    assert LearnerJournal(folder).entries == ALL
     moved = folder / "elsewhere"
     moved.mkdir()
     (folder / FILE_NAME).rename(moved / FILE_NAME)
-    assert LearnerJournal(moved).records == ALL
+    assert LearnerJournal(moved).entries == ALL
     assert str(folder) not in (moved / FILE_NAME).read_text()
 
 
@@ -169,10 +169,10 @@ def test_unusable_files_stay_unchanged(
     assert "rename the file, and your next answer begins a new one" in said
     assert said.count("\n") == 1
     assert (folder / FILE_NAME).read_bytes() == content
-    assert own.records == (FIRST, DRAWN)
+    assert own.entries == (FIRST, DRAWN)
     (folder / FILE_NAME).rename(folder / "old.jsonl")
     own.add(ALL[3])
-    assert LearnerJournal(folder).records == (FIRST, DRAWN, ALL[3])
+    assert LearnerJournal(folder).entries == (FIRST, DRAWN, ALL[3])
 
 
 def test_unreadable_lines_stay_in_the_file_and_are_counted(
@@ -184,7 +184,7 @@ def test_unreadable_lines_stay_in_the_file_and_are_counted(
         stream.write(b'{"schema": "unheard of"}\n{"schema": "gu')
     own = LearnerJournal(folder)
     own.add(DRAWN)
-    assert own.records == own.records == (FIRST, DRAWN)
+    assert own.entries == own.entries == (FIRST, DRAWN)
     assert capsys.readouterr().err == (
         "gpulab-progress.jsonl: 2 lines cannot be read and stay as they are; the others count.\n"
     )
@@ -214,11 +214,11 @@ def test_a_disk_that_refuses_stops_no_notebook(
     said = capsys.readouterr().err
     assert said.count("No space left on device; make room") == 1
     assert "last as long as this kernel" in said
-    assert own.records[-2:] == (DRAWN, ALL[3])
+    assert own.entries[-2:] == (DRAWN, ALL[3])
     if is_begun:
         assert read(folder / FILE_NAME) == before
     own.add(ALL[4])
-    assert LearnerJournal(folder).records[-3:] == (DRAWN, ALL[3], ALL[4])
+    assert LearnerJournal(folder).entries[-3:] == (DRAWN, ALL[3], ALL[4])
 
 
 def test_a_folder_that_is_read_only_stops_no_notebook(
@@ -235,7 +235,7 @@ def test_a_folder_that_is_read_only_stops_no_notebook(
     own.add(DRAWN)
     said = capsys.readouterr().err
     assert said.count("Read-only file system") == 1
-    assert own.records == (FIRST, DRAWN)
+    assert own.entries == (FIRST, DRAWN)
     assert list(folder.iterdir()) == []
 
 
@@ -243,7 +243,7 @@ def test_an_empty_file_is_used(folder: Path, capsys: pytest.CaptureFixture[str])
     """An empty file, of a crash or of another notebook, is used as if it were new."""
     (folder / FILE_NAME).touch()
     fill(folder, FIRST)
-    assert LearnerJournal(folder).records == (FIRST,)
+    assert LearnerJournal(folder).entries == (FIRST,)
     assert read(folder / FILE_NAME).learner
     assert capsys.readouterr().err == ""
 
@@ -278,7 +278,7 @@ def test_a_locked_file_is_reported_and_written_later(
         own.add(DRAWN)
     assert "is being written by process" in capsys.readouterr().err
     own.add(ALL[3])
-    assert LearnerJournal(folder).records == (FIRST, DRAWN, ALL[3])
+    assert LearnerJournal(folder).entries == (FIRST, DRAWN, ALL[3])
 
 
 def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
     file.rename(other)
     assert exercises.adopt(other, folder) == len(ALL)
     assert exercises.adopt(other, folder) == 0
-    assert LearnerJournal(folder).records == ALL
+    assert LearnerJournal(folder).entries == ALL
     with pytest.raises(InvalidOptionError, match=r"none\.jsonl cannot be read"):
         exercises.adopt(folder / "none.jsonl", folder)
 

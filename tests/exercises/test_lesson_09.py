@@ -11,7 +11,6 @@ from gpulab import exercises
 from gpulab.exercises._api import exercise
 from gpulab.exercises.lesson_09 import (
     causes,
-    crossings_of,
     draw_crossings,
     draw_sides,
     n_needed,
@@ -20,6 +19,7 @@ from gpulab.exercises.lesson_09 import (
 )
 from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
 from gpulab.exercises.lesson_09._claims import CLAIMS
+from gpulab.exercises.lesson_09._figures import crossings_of
 from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.workloads import workload
 from gpulab.workloads.sweeps import Point, Task

@@ -13,6 +13,7 @@ from gpulab import exercises
 from gpulab.core.errors import CutOffError
 from gpulab.exercises import lesson_13 as lab
 from gpulab.exercises._api import exercise
+from gpulab.exercises.lesson_13 import _guesses, _works
 from gpulab.exercises.lesson_13._cut_off import few_polls
 from gpulab.exercises.lesson_13._exercises import EXERCISES
 from gpulab.exercises.lesson_13._guesses import ENDLESS as NO_END
@@ -99,14 +100,14 @@ RACES_OF = {
 def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
     """The race of the shown program has the name in the quiz; the mended one has no race."""
     given = (lab.batches,) if name == "refilled" else (lab.numbers,)
-    doubled = (lab.slow_double,) if name not in {"read-too-early", "refilled"} else ()
+    doubled = (_works.slow_double,) if name not in {"read-too-early", "refilled"} else ()
     with gpulab.virtual_gpu("H200", first_use=False):
         found = [
             lab.race(programs()[each], *(make() for make in given), *doubled)
             for each in (name, f"{name}-mended")
         ]
     assert found == [kind, "no race"]
-    assert kind in lab.RACES
+    assert kind in _guesses.RACES
 
 
 def test_nothing_is_given_away_before_a_question() -> None:
@@ -133,7 +134,7 @@ def test_the_picture_says_which_stream_was_first() -> None:
 
     with gpulab.virtual_gpu("H200", first_use=False):
         early = lab.first_reader(
-            gpulab.timeline(lambda: programs()["two-streams"](lab.numbers(), lab.slow_double))
+            gpulab.timeline(lambda: programs()["two-streams"](lab.numbers(), _works.slow_double))
         )
         right = lab.first_reader(gpulab.timeline(lambda: ordered(lab.numbers())))
     assert re.match(r"The current stream reads y \d+ µs before it is written \(", early.title)

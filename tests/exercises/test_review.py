@@ -230,7 +230,7 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     assert "You said it." in html.read_text()
     assert "did you mean '08b'?" in run(own, "--reset", "8b").output
     assert run(own, "--reset", "01").exit_code == 0
-    assert list(predictions_of(LearnerJournal(own).records)) == ["04.first"]
+    assert list(predictions_of(LearnerJournal(own).entries)) == ["04.first"]
     other = tmp_path / "student-6" / "gpulab-progress.jsonl"
     assert "5 records added" in run(own, "--adopt", other).output  # the reset ones, too
     assert "0 records added" in run(own, "--adopt", other).output

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.tracing import Timeline, flows, timeline
+from gpulab.tracing import Timeline, timeline
+from gpulab.tracing._flows import flows
 
 pytestmark = pytest.mark.gpu
 LONG = 20_000_000  # cycles; about ten milliseconds

@@ -9,7 +9,8 @@ import torch
 
 import gpulab
 from gpulab.core.errors import UnknownNameError
-from gpulab.gpus import by_driver_name, gpu, is_extrapolated, is_known, names, why_unknown
+from gpulab.gpus import by_driver_name, gpu, is_known, names, why_unknown
+from gpulab.gpus._datasheets import is_extrapolated
 from gpulab.tracing.profiling import capture
 
 UNRECORDED = [name for name in names() if not gpu(name).recorded]

@@ -11,7 +11,8 @@ import gpulab
 from gpulab import gpus, recordings, roofline
 from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
-from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
+from gpulab.roofline import _predict
+from gpulab.roofline._kernel_model import _kernels_of, _private_gpu
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import Point, Task
@@ -68,7 +69,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
     """A prediction changes neither time, memory nor random state of the GPU in use."""
-    _trace_kernels.cache_clear()
+    _kernels_of.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
     roofline.predict("dropout", 4096)
@@ -130,7 +131,7 @@ def test_the_shorter_part_is_given_too() -> None:
 
 def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
     """Tracing kernels leaves no patched method on its private GPU."""
-    _trace_kernels.cache_clear()
+    _kernels_of.cache_clear()
     roofline.predict("add", 4096, "float32", "H200")
     assert "launch" not in vars(_private_gpu("H200").machine)
 
@@ -153,7 +154,7 @@ def test_tf32_follows_torchs_switch() -> None:
     assert rounded.duration_s < single.duration_s / 4
     plain = roofline.predict("matmul", 4096, "float32", "H200", model="plain")
     assert plain.duration_s == 2 * 4096**3 / _datasheets.gpu("H200").peak_flops_per_s["tf32"]
-    assert roofline.arithmetic_of(workload("matmul"), 64, "float16") == "float16"
+    assert _predict.arithmetic_of(workload("matmul"), 64, "float16") == "float16"
 
 
 def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:

@@ -23,7 +23,7 @@ def refuse(*_args, **_kwargs):
     raise OSError("a lesson must not use the network")
 socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
 """
-LOOK = "from gpulab.exercises import _progress\nentries = _progress.entries()\n"
+LOOK = "from gpulab.exercises import _progress\nentries = _progress.exercise_progress()\n"
 EXERCISES_ARE = {
     "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
     # Of its own exercises: other notebooks in the folder keep their tries in the same journal.

@@ -19,6 +19,7 @@ from gpulab import clocks, exercises, gpus, plots, recordings, roofline, workloa
 from gpulab.exercises import ask, draw, predict
 from gpulab.exercises.lesson_04 import TEN_CALLS
 from gpulab.timing import cards
+from gpulab.timing.cards import _card as card_records
 from gpulab.workloads import sweeps
 from tests.support.conditions import HERE
 
@@ -58,8 +59,8 @@ def _crossover(_work: object) -> Any:  # noqa: ANN401  # as record
 
 
 def _card() -> Any:  # noqa: ANN401  # as record
-    entry = cards.CardEntry("add", "hidden", 1e-5, 1e-5, (1e-5, 1.1e-5))
-    check = cards.CardCheck("work that waits")
+    entry = card_records.CardEntry("add", "hidden", 1e-5, 1e-5, (1e-5, 1.1e-5))
+    check = card_records.CardCheck("work that waits")
     return cards.Card(
         "mine", "virtual", "NVIDIA H200", "hot", 1, (entry,), (check,), HERE, "the records"
     )

@@ -8,7 +8,8 @@ import torch
 
 import gpulab
 from gpulab.core.errors import FlushMemoryError, UnknownNameError
-from gpulab.timing import FLUSHES, _cache_flush, flusher, forget_flushes
+from gpulab.timing import FLUSHES, _cache_flush, flusher
+from gpulab.timing._cache_flush import forget_flushes
 from gpulab.virtual import Kind, VirtualGpu
 
 MIB = 1024**2

@@ -7,10 +7,11 @@ import pytest
 
 from gpulab import clocks
 from gpulab.device.measurement import Finding
-from gpulab.timing import METHODS, Floor, MeasurementOptions, WarmUp, examine_samples
+from gpulab.timing import METHODS, Floor, MeasurementOptions, examine_samples
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._findings import CHECKS, examine, host_pace_s
 from gpulab.timing._observations import RunObservations, SimulationCost
+from gpulab.timing._warmup import WarmUp
 
 STEADY_S = (1e-3,) * 30
 

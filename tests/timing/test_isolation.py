@@ -8,7 +8,8 @@ import torch
 
 import gpulab
 from gpulab.core.errors import StreamLeftOpenError
-from gpulab.timing import calling_work, left_as_found
+from gpulab.timing import left_as_found
+from gpulab.timing._isolation import calling_work
 from gpulab.virtual import VirtualGpu
 
 

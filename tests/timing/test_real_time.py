@@ -15,7 +15,8 @@ from gpulab.core import progress
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, GraphSampler, _real_time, compare
+from gpulab.timing import METHODS, _real_time, compare
+from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._samplers import EventSampler
 

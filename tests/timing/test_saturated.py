@@ -7,7 +7,8 @@ import torch
 
 import gpulab
 from gpulab.gpus import gpu
-from gpulab.timing import SaturatedSampler, take_samples
+from gpulab.timing import take_samples
+from gpulab.timing._saturated import SaturatedSampler
 from gpulab.virtual import Gaps, VirtualGpu
 
 GAPS = Gaps()

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from gpulab.core.errors import NotSavedError
-from gpulab.tracing import CounterSeries, Timeline
+from gpulab.tracing import Timeline
+from gpulab.tracing._counters import CounterSeries
 from tests.support.refusing import refusal
 from tests.support.spans import host, mark, work
 

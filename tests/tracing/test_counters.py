@@ -5,8 +5,14 @@ import math
 import pytest
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.tracing import CounterSeries, Span, counter_series
-from gpulab.tracing._counters import at_once, engine_use, queue_depth
+from gpulab.tracing import Span
+from gpulab.tracing._counters import (
+    CounterSeries,
+    at_once,
+    counter_series,
+    engine_use,
+    queue_depth,
+)
 from tests.support.spans import US, host, work
 
 SPANS = [

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import look_of
-from gpulab.tracing import SPAN_KINDS, CounterSeries, Timeline
+from gpulab.tracing import Timeline
+from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS
+from gpulab.tracing._spans import SPAN_KINDS
 from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
 

@@ -1,6 +1,6 @@
 """Arrows go from launches to the kernels they started, and from events to waits."""
 
-from gpulab.tracing import Flow, flows
+from gpulab.tracing._flows import Flow, flows
 from tests.support.spans import host, mark, work
 
 SPANS = [

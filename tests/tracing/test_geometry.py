@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from gpulab.tracing import SPAN_KINDS, CounterSeries, Flow, Timeline
+from gpulab.tracing import Timeline
+from gpulab.tracing._counters import CounterSeries
+from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import drawing
+from gpulab.tracing._spans import SPAN_KINDS
 from tests.support.spans import US, host, work
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.tracing import Timeline, flows
+from gpulab.tracing import Timeline
+from gpulab.tracing._flows import flows
 from gpulab.tracing._widget import content
 from gpulab.views.plots import draw_timeline
 

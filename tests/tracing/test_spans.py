@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
-from gpulab.tracing import CounterSeries, Span, Timeline
+from gpulab.tracing import Span, Timeline
+from gpulab.tracing._counters import CounterSeries
 from tests.support.spans import host, work
 
 MEMORY = CounterSeries("memory", "B", 0, (0.0, 1e-6), (512.0, 0.0))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gpulab.figures import widgets
-from gpulab.tracing import CounterSeries, Timeline, _widget
+from gpulab.tracing import Timeline, _widget
+from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._widget import bundle, view
 from tests.support.spans import US, host, mark, work
 

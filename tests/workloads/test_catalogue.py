@@ -12,7 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.virtual import virtual_gpu
-from gpulab.workloads import WORKLOADS, Agreement, Whole, Workload, names, workload
+from gpulab.workloads import WORKLOADS, Whole, Workload, names, workload
+from gpulab.workloads._catalogue import Agreement
 
 # FLOPs and bytes in float32, worked out by hand from the sizes that the docstrings name.
 BY_HAND = {

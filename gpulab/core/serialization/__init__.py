@@ -2,6 +2,6 @@
 
 from gpulab.core.serialization._json import parse_json
 from gpulab.core.serialization._records import Saved
-from gpulab.core.serialization._text import GZIP_MAGIC, as_text, read_bytes, read_text
+from gpulab.core.serialization._text import as_text, read_bytes, read_text
 
-__all__ = ["GZIP_MAGIC", "Saved", "as_text", "parse_json", "read_bytes", "read_text"]
+__all__ = ["Saved", "as_text", "parse_json", "read_bytes", "read_text"]

@@ -13,7 +13,7 @@ from gpulab.exercises.cases import (
     _case_10,
 )
 
-_CASES = (
+CASES = (
     _case_01,
     _case_02,
     _case_03,
@@ -25,4 +25,4 @@ _CASES = (
     _case_09,
     _case_10,
 )
-EXERCISES = tuple(each for case in _CASES for each in case.EXERCISES)
+EXERCISES = tuple(each for case in CASES for each in case.EXERCISES)

@@ -1,5 +1,17 @@
 """The learner's progress file: guesses, drawings and answers, one per line, never overwritten."""
 
+from gpulab.exercises.journal._entries import (
+    CONFIDENCE,
+    Answer,
+    Guess,
+    HintRead,
+    JournalEntry,
+    Reset,
+    Reveal,
+    Stroke,
+    Version,
+    now,
+)
 from gpulab.exercises.journal._file import (
     FILE_NAME,
     Contents,
@@ -16,18 +28,6 @@ from gpulab.exercises.journal._history import (
     predictions_of,
     versions_of,
 )
-from gpulab.exercises.journal._records import (
-    CONFIDENCE,
-    Answer,
-    Guess,
-    HintRead,
-    Record,
-    Reset,
-    Reveal,
-    Stroke,
-    Version,
-    now,
-)
 
 __all__ = [
     "CONFIDENCE",
@@ -36,9 +36,9 @@ __all__ = [
     "Contents",
     "Guess",
     "HintRead",
+    "JournalEntry",
     "KeptPrediction",
     "LearnerJournal",
-    "Record",
     "Reset",
     "Reveal",
     "Stroke",

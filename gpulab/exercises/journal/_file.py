@@ -14,7 +14,7 @@ from gpulab.core.errors import DamagedDataError, FileInUseError, GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.core.units import counted
-from gpulab.exercises.journal._records import Guess, Record, from_line, to_line
+from gpulab.exercises.journal._entries import Guess, JournalEntry, from_line, to_line
 from gpulab.figures.widgets import jupyter_kernel
 from gpulab.lessons import FIRST_LESSON
 
@@ -29,20 +29,20 @@ _RENAME = "rename the file, and your next answer begins a new one"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The content of a progress file: the records of all lines that can be read, in their order.
+    """The content of a progress file: the entries of all lines that can be read, in their order.
 
     Copies of one file are recognised by the learner's random id. ``problem`` says why the file
     cannot be used, such as "is damaged"; it is empty if it can.
     """
 
     learner: str = ""
-    records: tuple[Record, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
     n_damaged: int = 0
     problem: str = ""
 
 
 def read(path: Path) -> Contents:
-    """Return the content of a progress file; of any other file, a problem and no records."""
+    """Return the content of a progress file; of any other file, a problem and no entries."""
     try:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
@@ -54,9 +54,9 @@ def read(path: Path) -> Contents:
     header = _header(first)
     if isinstance(header, str):
         return Contents(problem=header)
-    records = [from_line(line) for line in lines if line.strip()]
-    kept = tuple(record for record in records if record is not None)
-    return Contents(str(header.get("learner")), kept, len(records) - len(kept))
+    entries = [from_line(line) for line in lines if line.strip()]
+    readable = tuple(entry for entry in entries if entry is not None)
+    return Contents(str(header.get("learner")), readable, len(entries) - len(readable))
 
 
 def _header(line: bytes) -> dict[str, object] | str:
@@ -80,16 +80,16 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 class LearnerJournal:
-    """The records of one learner, in the file of a folder and in memory; None: in memory only.
+    """The entries of one learner, in the file of a folder and in memory; None: in memory only.
 
-    A record that cannot be written stays in memory and is written with the next one. The learner
+    An entry that cannot be written stays in memory and is written with the next one. The learner
     is warned once. Problems of a disk or of another program raise no error: the notebook goes on.
     A file that is damaged or of a newer gpulab is left as it is.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._waiting: list[Record] = []
+        self._waiting: list[JournalEntry] = []
         self._said: set[str] = set()
 
     @property
@@ -98,8 +98,8 @@ class LearnerJournal:
         return None if self._folder is None else self._folder / FILE_NAME
 
     @property
-    def records(self) -> tuple[Record, ...]:
-        """All records. The file is read each time, because other notebooks write to it too."""
+    def entries(self) -> tuple[JournalEntry, ...]:
+        """All entries. The file is read each time, because other notebooks write to it too."""
         if self.path is None or not self.path.exists():
             return tuple(self._waiting)
         contents = read(self.path)
@@ -107,15 +107,15 @@ class LearnerJournal:
             lines = counted(contents.n_damaged, "line")
             verb = "stays as it is" if contents.n_damaged == 1 else "stay as they are"
             self._say(f"{FILE_NAME}: {lines} cannot be read and {verb}; the others count.")
-        return (*contents.records, *self._waiting)
+        return (*contents.entries, *self._waiting)
 
-    def add(self, record: Record) -> None:
-        """Add a record, and write it to the file if possible.
+    def add(self, entry: JournalEntry) -> None:
+        """Add an entry, and write it to the file if possible.
 
         The first guess, answer or hint creates the file. If you only run a notebook, it creates
         none.
         """
-        self._waiting.append(record)  # until it is in the file; a full disk may be emptied later
+        self._waiting.append(entry)  # until it is in the file; a full disk may be emptied later
         if self.path is None:
             return
         contents = read(self.path) if self.path.exists() else Contents()
@@ -124,7 +124,7 @@ class LearnerJournal:
                 f"{FILE_NAME} {contents.problem}, so it stays as it is; {_RENAME}. {_IN_MEMORY}."
             )
             return
-        if not contents.learner and not any(_begins(one) for one in self._waiting):
+        if not contents.learner and not any(_begins(waiting) for waiting in self._waiting):
             return
         try:
             self._write(self.path)
@@ -132,7 +132,7 @@ class LearnerJournal:
             self._say(f"{error}. {_IN_MEMORY}.")
 
     def forget(self) -> None:
-        """Drop the records that were not written to the file."""
+        """Drop the entries that were not written to the file."""
         self._waiting.clear()
 
     def _write(self, path: Path) -> None:
@@ -158,7 +158,7 @@ class LearnerJournal:
         elif not before.endswith(b"\n"):  # a crash left half a line, which is kept as it is
             text = "\n" + text
         file.append(text)
-        file.sync()  # a power failure after this line loses no record
+        file.sync()  # a power failure after this line loses no entry
 
     def _say(self, text: str) -> None:
         """Print a sentence in the output of the cell, unless it was printed before."""
@@ -167,8 +167,8 @@ class LearnerJournal:
             sys.stderr.write(visible(text) + "\n")
 
 
-def _begins(record: Record) -> bool:
-    return isinstance(record, Guess) or hasattr(record, "exercise_id")
+def _begins(entry: JournalEntry) -> bool:
+    return isinstance(entry, Guess) or hasattr(entry, "exercise_id")
 
 
 @cache

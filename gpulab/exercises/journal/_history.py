@@ -1,13 +1,13 @@
-"""Find which records of a progress file count: the last guess before the outcome was shown."""
+"""Find which entries of a progress file count: the last guess before the outcome was shown."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpulab.exercises.journal._records import (
+from gpulab.exercises.journal._entries import (
     Answer,
     Guess,
     HintRead,
-    Record,
+    JournalEntry,
     Reset,
     Reveal,
     Version,
@@ -16,7 +16,7 @@ from gpulab.exercises.journal._records import (
 
 @dataclass(slots=True)
 class KeptPrediction:
-    """All records of one prediction.
+    """All entries of one prediction.
 
     Attributes
     ----------
@@ -55,29 +55,30 @@ class KeptPrediction:
         return self.late[-1] if self.late else self.guess
 
 
-def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
-    """Return the records of each prediction, by its name, in the order of their first records."""
-    found: dict[str, KeptPrediction] = {}
-    for record in _since_reset(records):
-        if isinstance(record, Guess | Reveal):
-            kept = found.setdefault(record.name, KeptPrediction(record.name))
-            if isinstance(record, Reveal):
-                kept.reveal = kept.reveal or record  # the first one counts, as it was shown first
-            elif kept.reveal is None:
-                kept.guess = record
+def predictions_of(entries: Iterable[JournalEntry]) -> dict[str, KeptPrediction]:
+    """Return the entries of each prediction, by its name, in the order of their first entries."""
+    predictions: dict[str, KeptPrediction] = {}
+    for entry in _since_reset(entries):
+        if isinstance(entry, Guess | Reveal):
+            prediction = predictions.setdefault(entry.name, KeptPrediction(entry.name))
+            if isinstance(entry, Reveal):
+                # The first one counts, as it was shown first.
+                prediction.reveal = prediction.reveal or entry
+            elif prediction.reveal is None:
+                prediction.guess = entry
             else:
-                kept.late.append(record)
-    return found
+                prediction.late.append(entry)
+    return predictions
 
 
-def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
+def exercises_of(entries: Iterable[JournalEntry]) -> Iterable[Answer | HintRead]:
     """Return the answers and the hints since the last reset of their lesson."""
-    return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
+    return (entry for entry in _since_reset(entries) if isinstance(entry, Answer | HintRead))
 
 
-def versions_of(records: Iterable[Record]) -> list[Version]:
+def versions_of(entries: Iterable[JournalEntry]) -> list[Version]:
     """Return the versions of ``benchmark`` since the last reset of their lesson."""
-    return [record for record in _since_reset(records) if isinstance(record, Version)]
+    return [entry for entry in _since_reset(entries) if isinstance(entry, Version)]
 
 
 def lesson_of(name: object) -> str:
@@ -90,18 +91,20 @@ def lesson_of(name: object) -> str:
     return str(name).partition(".")[0]
 
 
-def _since_reset(records: Iterable[Record]) -> list[Record]:
-    """Drop what a reset removes: the records before it, of its lesson or of all lessons."""
-    kept: list[Record] = []
-    for record in records:
-        if isinstance(record, Reset):
-            kept = [one for one in kept if record.lesson and _lesson(one) != record.lesson]
+def _since_reset(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """Drop what a reset removes: the entries before it, of its lesson or of all lessons."""
+    valid: list[JournalEntry] = []
+    for entry in entries:
+        if isinstance(entry, Reset):
+            valid = [
+                earlier for earlier in valid if entry.lesson and _lesson(earlier) != entry.lesson
+            ]
         else:
-            kept.append(record)
-    return kept
+            valid.append(entry)
+    return valid
 
 
-def _lesson(record: Record) -> str:
-    if isinstance(record, Guess | Reveal):
-        return lesson_of(record.name)
-    return "" if isinstance(record, Reset) else lesson_of(record.exercise_id)
+def _lesson(entry: JournalEntry) -> str:
+    if isinstance(entry, Guess | Reveal):
+        return lesson_of(entry.name)
+    return "" if isinstance(entry, Reset) else lesson_of(entry.exercise_id)

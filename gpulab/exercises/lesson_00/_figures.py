@@ -73,9 +73,9 @@ class _BesideRecorded(Plot):
         )
         look = look_of("kernel")
         for _, row in here.iterrows():
-            place = (row["size"], row["median_s"] / scale)
-            ax.plot(*place, linestyle="none", marker=look.marker, markersize=9, color=look.colour)
-            name_point(ax, f"{row['method']}: {format_time(row['median_s'])}", place)
+            point = (row["size"], row["median_s"] / scale)
+            ax.plot(*point, linestyle="none", marker=look.marker, markersize=9, color=look.colour)
+            name_point(ax, f"{row['method']}: {format_time(row['median_s'])}", point)
         log_axis(ax, "x")
         log_axis(ax, "y")
         size_ticks(ax, self.recorded["size"])

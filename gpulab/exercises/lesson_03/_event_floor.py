@@ -66,8 +66,8 @@ class EventFloor(ReadingsJudge):
         # Rounded to two digits, and not below the smallest floor, which the message names.
         if self._near(number_s, floor_s) and number_s >= 0.98 * min(floors_s):
             return _SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s)))
-        found = self._recognise(number_s, floor_s, empty_s, pairs_s)
-        return found or (_SMALL if number_s < floor_s else _LARGE)
+        diagnosis = self._recognise(number_s, floor_s, empty_s, pairs_s)
+        return diagnosis or (_SMALL if number_s < floor_s else _LARGE)
 
     def _near(self, number_s: float, expected_s: float) -> bool:
         return abs(number_s - expected_s) <= self.tolerance * abs(expected_s)

@@ -31,10 +31,10 @@ class SteadyRule(FunctionJudge):
         return indices if isinstance(indices, Diagnosis) else _explain(indices) or _FOUND
 
 
-def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
+def _read_indices(answers: Sequence[object]) -> list[int] | Diagnosis:
     """Return the index for each loop, or the diagnosis of a result that is not an index."""
     indices = []
-    for trace, value in zip(traces(), found, strict=True):
+    for trace, value in zip(traces(), answers, strict=True):
         number = None if isinstance(value, str) else read_number(value)
         if number is None or not number.is_integer() or not 0 <= number <= len(trace.samples_s):
             return Diagnosis(
@@ -47,17 +47,17 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
     return indices
 
 
-def _explain(found: Sequence[int]) -> Diagnosis | None:
+def _explain(indices: Sequence[int]) -> Diagnosis | None:
     # One index for six different loops is a fixed count, whether it is right for some or not.
-    if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
+    if len(set(indices)) == 1 and indices[0] < len(traces()[0].samples_s):
         return Diagnosis(
             "guessed-count",
-            f"Your function leaves out {counted(found[0], 'call')} of every loop, whatever the "
+            f"Your function leaves out {counted(indices[0], 'call')} of every loop, whatever the "
             "samples are. That is too many for one loop and too few for another.",
         )
     wrong = [
         (trace, index)
-        for trace, index in zip(traces(), found, strict=True)
+        for trace, index in zip(traces(), indices, strict=True)
         if not trace.first <= index <= trace.last
     ]
     return _explain_one(*wrong[0]) if wrong else None

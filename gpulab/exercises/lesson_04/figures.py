@@ -182,10 +182,10 @@ class _SlowCalls(Plot):
         ax.margins(y=0.15)
         if not self.slow.empty:
             last = self.slow.iloc[-1]
-            place = (last["call"], last["duration_s"] / scale)
+            point = (last["call"], last["duration_s"] / scale)
             ax.annotate(
                 f"call {last['call']:.0f}",
-                place,
+                point,
                 (8, 0),
                 textcoords="offset points",
                 va="center",

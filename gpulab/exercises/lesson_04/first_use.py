@@ -75,9 +75,9 @@ def _works() -> Iterator[Callable[[], object]]:
     The order matters: each work must not use anything that a later one is to load.
     """
     yield torch.cuda.synchronize
-    kept: list[torch.Tensor] = []
-    yield lambda: kept.append(torch.empty(1 << 24, device="cuda"))
-    x = kept[0][: 1 << 20]
+    inputs: list[torch.Tensor] = []
+    yield lambda: inputs.append(torch.empty(1 << 24, device="cuda"))
+    x = inputs[0][: 1 << 20]
     yield x.sin_
     a = x.view(1024, 1024)
     yield lambda: a @ a

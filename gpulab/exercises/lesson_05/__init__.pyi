@@ -1,4 +1,3 @@
-from ._clock_facts import VirtualLock as VirtualLock
 from ._clock_facts import cause_of as cause_of
 from ._clock_facts import compared_clocks as compared_clocks
 from ._clock_facts import kept_clocks as kept_clocks

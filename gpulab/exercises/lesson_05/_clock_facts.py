@@ -57,12 +57,12 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
 def kept_clocks(held: "pd.DataFrame") -> str:
     """Return in words which of the clocks of :func:`asked_for` the GPU still had at the end."""
     last_mhz = held.groupby("asked_mhz")["sm_mhz"].last()
-    kept = [
+    held_mhz = [
         str(asked) for asked, mhz in last_mhz.sort_index(ascending=False).items() if asked == mhz
     ]
-    if len(kept) in (0, len(last_mhz)):
-        return "all three" if kept else "none"
-    return f"only {kept[0]}" if len(kept) == 1 else " and ".join(kept)
+    if len(held_mhz) in (0, len(last_mhz)):
+        return "all three" if held_mhz else "none"
+    return f"only {held_mhz[0]}" if len(held_mhz) == 1 else " and ".join(held_mhz)
 
 
 def recorded_settled_clocks() -> "pd.DataFrame":

@@ -284,6 +284,7 @@ def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFra
 
 
 def _clocks(asked_mhz: int, times_s: list[float]) -> list[int]:
+    """Return the clock in MHz at each time of a run of matmuls, with the clock locked."""
     spec = gpu(_GPU)
     regime = virtual.SimulatedRegime(spec)
     regime.lock(0, asked_mhz)

@@ -78,11 +78,11 @@ def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
     if trial.waits:
         return _WAITS
     # On a GPU on which two states take the same time, the judge does not decide between them.
-    seen = _TELLABLE * trial.hot_s < trial.clean_s
-    if seen and trial.own_s < (trial.hot_s + trial.clean_s) / 2:
+    is_telling = _TELLABLE * trial.hot_s < trial.clean_s
+    if is_telling and trial.own_s < (trial.hot_s + trial.clean_s) / 2:
         return Diagnosis("still-hot", f"{_numbers(trial)} {_STILL_HOT}")
-    seen = _TELLABLE * trial.clean_s < trial.dirty_s
-    if seen and trial.own_s > (trial.clean_s + trial.dirty_s) / 2:
+    is_telling = _TELLABLE * trial.clean_s < trial.dirty_s
+    if is_telling and trial.own_s > (trial.clean_s + trial.dirty_s) / 2:
         return Diagnosis("dirty", f"{_numbers(trial)} {_DIRTY}")
     return _too_small(trial) if trial.touched_l2 < _ENOUGH_L2 else None
 

@@ -21,7 +21,7 @@ def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Ser
     """
     import pandas as pd
 
-    found = {"line": "no line", "error": ""}
+    outcome = {"line": "no line", "error": ""}
     with throwaway_gpu():
         try:
             program(**given)
@@ -30,9 +30,9 @@ def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Ser
             names = {getattr(program, "__name__", "")}
             inside = next((frame for frame in reversed(frames) if frame.name in names), frames[-1])
             code = linecache.getline(inside.filename, inside.lineno or 0)
-            found["line"] = _before_it(inside.filename, inside.lineno or 0, code)
-            found["error"] = visible(f"{type(error).__name__}: {error}")
-    return pd.Series(found)
+            outcome["line"] = _before_it(inside.filename, inside.lineno or 0, code)
+            outcome["error"] = visible(f"{type(error).__name__}: {error}")
+    return pd.Series(outcome)
 
 
 def _before_it(filename: str, number: int, code: str) -> str:

@@ -34,12 +34,12 @@ class _Sides(Plot):
             np.log(self.record["n"]),
             np.log(self.record["cpu_s"] / self.record["gpu_s"]),
         )
-        found = []
+        crossings = []
         for i in range(len(sizes) - 1):
             if (ratio[i] > 0) != (ratio[i + 1] > 0):
                 share = ratio[i] / (ratio[i] - ratio[i + 1])
-                found.append(math.exp(sizes[i] + share * (sizes[i + 1] - sizes[i])))
-        return found
+                crossings.append(math.exp(sizes[i] + share * (sizes[i + 1] - sizes[i])))
+        return crossings
 
     @property
     def title(self) -> str:

@@ -25,8 +25,8 @@ class _Gaps(Plot):
 
     @property
     def title(self) -> str:
-        found = "; ".join(self._finding(name) for name in self.record.index)
-        return found[0].upper() + found[1:]
+        findings = "; ".join(self._finding(name) for name in self.record.index)
+        return findings[0].upper() + findings[1:]
 
     def _finding(self, name: str) -> str:
         letter = name[0]

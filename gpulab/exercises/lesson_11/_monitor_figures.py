@@ -85,11 +85,11 @@ def util_and_power(readings: Mapping[str, Sequence[Reading]]) -> Figure:
     rows = [
         {
             "program": name,
-            _UTIL: float(seen[-1].utilization or 0),
-            "power_w": float(seen[-1].power_w or 0),
-            _POWER: 100 * float(seen[-1].power_w or 0) / float(seen[-1].power_limit_w or 1),
+            _UTIL: float(series[-1].utilization or 0),
+            "power_w": float(series[-1].power_w or 0),
+            _POWER: 100 * float(series[-1].power_w or 0) / float(series[-1].power_limit_w or 1),
         }
-        for name, seen in readings.items()
+        for name, series in readings.items()
     ]
     return _UtilAndPower(pd.DataFrame(rows)).figure(source=device.current())
 

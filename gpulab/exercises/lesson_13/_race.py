@@ -11,7 +11,7 @@ def race(program: Callable[..., object], *given: object) -> str:
     """Run a program and return the first race that is found in it, one of ``RACES``."""
     import torch
 
-    with device.active(), hazards() as found:
+    with device.active(), hazards() as races:
         program(*given)
         torch.cuda.synchronize()
-    return next((hazard.kind for hazard in found), NO_RACE)
+    return next((hazard.kind for hazard in races), NO_RACE)

@@ -243,12 +243,12 @@ SECTIONS = (*(part.name for part in _ROW_SECTIONS), *_POINT_SECTIONS)
 class SurveyPlan:
     """What a survey will measure, the most useful first, and how long it will take.
 
-    ``machine`` says whether the GPU is a virtual one, and ``limit_s`` when to stop. ``left_out``
+    ``gpu`` says whether it is a virtual one, and ``limit_s`` when to stop. ``left_out``
     has the keys of tasks that will not be measured, and why. ``n_done`` counts the points and
     sections that the file already has.
     """
 
-    machine: str
+    gpu: str
     limit_s: float
     sections: tuple[SurveySection, ...]
     tasks: tuple[PlannedTask, ...]
@@ -267,7 +267,7 @@ class SurveyPlan:
 
     def _lines(self) -> Iterator[str]:
         yield (
-            f"Recording {self.machine}: about {format_time(self.estimate_s, 2)}, "
+            f"Recording {self.gpu}: about {format_time(self.estimate_s, 2)}, "
             f"and {format_time(self.limit_s, 2)} at most"
         )
         if self.n_done:
@@ -323,7 +323,7 @@ def plan(
     todo = plan_tasks(gpu.name, wanted, max_time_s=EFFORT.max_time_s, quick=quick)
     reasons = {planned.task.key: reason_to_skip(planned) for planned in todo}
     return SurveyPlan(
-        machine=device_label(gpu.name, gpu.source),
+        gpu=device_label(gpu.name, gpu.source),
         limit_s=minutes * _PER_MINUTE_S,
         sections=tuple(chosen),
         tasks=tuple(

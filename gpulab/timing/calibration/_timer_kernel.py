@@ -58,8 +58,8 @@ class TimerKernel:
 
     def __call__(self) -> None:
         """Enqueue one launch of a single thread."""
-        place = next(self._place) % _N_KEPT
-        self._kernel((1, 1, 1), (1, 1, 1), [self._readings, place, _SPIN_NS])
+        slot = next(self._place) % _N_KEPT
+        self._kernel((1, 1, 1), (1, 1, 1), [self._readings, slot, _SPIN_NS])
 
     def own_ns(self) -> float | None:
         """Return the median time from first to last instruction, or None if the clock is coarse.

@@ -230,25 +230,25 @@ class Card(Saved):
 
     def verdict(self) -> tuple[str, ...]:
         """Return the card's findings, one sentence each."""
-        found = [self._summary]
+        sentences = [self._summary]
         if self.is_tuned:
-            found.append(
+            sentences.append(
                 "It reads the works of the lessons well and the hidden ones badly: it is tuned to "
                 "the works that it has seen."
             )
         readings = [(each.problem, each.work) for each in self.entries]
-        found += _gathered("No reading of", readings)
-        found += _gathered(
+        sentences += _gathered("No reading of", readings)
+        sentences += _gathered(
             "Does not handle", [(each.problem, each.situation) for each in self.checks]
         )
         handled = [each.situation for each in self.checks if not each.problem]
-        found += [f"Handles {', '.join(handled)}."] if handled else []
-        return tuple(map(visible, (*found, self._conditions)))
+        sentences += [f"Handles {', '.join(handled)}."] if handled else []
+        return tuple(map(visible, (*sentences, self._conditions)))
 
     @property
     def _title(self) -> str:
-        place = device_label(self.device_name, self.source)
-        return f"Benchmark card of {one_line(self.benchmark)} ({place}, {self.cache} cache)"
+        device = device_label(self.device_name, self.source)
+        return f"Benchmark card of {one_line(self.benchmark)} ({device}, {self.cache} cache)"
 
     @property
     def _summary(self) -> str:
@@ -284,8 +284,8 @@ class Card(Saved):
         )
 
     def _median_error(self, group: str) -> float:
-        found = (each.error for each in self.entries if each.group == group)
-        return _median(abs(error) for error in found if error is not None)
+        errors = (each.error for each in self.entries if each.group == group)
+        return _median(abs(error) for error in errors if error is not None)
 
     def _page(self) -> str:
         title = clean(self._title)
@@ -296,11 +296,11 @@ class Card(Saved):
         )
 
 
-def _gathered(begin: str, found: list[tuple[str, str]]) -> list[str]:
+def _gathered(begin: str, reasons: list[tuple[str, str]]) -> list[str]:
     """Return one sentence for each problem, which names all works or situations with it."""
-    problems = dict.fromkeys(problem for problem, _ in found if problem)
+    problems = dict.fromkeys(problem for problem, _ in reasons if problem)
     return [
-        f"{begin} {', '.join(what for other, what in found if other == problem)}: it {problem}."
+        f"{begin} {', '.join(what for other, what in reasons if other == problem)}: it {problem}."
         for problem in problems
     ]
 
@@ -319,8 +319,8 @@ def _cells(entry: CardEntry) -> tuple[str, ...]:
 
 
 def _median(values: Iterable[float]) -> float:
-    found = list(values)
-    return median(found) if found else math.nan
+    numbers = list(values)
+    return median(numbers) if numbers else math.nan
 
 
 def _text(share: float | None) -> str:

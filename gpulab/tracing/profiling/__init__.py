@@ -7,25 +7,19 @@ from gpulab.tracing.profiling._capture import (
     open_source,
     short_name,
     split_by_window,
-    why_unusable,
 )
-from gpulab.tracing.profiling._cupti import is_detachable
-from gpulab.tracing.profiling._kineto import KinetoSession, is_prepared, kind_of_call, obstacle
+from gpulab.tracing.profiling._kineto import kind_of_call, obstacle
 from gpulab.tracing.profiling._records import Records
 
 __all__ = [
     "ActivityRecord",
     "HostCall",
-    "KinetoSession",
     "Records",
     "capture",
-    "is_detachable",
-    "is_prepared",
     "kind_of_call",
     "leaves_no_trace",
     "obstacle",
     "open_source",
     "short_name",
     "split_by_window",
-    "why_unusable",
 ]

@@ -1,6 +1,5 @@
 """Short films of what the virtual GPU did, for the lessons: a queue, a cache and a race."""
 
-from gpulab.views.animations._page import Animation
 from gpulab.views.animations._shipped import make, show
 
-__all__ = ["Animation", "make", "show"]
+__all__ = ["make", "show"]

@@ -17,20 +17,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Film(Saved):
-    """Everything that a film shows.
+    """Everything that a film shows; a curtain uncovers the picture from left to right.
 
-    Attributes
-    ----------
-    name
-        Name of the file, without its suffix.
-    title
-        The title, with the source of the times.
-    lanes
-        The picture, which a curtain uncovers from left to right.
-    notes
-        The notes in order; together they describe the film.
-    shown_s
-        Seconds that the film takes.
+    The title has the source of the times. The notes in order describe the film, which takes
+    ``shown_s``.
     """
 
     schema: ClassVar[str] = "gpulab.film/1"

@@ -50,16 +50,16 @@ class _Crossover(Plot):
 
     @property
     def title(self) -> str:
-        record, found = self.record, self.record.crossing
+        record, crossing = self.record, self.record.crossing
         what = f"{record.workload} {record.dtype}"
-        if found.kind == "once":
-            return f"{what}: from {str(found).partition(' [')[0]} on the GPU is faster"
+        if crossing.kind == "once":
+            return f"{what}: from {str(crossing).partition(' [')[0]} on the GPU is faster"
         findings = {
             "always": "the GPU is faster at every size",
             "never": "the CPU is faster at every size",
-            "several": f"the curves cross {len(found.sizes)} times",
+            "several": f"the curves cross {len(crossing.sizes)} times",
         }
-        return f"{what}: {findings.get(found.kind, 'no size from which the GPU is faster')}"
+        return f"{what}: {findings.get(crossing.kind, 'no size from which the GPU is faster')}"
 
     @property
     def words(self) -> str:
@@ -168,23 +168,23 @@ def _draw_line(ax: "Axes", record: Crossover, curve: Curve, look: Look, scale: f
 
 def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
     """Mark the crossing with its interval, if there is exactly one."""
-    found = record.crossing
-    if found.size is None or found.low is None or found.high is None:
+    crossing = record.crossing
+    if crossing.size is None or crossing.low is None or crossing.high is None:
         return
     # An open interval ends at infinity or 0, so the band ends at the measured sizes.
-    low, high = max(found.low, found.first), min(found.high, found.last)
+    low, high = max(crossing.low, crossing.first), min(crossing.high, crossing.last)
     ax.axvspan(low, high, color=MUTED, alpha=_PALE, linewidth=0)
-    ax.axvline(found.size, color=MUTED, linewidth=1)
+    ax.axvline(crossing.size, color=MUTED, linewidth=1)
     # Straight between points on logarithmic axes, as the curve is drawn.
     sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
-    height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
+    height = math.exp(np.interp(math.log(crossing.size), sizes, times_s)) / scale
     ax.plot(
-        found.size,
+        crossing.size,
         height,
         linestyle="none",
         marker="o",
         markersize=10,
         markerfacecolor="none",
         markeredgecolor=INK,
-        label=f"crossing: {found}",
+        label=f"crossing: {crossing}",
     )

@@ -70,8 +70,8 @@ class _HostAndGpu(Plot):
     @cached_property
     def calls(self) -> list[Span]:
         """The launches and waits of the host, without the wait that ends every timeline."""
-        found = [span for span in self.record.spans if span.kind in {"launch", "wait"}]
-        ordered = sorted((x for x in found if x.is_on_host), key=lambda span: span.end_s)
+        host_calls = [span for span in self.record.spans if span.kind in {"launch", "wait"}]
+        ordered = sorted((x for x in host_calls if x.is_on_host), key=lambda span: span.end_s)
         return ordered[:-1] if ordered and ordered[-1].kind == "wait" else ordered
 
     @cached_property
@@ -224,10 +224,10 @@ def host_and_gpu(
     """
     TIMELINE.check(record=record)
     COUNT_OR_ZERO.check(n_before=n_before)
-    kept = checked_names(names)
-    shown = named(record, kept)
+    kernel_names = checked_names(names)
+    shown = named(record, kernel_names)
     is_named = shown is not record
-    return show(_HostAndGpu(shown, kept if is_named else (), n_before), ax, figure)
+    return show(_HostAndGpu(shown, kernel_names if is_named else (), n_before), ax, figure)
 
 
 class _Pair(NamedTuple):
@@ -385,10 +385,10 @@ def between_two_events(
     >>> figure.title
     'The events are 9.55 µs apart (virtual NVIDIA H200)'
     """
-    given = dict(record.items()) if isinstance(record, Mapping) else {"GPU": record}
-    if not given:
+    timelines = dict(record.items()) if isinstance(record, Mapping) else {"GPU": record}
+    if not timelines:
         raise InvalidOptionError("record={} has no timelines; give them by name")
-    for each in given.values():
+    for each in timelines.values():
         TIMELINE.check(record=each)
-    pairs = tuple(_Pair.of(one_line(str(name)), each) for name, each in given.items())
-    return show(_BetweenTwoEvents(list(given.values()), pairs), ax, figure)
+    pairs = tuple(_Pair.of(one_line(str(name)), each) for name, each in timelines.items())
+    return show(_BetweenTwoEvents(list(timelines.values()), pairs), ax, figure)

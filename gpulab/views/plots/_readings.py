@@ -53,11 +53,11 @@ def _has_items(record: Any) -> TypeGuard[Mapping[Any, Any]]:  # noqa: ANN401  # 
 
 def _seconds_by_name(record: object) -> dict[str, float]:
     """Return a mapping or a series as a dict of seconds above 0."""
-    given = dict(record.items()) if _has_items(record) else record
-    mapping_to(POSITIVE, "seconds by name, such as {'x @ x': 2e-5}").check(record=given)
-    if not given:
+    series = dict(record.items()) if _has_items(record) else record
+    mapping_to(POSITIVE, "seconds by name, such as {'x @ x': 2e-5}").check(record=series)
+    if not series:
         raise InvalidOptionError("record={} has no lines; there is nothing to draw")
-    return {one_line(str(name)): float(value) for name, value in given.items()}  # type: ignore[attr-defined]  # checked
+    return {one_line(str(name)): float(value) for name, value in series.items()}  # type: ignore[attr-defined]  # checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ class _HostTimes(Plot):
         ordered = np.sort(self.record.to_numpy())
         if ordered[-1] < _FAR * ordered[0]:
             return float("inf")
-        place = int(np.argmax(ordered[1:] / ordered[:-1]))
-        return float(np.sqrt(ordered[place] * ordered[place + 1]))
+        widest = int(np.argmax(ordered[1:] / ordered[:-1]))
+        return float(np.sqrt(ordered[widest] * ordered[widest + 1]))
 
     @property
     def title(self) -> str:
@@ -270,7 +270,7 @@ class _InOrder(Plot):
     @property
     def jumps(self) -> dict[str, int]:
         """The number of the first reading at a higher level, for each series that has one."""
-        found = {}
+        jumps = {}
         for name, values in self.series.items():
             low, high = values[:_SOME].median(), values[-_SOME:].median()
             middle = (low + high) / 2
@@ -281,8 +281,8 @@ class _InOrder(Plot):
                 if values[at : at + _SOME].median() > middle
             ]
             if high > _JUMP * low and late:
-                found[name] = int(late[0]) + 1
-        return found
+                jumps[name] = int(late[0]) + 1
+        return jumps
 
     @property
     def title(self) -> str:
@@ -310,9 +310,9 @@ class _InOrder(Plot):
         for (name, values), look in zip(self.series.items(), looks(self.series), strict=False):
             points: Any = {"linestyle": "none", "marker": look.marker, "markersize": 5}
             ax.plot(numbers[: len(values)], values / scale, color=look.colour, **points)
-            place = (numbers[min(_SOME, len(values)) // 2], values[:_SOME].median() / scale)
+            label_at = (numbers[min(_SOME, len(values)) // 2], values[:_SOME].median() / scale)
             ax.annotate(
-                name, place, (0, 6),
+                name, label_at, (0, 6),
                 textcoords="offset points", color=look.colour, fontweight="bold",
             )  # fmt: skip
         for number in self.jumps.values():
@@ -358,8 +358,8 @@ def readings_in_order(
     Examples
     --------
     >>> from gpulab import plots
-    >>> seen = {"short kernel": [4e-6] * 30 + [9e-6] * 30, "long kernel": [17e-6] * 60}
-    >>> plots.readings_in_order(seen, what="pair", source="virtual").title
+    >>> times_s = {"short kernel": [4e-6] * 30 + [9e-6] * 30, "long kernel": [17e-6] * 60}
+    >>> plots.readings_in_order(times_s, what="pair", source="virtual").title
     'The short kernel jumps at pair 31, the long kernel stays (virtual)'
     """
     import pandas as pd

@@ -1,13 +1,12 @@
 """Run many measurements, here or on an executor, and save each result in a file that resumes."""
 
-from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, Setting
+from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import SCHEMA, Journal
 from gpulab.workloads.sweeps._measure_point import Effort, measure_point
 from gpulab.workloads.sweeps._sweep import Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
     CACHES,
-    SIDES,
     TRANSFERS,
     HasPoints,
     Point,
@@ -19,15 +18,12 @@ from gpulab.workloads.sweeps._tasks import (
 __all__ = [
     "CACHES",
     "SCHEMA",
-    "SIDES",
     "TRANSFERS",
     "Effort",
     "FunctionPoint",
-    "FunctionTask",
     "HasPoints",
     "Journal",
     "Point",
-    "Setting",
     "Sweep",
     "Task",
     "frame_of",

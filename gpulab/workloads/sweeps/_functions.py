@@ -188,8 +188,8 @@ class FunctionPoint(Saved):
     @property
     def findings(self) -> tuple[str, ...]:
         """Codes of the findings about its works, each once."""
-        found = (finding.code for taken in self.measurements for finding in taken.findings)
-        return tuple(dict.fromkeys(found))
+        codes = (finding.code for taken in self.measurements for finding in taken.findings)
+        return tuple(dict.fromkeys(codes))
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -199,7 +199,7 @@ class FunctionPoint(Saved):
     def __str__(self) -> str:
         if self.error:
             return one_line(f"{self.task}: {self.error}")
-        verdicts = (found.verdict() for found in self.comparisons)
+        verdicts = (comparison.verdict() for comparison in self.comparisons)
         return "\n".join([f"{self.task}:", *map(str, self.measurements), *verdicts])
 
     __repr__ = __str__
@@ -275,12 +275,12 @@ def function_tasks(
 
 
 def _check_signature(make: Make, name: str, values: Mapping[str, object]) -> None:
-    given = ", ".join(f"{each}=[...]" for each in values) or "none"
+    passed = ", ".join(f"{each}=[...]" for each in values) or "none"
     try:
         inspect.signature(make).bind(**values)
     except TypeError as error:
         raise InvalidOptionError(
-            f"{name} cannot be called with the parameters of the sweep ({given}): {error}"
+            f"{name} cannot be called with the parameters of the sweep ({passed}): {error}"
         ) from error
     except ValueError:  # a function in C without a signature
         return
@@ -292,12 +292,12 @@ def _plain(value: object) -> object:
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 
-def _amount(name: str, given: Amount, arguments: Mapping[str, object]) -> float | str | None:
-    if not callable(given):
-        return given
+def _amount(name: str, amount: Amount, arguments: Mapping[str, object]) -> float | str | None:
+    if not callable(amount):
+        return amount
     call = f"{name}({', '.join(f'{each}={shown(part)}' for each, part in arguments.items())})"
     try:
-        value = given(**arguments)
+        value = amount(**arguments)
     except Exception as error:  # a function of the user's own may raise anything
         raise InvalidOptionError(
             f"{call} raised {type(error).__name__}: {error}; it must return a number for each "
@@ -433,6 +433,6 @@ def _times(taken: Measurement) -> dict[str, object]:
 def _ratio(point: FunctionPoint, number: int) -> dict[str, object]:
     if number == 0:
         return dict.fromkeys(("ratio", "ratio_low", "ratio_high"), 1.0)
-    found = point.comparisons[number - 1]
-    low, high = found.ratio_interval
-    return {"ratio": found.ratio, "ratio_low": low, "ratio_high": high}
+    comparison = point.comparisons[number - 1]
+    low, high = comparison.ratio_interval
+    return {"ratio": comparison.ratio, "ratio_low": low, "ratio_high": high}

@@ -130,7 +130,7 @@ def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
     inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
     # Before any pinned memory is allocated: the system cannot swap it out to save itself.
     _require(host_bytes(inputs, task.transfers), _host.free_host_bytes(), "the host")
-    found = measure(
+    measured = measure(
         with_copies(problem.work(inputs), inputs, task.transfers),
         method=task.method,
         cache=task.cache,
@@ -140,25 +140,25 @@ def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
         size_bytes=work.bytes(task.size, task.dtype),
         progress=False,
     )
-    if found.stopped_by == "interrupt":  # not precise, so a resumed sweep must measure it again
+    if measured.stopped_by == "interrupt":  # not precise, so a resumed sweep must measure it again
         raise KeyboardInterrupt
-    return _point(task, found)
+    return _point(task, measured)
 
 
-def _point(task: Task, found: Measurement) -> Point:
-    low_s, high_s = found.interval_s
+def _point(task: Task, measured: Measurement) -> Point:
+    low_s, high_s = measured.interval_s
     return Point(
         task,
-        median_s=found.median_s,
+        median_s=measured.median_s,
         low_s=low_s,
         high_s=high_s,
-        n_samples=found.n_samples,
-        source=found.source,
-        device_name=found.conditions.device_name,
-        floor_s=found.floor_s,
-        clock_mhz=found.conditions.clock_after_mhz,
-        findings=tuple(finding.code for finding in found.findings),
-        taken_at=found.conditions.taken_at,
+        n_samples=measured.n_samples,
+        source=measured.source,
+        device_name=measured.conditions.device_name,
+        floor_s=measured.floor_s,
+        clock_mhz=measured.conditions.clock_after_mhz,
+        findings=tuple(finding.code for finding in measured.findings),
+        taken_at=measured.conditions.taken_at,
     )
 
 
@@ -170,22 +170,22 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
     with timing.cpu_threads(task.n_threads):
         _pay_for_first_use(task, work)
         inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
-        found = timing.take_cpu_samples(
+        taken = timing.take_cpu_samples(
             work.problem(task.size).work(inputs),
             precision=effort.precision,
             max_time_s=effort.max_time_s,
         )
     source, device_name = _device_of(task)
-    low_s, high_s = stats.median_interval(found.samples_s)
+    low_s, high_s = stats.median_interval(taken.samples_s)
     return Point(
         task,
-        median_s=median(found.samples_s),
+        median_s=median(taken.samples_s),
         low_s=low_s,
         high_s=high_s,
-        n_samples=len(found.samples_s),
+        n_samples=len(taken.samples_s),
         source=source,
         device_name=device_name,
-        findings=tuple(finding.code for finding in examine_samples(found.samples_s)),
+        findings=tuple(finding.code for finding in examine_samples(taken.samples_s)),
         taken_at=_host.utc_now(),
     )
 
@@ -204,8 +204,8 @@ def least_bytes(work: Workload, task: Task) -> int:
     """Return the bytes of the inputs, without results and scratch memory."""
     itemsize = getattr(torch, task.dtype).itemsize
     return sum(
-        math.prod(given.shape) * (_INDEX_BYTES if isinstance(given, Whole) else itemsize)
-        for given in work.problem(task.size).inputs
+        math.prod(tensor.shape) * (_INDEX_BYTES if isinstance(tensor, Whole) else itemsize)
+        for tensor in work.problem(task.size).inputs
     )
 
 

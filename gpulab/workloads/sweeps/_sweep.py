@@ -374,9 +374,9 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
         return running.result(stopped_by)
 
 
-def _refuse_for_tasks(given: Mapping[str, object]) -> None:
+def _refuse_for_tasks(options: Mapping[str, object]) -> None:
     """Refuse what belongs to a function of one's own, beside tasks of the catalogue."""
-    for name, value in given.items():
+    for name, value in options.items():
         raise InvalidOptionError(
             f"{name}={shown(value)} is for a function of your own: sweep(make, n=[...]); for "
             "tasks of the catalogue give it to tasks_of()"

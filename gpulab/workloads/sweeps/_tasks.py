@@ -235,8 +235,8 @@ _POINT = instance_of(Point, "a Point, such as sweep() measures")
 
 def points_of(points: Iterable[Point] | HasPoints) -> tuple[Point, ...]:
     """Return the points of a sweep or a recording as a tuple; also accepts points themselves."""
-    given: Any = points
-    return items_of("points", getattr(given, "points", given), _POINT)
+    source: Any = points
+    return items_of("points", getattr(source, "points", source), _POINT)
 
 
 def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
@@ -257,6 +257,6 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
 
 
 def _row(point: Point) -> dict[str, object]:
-    found = asdict(point)
+    row = asdict(point)
     times = {} if point.ok else dict.fromkeys(("median_s", "low_s", "high_s"), math.nan)
-    return visible_row({**found["task"], **found, **times, "findings": ",".join(point.findings)})
+    return visible_row({**row["task"], **row, **times, "findings": ",".join(point.findings)})

@@ -22,14 +22,16 @@ def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfe
     """
     if transfers == "none":
         return work
-    sources = [(given, _host_copy(given)) for given in inputs] if transfers != "out" else []
+    sources = (
+        [(on_device, _host_copy(on_device)) for on_device in inputs] if transfers != "out" else []
+    )
     # Only a call shows the shapes of the results. Pinned memory is slow to allocate, so it is done
     # once, before the timing.
     targets = [_host_space(made) for made in _tensors(work())] if transfers != "in" else []
 
     def copied() -> Any:  # noqa: ANN401  # whatever the work returns
-        for given, source in sources:
-            given.copy_(source, non_blocking=True)
+        for on_device, source in sources:
+            on_device.copy_(source, non_blocking=True)
         result = work()
         if targets:
             for made, target in zip(_tensors(result), targets, strict=True):
@@ -41,7 +43,7 @@ def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfe
 
 def host_bytes(inputs: Sequence[torch.Tensor], transfers: str) -> int:
     """Return the bytes of pinned memory that the inputs need at least."""
-    return sum(given.nbytes for given in inputs) if transfers in {"in", "both"} else 0
+    return sum(tensor.nbytes for tensor in inputs) if transfers in {"in", "both"} else 0
 
 
 def _tensors(result: Any) -> list[torch.Tensor]:  # noqa: ANN401  # a tensor, or a tuple of them

@@ -11,6 +11,7 @@ import pytest
 from gpulab import tracing
 from gpulab.core.palette import ROLES
 from gpulab.figures import widgets
+from gpulab.tracing import _spans
 
 ROOMS = {"timeline": tracing, "machine": widgets}
 ROOT = Path(__file__).parents[3]
@@ -59,7 +60,7 @@ def test_lanes_have_the_hatches_of_the_palette() -> None:
     text = LANES.read_text("utf-8")
     (table,) = re.findall(r"^const HATCHES = \{(.*)\};$", text, re.MULTILINE)
     hatches = dict(re.findall(r'(\w+): "([^"]+)"', table.replace("\\\\", "\\")))
-    assert hatches == {kind: ROLES[kind].hatch for kind in tracing.SPAN_KINDS if ROLES[kind].hatch}
+    assert hatches == {kind: ROLES[kind].hatch for kind in _spans.SPAN_KINDS if ROLES[kind].hatch}
 
 
 @pytest.mark.parametrize("path", FORMATTED, ids=lambda path: path.stem)

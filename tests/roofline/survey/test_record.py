@@ -23,17 +23,8 @@ from gpulab.core.errors import (
     UnknownNameError,
 )
 from gpulab.core.units import counted
-from gpulab.roofline import survey
-from gpulab.roofline.survey import (
-    SurveySection,
-    _brief_timing,
-    _plan,
-    _record,
-    _transfers,
-    plan,
-    record,
-)
-from gpulab.roofline.survey._plan import LONGEST_CPU_S
+from gpulab.roofline.survey import _brief_timing, _plan, _record, _transfers, plan, record
+from gpulab.roofline.survey._plan import LONGEST_CPU_S, SurveySection
 from gpulab.workloads.sweeps import Point, Task
 from tests.support.refusing import halting
 
@@ -95,7 +86,7 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     """A full recording has all workloads, types and caches, the CPU, transfers and sections."""
     found = record(out, progress=False)
     frame = found.frame()
-    assert tuple(found.sections) == (*survey.SECTIONS[:2], "left_out")
+    assert tuple(found.sections) == (*_plan.SECTIONS[:2], "left_out")
     gpu = frame[(frame["on"] == "gpu") & (frame["method"] == "calibrated")]
     per_kind = gpu.groupby(["workload", "dtype", "cache"])["size"].nunique()
     assert len(per_kind) == 2 * sum(len(work.dtypes) for work in _plan.WORKLOADS.values())
@@ -105,7 +96,7 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     assert set(waited["transfers"]) == {"none", "in", "out", "both"}
     for some in (waited, frame[frame["on"] == "cpu"]):
         assert set(some["workload"]) == {*_plan.WORKLOADS}
-    assert taken[:2] == list(survey.SECTIONS[:2])
+    assert taken[:2] == list(_plan.SECTIONS[:2])
     assert len(taken) == len(set(taken)) == len(frame) + 2
 
 

@@ -19,8 +19,8 @@ from gpulab.tracing.profiling import (
     capture,
     leaves_no_trace,
     short_name,
-    why_unusable,
 )
+from gpulab.tracing.profiling._capture import why_unusable
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 from tests.support import fake_profiler

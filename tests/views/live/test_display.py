@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpulab.figures import Figure, PackedCanvas
+from gpulab.figures import Figure
+from gpulab.figures._figure import PackedCanvas
 from gpulab.views.live import _display, _stop
 from gpulab.views.live._display import Painter, Screen, screen_for
 from gpulab.views.live._stop import Stop, StopButton

@@ -18,7 +18,8 @@ import gpulab
 from gpulab.core.errors import GpulabError, InvalidOptionError, SchemaVersionError
 from gpulab.device import clocks
 from gpulab.device.work import Work
-from gpulab.workloads.sweeps import FunctionPoint, Setting, Sweep, Task, _functions
+from gpulab.workloads.sweeps import FunctionPoint, Sweep, Task, _functions
+from gpulab.workloads.sweeps._functions import Setting
 
 CALLS: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The records in a progress file: guesses, outcomes, answers, versions, hints and resets."""
+"""The entries in a progress file: guesses, outcomes, answers, versions, hints and resets."""
 
 import json
 from dataclasses import dataclass
@@ -166,15 +166,15 @@ class HintRead(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Saved):
-    """A new start: earlier records of the lesson, or of all lessons, no longer count."""
+    """A new start: earlier entries of the lesson, or of all lessons, no longer count."""
 
     schema = "reset"
     at: str
     lesson: str = ""
 
 
-Record = Guess | Reveal | Answer | Version | HintRead | Reset
-_KINDS: dict[str, type[Record]] = {
+JournalEntry = Guess | Reveal | Answer | Version | HintRead | Reset
+_KINDS: dict[str, type[JournalEntry]] = {
     kind.schema: kind for kind in (Guess, Reveal, Answer, Version, HintRead, Reset)
 }
 
@@ -184,14 +184,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def to_line(record: Record) -> str:
-    """Return a record as a line of the file."""
-    return json.dumps(record.to_dict()) + "\n"
+def to_line(entry: JournalEntry) -> str:
+    """Return an entry as a line of the file."""
+    return json.dumps(entry.to_dict()) + "\n"
 
 
 @lru_cache(maxsize=_N_LINES_KEPT)
-def from_line(line: bytes) -> Record | None:
-    """Return the record of a line, or None if it cannot be read.
+def from_line(line: bytes) -> JournalEntry | None:
+    """Return the entry of a line, or None if it cannot be read.
 
     A line that was read before gives the same object: a file is read again for each prediction,
     and a notebook keeps every progress that it has shown.
