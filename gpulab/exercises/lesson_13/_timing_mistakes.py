@@ -229,7 +229,7 @@ def _pass_s(each: "Sequence[Work]") -> float:
         for layer in each:
             layer()
 
-    return _waited_s(one_pass)
+    return _between_events_s(one_pass)
 
 
 LAYERS = Exercise(
@@ -256,7 +256,8 @@ LAYERS = Exercise(
             ),
         ),
         show=format_time,
-        tolerance=0.1,
+        tolerance=0.05,
+        floor=_WAKE_UP_S,
     ),
     hints=("Look at the gaps in the timeline.", "Only the last wait is needed."),
 )
