@@ -66,8 +66,16 @@ def with_and_without_pauses(reference: Callable[[Function], bool]) -> Callable[[
     A result that is right only after a pause is right by luck: a pause orders nothing.
     """
 
+    virtual_gpu = gpulab.virtual_gpu
+
+    # Inside, because a virtual GPU has a pause of its own.
+    @contextmanager
+    def in_haste(*args: Any, **kwargs: Any) -> Iterator[object]:  # noqa: ANN401  # passed on
+        with virtual_gpu(*args, **kwargs) as in_use, no_pauses():
+            yield in_use
+
     def both(function: Function) -> bool:
-        with no_pauses():
+        with patch.object(gpulab, "virtual_gpu", in_haste):
             is_right = reference(function)
         return is_right and reference(function)
 
