@@ -1,4 +1,4 @@
-"""Changes of right answers in one place: of functions by their source, and of data by their form."""
+"""Changes of right answers in one place: functions by their source, and data by their form."""
 
 import ast
 import inspect

@@ -1,7 +1,7 @@
 """For each exercise whose answer is data the right answer, found by running what it asks about.
 
-No key is read: listings are run on the virtual GPU, and readings are computed anew. Exercises about
-words have a reason in place of a reference.
+No key is read: listings are run on the virtual GPU, and readings are computed anew. Exercises
+about words have a reason in place of a reference.
 """
 
 import statistics
@@ -175,10 +175,12 @@ def _two_traces() -> dict[str, tuple[str, str]]:
     rows = exercise("05.two-traces").asked.readings
     found = {}
     for letter, run in rows.groupby("series"):  # type: ignore[union-attr]
-        slow = run["duration_s"] > 1.08 * run["duration_s"].min()  # noqa: PLR2004
+        slow = run["duration_s"] > 1.08 * run["duration_s"].min()
         clocks_mhz = run["sm_mhz"]
         is_capped = clocks_mhz[slow].max() < clocks_mhz[~slow].max()
-        found[letter] = ("power cap", "name the regime") if is_capped else ("noise", "more samples")
+        found[letter] = (
+            ("power cap", "name the regime") if is_capped else ("noise", "more samples")
+        )
     return found
 
 
@@ -251,7 +253,7 @@ def _gaps() -> dict[str, str]:
         n_waits = sum(call.kind == "wait" for call in seen.calls)
         busy_ns = sum(record.duration_ns for record in seen.records)
         span_ns = seen.records[-1].end_ns - seen.records[0].start_ns
-        is_full = busy_ns > 0.8 * span_ns  # noqa: PLR2004
+        is_full = busy_ns > 0.8 * span_ns
         found[letter] = "wait" if n_waits > 2 else "gpu" if is_full else "host"  # noqa: PLR2004
     return found
 
@@ -660,7 +662,7 @@ def _verdicts() -> dict[str, str]:
         context_s = _host_s(torch.cuda.synchronize)
     holds = {
         "d": other.start_ns >= default.end_ns,
-        "e": kernel_s > 1.1 * _LONG_S,  # noqa: PLR2004
+        "e": kernel_s > 1.1 * _LONG_S,
         "f": copy_s < 1e-4,  # noqa: PLR2004
         "g": 0.1 <= context_s <= 0.5,  # noqa: PLR2004
     }
@@ -686,7 +688,9 @@ def _missing_waits() -> set[str]:
 
     def races(*, arrive: bool, free: bool) -> int:
         with _h200(), gpulab.hazards() as found:
-            _run(cases.pinned_batches(6), cases.training_step, arrive=arrive, free=free, wait=False)
+            _run(
+                cases.pinned_batches(6), cases.training_step, arrive=arrive, free=free, wait=False
+            )
         return len(found)
 
     needed = {"a": races(arrive=False, free=True), "d": races(arrive=True, free=False)}

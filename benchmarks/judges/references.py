@@ -65,7 +65,6 @@ def with_and_without_pauses(reference: Callable[[Function], bool]) -> Callable[[
 
     A result that is right only after a pause is right by luck: a pause orders nothing.
     """
-
     virtual_gpu = gpulab.virtual_gpu
 
     # Inside, because a virtual GPU has a pause of its own.

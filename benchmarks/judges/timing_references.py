@@ -1,4 +1,4 @@
-"""For each exercise of lessons 01 to 08 that times whether an answer is right, found without its judge.
+"""For each exercise of lessons 01 to 08 that times whether an answer is right, without its judge.
 
 The works are kernels of known length, others than those of the judges.
 """
@@ -225,9 +225,8 @@ def gives_a_head_start(function: Function) -> bool:
     """Return whether a sleep of the returned cycles ends after the launch of all samples."""
     for n_launches in (1, 16):
         with gpulab.virtual_gpu("H200", first_use=False):
-            x = torch.ones(64, device="cuda")
 
-            def work(n_launches: int = n_launches, x: torch.Tensor = x) -> None:
+            def work(n_launches: int = n_launches) -> None:
                 for _ in range(n_launches):
                     torch.cuda._sleep(1)
 

@@ -1,4 +1,4 @@
-"""Every exercise of the course has right answers and mistakes in the tests, and gives none away."""
+"""Every exercise has right answers and mistakes in the tests, and its texts give none away."""
 
 import ast
 import re
@@ -54,7 +54,7 @@ def test_every_exercise_has_a_reference_or_a_reason() -> None:
 
 @pytest.mark.parametrize("exercise_id", exercise_ids())
 def test_no_example_is_a_right_answer(exercise_id: str) -> None:
-    """What follows "for example" or "as in", and a skeleton, is not right and has no right entry."""
+    """What follows "for example" or "as in", and a skeleton, has no right entry."""
     judge = exercise(exercise_id).judge
     found = re.findall(r"(?:for example|as in|place of the dots in) (\{.*?\}|\".*?\")", judge.how)
     for text in found:

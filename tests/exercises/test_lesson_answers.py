@@ -9,7 +9,6 @@ import time
 import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 

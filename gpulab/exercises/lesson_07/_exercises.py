@@ -147,7 +147,7 @@ LONG_ENOUGH = Exercise(
     HeadStart(
         name="head_start",
         why="In all 40 samples of both works, the GPU reached the first event after the host had "
-        "enqueued the second one. You measured the host, because the host needs the time. "
+        "enqueued the second one. It is the host that needs this time, not the GPU. "
         'method="saturated" does the same, and discards samples in which it was not ahead.',
     ),
     hints=(
