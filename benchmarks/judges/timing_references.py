@@ -1,17 +1,20 @@
-"""For each exercise of lessons 01 to 06 whether an answer is right, found without its judge.
+"""For each exercise of lessons 01 to 08 that times whether an answer is right, without its judge.
 
 The works are kernels of known length, others than those of the judges.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, cycle, repeat
+from math import isfinite
 from typing import Any
 
 import torch
 
 import gpulab
 from benchmarks.judges.references import (
+    GREY_NUMBERS,
     Function,
     is_number_near,
     kernel,
@@ -27,13 +30,25 @@ _WAKE_UP_S = 35e-6
 _LAUNCH_S = 3.05e-6  # the launch of a kernel that spins, on the virtual host
 _PAIR_S = 3.5e-6  # more than a pair of events adds, and less than with a launch between them
 _MOST_CALLS = 60_000
+_FIRST_PAIR = 5
+_MIB = 1 << 20
+_FLOOR_S = 6e-6  # of a pair of events, as lesson 08b has it
+_CYCLES_PER_S = 1.98e9
+_CYCLES = 10  # nobody sleeps for fewer
+_MOST_SLEEP = 20.0  # times what the host needs, as the question says
+_WRITES = {"zeros", "zero", "Memset (Device)"}
+_LEAST_RATE = 3.6e12  # bytes per second that a reading kernel reaches on the virtual H200
 _SAME_CLOCK = 0.03
+_SLEEP_NS = 1_000_000
 
 
 def times_calls(function: Function, n_rungs: int) -> bool:
     """Return whether a benchmark passes the first rungs: one for each lesson from 01 on."""
-    rungs = (_divides, _waits, _uses_events, _warms_up, _reads_clock, _flushes)
-    is_pair = n_rungs >= len(rungs) - 1  # the clock is asked for in the last two
+    rungs = (
+        *(_divides, _waits, _uses_events, _warms_up, _reads_clock, _flushes),
+        *(_has_no_gaps, _agrees_with_records),
+    )
+    is_pair = n_rungs >= _FIRST_PAIR  # from then on, the clock is asked for as well
     return all(rung(function, is_pair=is_pair) for rung in rungs[:n_rungs])
 
 
@@ -60,6 +75,8 @@ def _read(function: Function, durations_s: Iterator[float], *, is_pair: bool) ->
 
 
 def _first(value: Any) -> float:  # noqa: ANN401  # an answer
+    if len(value) != 2:  # noqa: PLR2004  # a pair is asked for
+        raise ValueError(value)
     return float(value["seconds"] if isinstance(value, dict) else value[0])
 
 
@@ -114,9 +131,14 @@ def _reads_clock(function: Function, *, is_pair: bool) -> bool:  # noqa: ARG001 
             at_launch_mhz.append(torch.cuda.clock_rate())
             a @ a
 
-        heavy_mhz = _clock(function(heavy))
-        # Benchmarks with pauses let the clock rise before their last call.
-        high_mhz = (1 + _SAME_CLOCK) * max(settled_mhz, at_launch_mhz[-1])
+        values: list[Any] = []
+        seen = capture(lambda: values.append(function(heavy)))
+        heavy_mhz, end_mhz = _clock(values[0]), float(torch.cuda.clock_rate())
+        # Pauses let the clock rise before the last call, and so does a sleep of the GPU after its
+        # launch.
+        slept_ns = sum(each.duration_ns for each in seen.records if each.name == "sleep")
+        clocks_mhz = (settled_mhz, at_launch_mhz[-1], end_mhz if slept_ns > _SLEEP_NS else 0.0)
+        high_mhz = (1 + _SAME_CLOCK) * max(clocks_mhz)
         if not (1 - _SAME_CLOCK) * settled_mhz <= heavy_mhz <= high_mhz:
             return False
         _settled(a)
@@ -155,6 +177,116 @@ def _flushes(function: Function, *, is_pair: bool) -> bool:
     return (hot_s + clean_s) / 2 < seconds < (clean_s + dirty_s) / 2
 
 
+def _has_no_gaps(function: Function, *, is_pair: bool) -> bool:
+    with gpulab.virtual_gpu("H200", first_use=False):
+        work = _neg_times(40)
+        seconds = _seconds_of(function, work, is_pair=is_pair)
+        return is_number_near(seconds, _alone_s(work), more=_PAIR_S, share=0.2)
+
+
+def _agrees_with_records(function: Function, *, is_pair: bool) -> bool:
+    with gpulab.virtual_gpu("H200", first_use=False):
+        a, long = torch.ones(2304, 2304, device="cuda"), torch.ones(20 * _MIB, device="cuda")
+        for work in (lambda: a @ a, long.amin, _neg_times(12)):
+            seconds = _seconds_of(function, work, is_pair=is_pair)
+            # The question says how far they may differ: 15 %, and the floor of events.
+            if not is_number_near(seconds, _alone_s(work), more=_FLOOR_S, share=0.15):
+                return False
+    return True
+
+
+def _neg_times(n_kernels: int) -> Callable[[], object]:
+    """Return a work of kernels that are shorter than their launches."""
+    x = torch.ones(5000, device="cuda")
+
+    def work() -> None:
+        for _ in range(n_kernels):
+            x.neg_()
+
+    return work
+
+
+def _alone_s(work: Callable[[], object]) -> float:
+    """Return the seconds of a work on cold data, from its first kernel to its last one."""
+    large = torch.zeros(64 << 20, device="cuda")
+    work()
+
+    def after_a_sleep() -> None:
+        kernel(5e-3)()
+        large.sum()
+        work()
+
+    records = capture(after_a_sleep).records
+    n_own = len(capture(work).records)
+    return (records[-1].end_ns - records[-n_own].start_ns) / 1e9
+
+
+def gives_a_head_start(function: Function) -> bool:
+    """Return whether a sleep of the returned cycles ends after the launch of all samples."""
+    for n_launches in (1, 16):
+        with gpulab.virtual_gpu("H200", first_use=False):
+
+            def work(n_launches: int = n_launches) -> None:
+                for _ in range(n_launches):
+                    torch.cuda._sleep(1)
+
+            work()
+            n_cycles = float(function(work))
+            host_s = _samples(work, 0)[1]
+            if not isfinite(n_cycles) or n_cycles < _CYCLES or _samples(work, int(n_cycles))[0]:
+                return False
+            if n_cycles > _MOST_SLEEP * host_s * _CYCLES_PER_S:
+                return False
+    return True
+
+
+def _samples(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
+    """Return in how many of 40 samples the host came too late, and its time for all."""
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(40)]
+    torch.cuda.synchronize()
+    torch.cuda._sleep(n_cycles)
+    n_late, start_s = 0, time.perf_counter()
+    for start, end in pairs:
+        start.record()
+        work()
+        end.record()
+        n_late += start.query()
+    host_s = time.perf_counter() - start_s
+    torch.cuda.synchronize()
+    return n_late, host_s
+
+
+def empties_the_cache(flush: Callable[[], object]) -> bool:
+    """Return whether a flush lets the next kernel find a cold and clean cache, without a wait."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        weight = torch.ones(1920, 4096, device="cuda", dtype=torch.half)
+        row, large = torch.ones(1, 4096, device="cuda", dtype=torch.half), torch.ones(64 << 20)
+        large, work = large.cuda(), partial(torch.nn.functional.linear, row, weight)
+
+        def after_s(before: Callable[[], object]) -> float:
+            work()
+            before()
+            return sum(each.duration_ns for each in capture(work).records) / 1e9
+
+        hot_s, clean_s, dirty_s = map(after_s, (int, large.sum, large.zero_))
+        flush()
+        if not (hot_s + clean_s) / 2 < after_s(flush) < (clean_s + dirty_s) / 2:
+            return False
+        reads = [each for each in capture(flush).records if each.name not in _WRITES]
+        l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+        # The table of the question has rows for one L2 and for two; from 1.5 on, counters found
+        # nothing in the cache. What a kernel reads takes this long at the most.
+        n_l2 = sum(each.duration_ns for each in reads) / 1e9 * _LEAST_RATE / l2_bytes
+        torch.cuda.synchronize()
+        kernel(5e-3)()
+        start_s = time.perf_counter()
+        flush()
+        is_waiting = time.perf_counter() - start_s > 2e-3  # noqa: PLR2004
+        if 1.3 < n_l2 < 1.7:  # noqa: PLR2004
+            GREY_NUMBERS.append(n_l2)
+        return n_l2 > 1.3 and not is_waiting  # noqa: PLR2004
+
+
 def _seconds_of(function: Function, work: Callable[[], object], *, is_pair: bool) -> float:
     value = function(work)
     return _first(value) if is_pair else float(value)
@@ -188,9 +320,11 @@ def keeps_usual_clocks(function: Function) -> bool:
 
 
 TIMING_REFERENCES: dict[str, Callable[[Function], bool]] = {
-    **{f"0{n}.benchmark": partial(times_calls, n_rungs=n) for n in range(1, 7)},
+    **{f"0{n}.benchmark": partial(times_calls, n_rungs=n) for n in range(1, 9)},
     "02.time-it-right": partial(times_a_kernel, backlog_s=30e-3),
     "03.event-time": partial(times_a_kernel, backlog_s=30e-3, by_events=True),
     "04.steady-state": finds_steady_starts,
     "05.which-to-discard": keeps_usual_clocks,
+    "06.choose-a-flush": empties_the_cache,
+    "07.long-enough": gives_a_head_start,
 }

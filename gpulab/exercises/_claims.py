@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from gpulab import device
-from gpulab.core.errors import UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError, shown
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import NAME
@@ -156,6 +156,8 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     ------
     UnknownNameError
         If no claim has this id.
+    InvalidOptionError
+        If ``here`` is a word and the claim is about a number.
 
     Examples
     --------
@@ -169,18 +171,22 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
         # If the lesson has no claims, the similar names come from all lessons.
         raise UnknownNameError("claim", claim_id, stated or _saved())
     fact, value = stated[claim_id], _value(here)
-    if value is not None:
-        _GIVEN[claim_id] = value
     saved = _saved().get(claim_id, ())
+    if isinstance(value, str) and saved and not isinstance(saved[0].value, str):
+        raise InvalidOptionError(
+            f"here={shown(value)}; this claim is about a number. Pass the number or the "
+            "Measurement of a cell above"
+        )
     worlds = [
         (str(world), _write(fact, world.value), _truth(fact, world.value)) for world in saved
     ]
     yours = "not measured" if value is None else f"{_write(fact, value)} ({_place(here)})"
     truth = None if value is None else _truth(fact, value)
-    is_virtual = _source(here) == "virtual"
+    if value is not None:
+        _GIVEN[claim_id] = value
     why = [
         _disagreement(fact, saved),
-        _reason(fact, saved, is_virtual=is_virtual) if truth is False else "",
+        _reason(fact, saved, _virtual_name(here)) if truth is False else "",
     ]
     return ClaimReview(fact.text, (*worlds, ("yours", yours, truth)), " ".join(filter(None, why)))
 
@@ -226,15 +232,19 @@ def _far(words: str, factors: Mapping[str, float]) -> str:
     return f"{words}, compared with {' and '.join(far)}." if far else ""
 
 
-def _reason(fact: Claim, saved: tuple[World, ...], *, is_virtual: bool) -> str:
-    """Return why a claim may be false here, or what to check if it should be true."""
-    virtual = [world for world in saved if world.source == "virtual"]
-    if not is_virtual or not virtual:
-        return f"A possible reason: {fact.because}."
-    if not _truth(fact, virtual[0].value):
+def _reason(fact: Claim, saved: tuple[World, ...], virtual_name: str) -> str:
+    """Return why a claim may be false here, or what to check if it should be true.
+
+    ``virtual_name`` is the name of the virtual GPU in use; empty for a CUDA GPU.
+    """
+    virtual = next((world for world in saved if world.source == "virtual"), None)
+    if virtual is not None and virtual_name and not _truth(fact, virtual.value):
         return ""  # the disagreement of the GPUs has said why
+    # Another virtual GPU may differ, as another CUDA GPU may.
+    if virtual is None or virtual.gpu not in virtual_name.split():
+        return f"A possible reason: {fact.because}."
     return (
-        f"The virtual GPU gave {_write(fact, virtual[0].value)} when this lesson was made, so "
+        f"The virtual GPU gave {_write(fact, virtual.value)} when this lesson was made, so "
         "something differs in this notebook. Restart the kernel and run all cells in order."
     )
 
@@ -256,8 +266,12 @@ def _place(here: object) -> str:
     return device_label(current.name, current.source)
 
 
-def _source(here: object) -> str:
-    return here.source if isinstance(here, Measurement) else device.current().source
+def _virtual_name(here: object) -> str:
+    """Return the name of the virtual GPU of a value; empty for a value of a CUDA GPU."""
+    if isinstance(here, Measurement):
+        return here.conditions.device_name if here.source == "virtual" else ""
+    current = device.current()
+    return current.name if current.source == "virtual" else ""
 
 
 def _value(here: object) -> ClaimValue | None:

@@ -7,7 +7,8 @@ import pytest
 
 import gpulab
 from benchmarks import lesson_claims
-from gpulab.core.errors import UnknownNameError
+from gpulab import device
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.device.measurement import Measurement
 from gpulab.exercises import _claims
 from gpulab.exercises._claims import Claim, World, claim
@@ -166,7 +167,7 @@ def test_the_card_says_where_the_gpus_disagree(  # noqa: PLR0913, PLR0917  # a r
 ) -> None:
     """The rule is applied to each GPU, and a reason is given only where it can be the reason."""
     worlds = tuple(
-        World("virtual" if gpu == "virtual" else "recorded", gpu, number)
+        World("virtual", "H200", number) if gpu == "virtual" else World("recorded", gpu, number)
         for gpu, number in saved.items()
     )
     monkeypatch.setattr(_claims, "_saved", lambda: {name: worlds})
@@ -176,6 +177,48 @@ def test_the_card_says_where_the_gpus_disagree(  # noqa: PLR0913, PLR0917  # a r
         else value
     )
     assert claim(name, here=here).why == why
+
+
+def test_another_virtual_gpu_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only on the virtual H200 a false value means that the notebook was run in another way."""
+    monkeypatch.setattr(_claims, "_saved", lambda: {"03.pair": SAVED["03.pair"]})
+    assert "Restart the kernel" in claim("03.pair", here=-1e-6).why
+    with device.outside(), gpulab.virtual_gpu("T4", first_use=False):
+        why = claim("03.pair", here=-1e-6).why
+    assert why == "A possible reason: the driver takes the floor off."
+
+
+def test_a_word_for_a_number_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim about a number refuses a word, says what it takes, and saves nothing."""
+    with pytest.raises(InvalidOptionError, match=r"here='fast'; this claim is about a number\."):
+        claim("03.pair", here="fast")
+    assert _claims.given() == {}
+    monkeypatch.undo()
+    refused = []
+    for name, fact in lesson_claims.stated().items():
+        try:
+            claim(name, here="fast")
+        except InvalidOptionError:
+            refused.append(name)
+        else:
+            assert all(isinstance(world.value, str) for world in _claims._saved()[name]), fact
+    assert len(refused) > 30
+
+
+def test_each_claim_has_three_values_and_says_where_they_are_far_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each claim has a virtual H200, an H200 and an H100; 1.5 times apart needs words."""
+    monkeypatch.undo()
+    for name, fact in lesson_claims.stated().items():
+        saved = _claims._saved()[name]
+        places = {(world.source, world.gpu) for world in saved}
+        assert places == {("virtual", "H200"), ("recorded", "H200"), ("recorded", "H100")}
+        virtual, *recorded = (world.value for world in saved)
+        numbers = [each for each in recorded if not isinstance(each, str) and each > 0]
+        factors = [virtual / each for each in numbers if virtual > 0]
+        if any(factor > 1.5 or factor < 1 / 1.5 for factor in factors):
+            assert _claims._disagreement(fact, saved), name
 
 
 def test_claims_of_disagreeing_gpus_say_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -669,6 +669,19 @@ def all_in_the_side_stream(x: Tensor, double: Double) -> Tensor:
     side.wait_stream(current)
     with torch.cuda.stream(side):
         result = double(x + 1)
+    other = torch.zeros_like(x)
+    current.wait_stream(side)
+    return result + other
+
+
+@wrong("other-gone", "13.freed")
+def line_that_shows_it_is_deleted(x: Tensor, double: Double) -> Tensor:
+    side, current = torch.cuda.Stream(), torch.cuda.current_stream()
+    temporary = x + 1
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
+        result = double(temporary)
+    del temporary
     current.wait_stream(side)
     return result
 

@@ -8,6 +8,7 @@ import ast
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
@@ -152,7 +153,14 @@ def right_answers(form: Form) -> list[object]:
             texts = ["".join(letters), ", ".join(letters).upper()]
             return [form.right, letters, tuple(letters), np.array(letters), chosen, *texts]
         case Quantities():
-            return [form.right, {key: 1.02 * number for key, number in form.right.items()}]
+            items = form.right.items()
+            return [
+                form.right,
+                {key: 1.02 * number for key, number in items},
+                {key: torch.tensor(float(number), dtype=torch.double) for key, number in items},
+                {key: np.float64(number) for key, number in items},
+                MappingProxyType({key: Decimal(f"{number:.4g}") for key, number in items}),
+            ]
         case Choice():
             letter = form.right
             return [

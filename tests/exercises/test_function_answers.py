@@ -296,21 +296,21 @@ def timed(fn: Work, sleep_cycles: int, n_samples: int = 11) -> tuple[list[float]
 
 
 # Both exercises have the same judge, with other works.
-@right("08.benchmark")
+@right("07.benchmark", "08.benchmark")
 def a_sleep_for_each_sample(fn: Work) -> tuple[float, float]:
     warm_up(fn)
     times_s, clock_mhz = timed(fn, 4_000_000)
     return median(times_s), clock_mhz
 
 
-@right("07.benchmark")
+@right("07.benchmark", "08.benchmark")
 def a_list_with_the_clock_of_gpulab(fn: Work) -> list[object]:
     warm_up(fn)
     times_s, clock_mhz = timed(fn, 4_000_000)
     return [np.median(times_s), clock_mhz]
 
 
-@right("08.benchmark")
+@right("07.benchmark", "08.benchmark")
 def one_long_sleep(fn: Work) -> tuple[float, float]:
     warm_up(fn)
     flush, pairs = read_l2(), [events() for _ in range(15)]
@@ -326,7 +326,7 @@ def one_long_sleep(fn: Work) -> tuple[float, float]:
     return sorted(start.elapsed_time(end) for start, end in pairs)[7] / 1e3, clock_mhz
 
 
-@right("08.benchmark")
+@right("07.benchmark", "08.benchmark")
 def a_sleep_in_parts(fn: Work) -> tuple[float, float]:
     warm_up(fn)
     flush, pairs = read_l2(), [events() for _ in range(9)]
@@ -343,7 +343,7 @@ def a_sleep_in_parts(fn: Work) -> tuple[float, float]:
     return median(start.elapsed_time(end) for start, end in pairs) / 1e3, clock_mhz
 
 
-@right("07.benchmark")
+@right("07.benchmark", "08.benchmark")
 def a_tensor_for_each_number(fn: Work) -> tuple[Tensor, Tensor]:
     warm_up(fn)
     times_s, clock_mhz = timed(fn, 4_000_000)

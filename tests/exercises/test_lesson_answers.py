@@ -9,7 +9,6 @@ import time
 import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
@@ -914,38 +913,56 @@ def keep_the_fast(samples_s: Samples, readings: Readings) -> Samples:
 # Flushes before a layer, each with its reason.
 
 
-def flush_with(make: Callable[[], Work]) -> dict[str, object]:
-    """Return an answer whose buffer is made at the first call, on the GPU in use."""
-    flushes: list[Work] = []
-
-    def flush() -> None:
-        if not flushes:
-            flushes.append(make())
-        flushes[0]()
-
-    return {"flush": flush, "because": "c"}
+@right("06.choose-a-flush")
+def sum_of_twice_the_l2() -> None:
+    """Read twice the L2."""
+    buffer_of(120).sum()
 
 
-def rotated() -> Work:
-    """Return a flush that reads eight buffers in turn."""
-    buffers = [buffer_of(20) for _ in range(8)]
-    return lambda: [buffer.amax() for buffer in buffers]
+@right("06.choose-a-flush")
+def maximum_of_more() -> None:
+    """Read five times the L2."""
+    buffer_of(300).max()
+
+
+@right("06.choose-a-flush")
+def sums_of_rows() -> None:
+    """Read rows."""
+    torch.sum(buffer_of(128).view(-1, 64), dim=1)
+
+
+@right("06.choose-a-flush")
+def minimum_of_half_numbers() -> None:
+    """Read numbers in half precision."""
+    torch.empty(70 << 20, device="cuda", dtype=torch.half).amin()
+
+
+@right("06.choose-a-flush")
+def several_buffers() -> None:
+    """Read eight buffers in turn."""
+    for buffer in [buffer_of(20) for _ in range(8)]:
+        buffer.amax()
+
+
+@wrong("dirty", "06.choose-a-flush")
+def write_zeros() -> None:
+    """Write in place of reading."""
+    buffer_of(256).zero_()
+
+
+@wrong("still-hot", "06.choose-a-flush")
+def read_too_little() -> None:
+    """Read a part of the L2."""
+    torch.empty(2 << 20, device="cuda").sum()
+
+
+@wrong("waits", "06.choose-a-flush")
+def read_a_value() -> None:
+    """Wait for the sum."""
+    buffer_of(120).sum().item()
 
 
 DATA = [
-    *(
-        ("06.choose-a-flush", flush_with(make), code)
-        for make, code in (
-            (lambda: buffer_of(120).sum, ""),
-            (lambda: buffer_of(300).max, ""),
-            (lambda: partial(torch.sum, buffer_of(128).view(-1, 64), dim=1), ""),
-            (lambda: torch.zeros(70 << 20, device="cuda", dtype=torch.half).amin, ""),
-            (rotated, ""),
-            (lambda: buffer_of(256).zero_, "dirty"),
-            (lambda: buffer_of(8).sum, "still-hot"),
-            (lambda: lambda: buffer_of(120).sum().item(), "waits"),
-        )
-    ),
     *(
         ("03.floor", value, "")
         for value in (3.08e-6, "3.1 µs", np.float32(3.07e-6), "3100 ns", 3e-6)

@@ -65,7 +65,7 @@ _CHECKED = {
     "events": "The GPU times the calls, and no launch is in the number",
     "warm-up": "Slow first calls are not in the number, and it ends on work that never is steady",
     "clock": "It returns the clock at which the calls ran",
-    "flush": "Each sample finds a cold and clean cache",
+    "flush": "Its number is that of a cold and clean cache",
     "sleep": "The gaps between small kernels are not in the number",
     "measure": "It agrees with gpulab.measure on every work that was tried",
 }

@@ -33,6 +33,10 @@ _LUCK = Diagnosis(
 )
 
 
+# Results are all that was seen: another program may return the same by another mistake.
+_LOOKS_LIKE = "Your results look like those of this mistake. "
+
+
 # Hidden, because a program could be fitted to the one work that the notebook shows.
 @dataclass(frozen=True, slots=True)
 class HiddenWork:
@@ -323,8 +327,11 @@ class Mended(FunctionJudge):
         if hidden is not None or mended.is_right:
             return hidden or self.why
         # Units after the mistakes, so that an exercise can have its own words for milliseconds.
-        rules = (*self.mistakes, *wrong_units(MendedTrial.is_in_unit))
-        return first_fitting(rules, mended) or self._unexplained(mended)
+        known = first_fitting(self.mistakes, mended)
+        if known is not None:
+            return Diagnosis(known.code, f"{_LOOKS_LIKE}{known.message}")
+        units = wrong_units(MendedTrial.is_in_unit)
+        return first_fitting(units, mended) or self._unexplained(mended)
 
     def right_values(self, program: MendedProgram) -> tuple[object, ...]:
         """Return the results of one of our own programs for all works."""

@@ -209,8 +209,9 @@ EXERCISES = (
                     lambda trial: not trial.part_is_right(0),
                     Diagnosis(
                         "median-as-fast",
-                        "The fast mode is wrong for a step that is slow most of the time: there "
-                        "the median lies among the slow ones. Split the samples first.",
+                        "The fast mode is wrong for at least one of the steps. One of them is "
+                        "slow most of the time: there the median lies among the slow ones. Split "
+                        "the samples first.",
                     ),
                 ),
             ),

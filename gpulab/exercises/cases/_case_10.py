@@ -132,9 +132,9 @@ EXERCISES = (
                     reads(-inf, 0.9),
                     Diagnosis(
                         "mean-of-both",
-                        "That is less than the kernel takes. You mix launches into an empty "
-                        "queue with others. Your number changes with the number of calls, so it "
-                        "is no property of the kernel.",
+                        "That is less than the kernel takes, as a mean of launches is, some "
+                        "of which find an empty queue. Such a number changes with the number of "
+                        "calls, so it is no property of the kernel.",
                     ),
                 ),
                 (

@@ -142,12 +142,12 @@ LONG_ENOUGH = Exercise(
     "07.long-enough",
     "40 samples of work() follow one sleep. Each sample is an event, the work, an event. Write "
     "head_start(work), which returns the clock cycles to sleep, so that the host is ahead of the "
-    "GPU in every sample. The check lets the GPU sleep that long, before a work of one launch "
-    "and before a work of sixteen.",
+    "GPU in every sample, and at most 20 times as many as it needs. The check lets the GPU sleep "
+    "that long, before a work of one launch and before a work of sixteen.",
     HeadStart(
         name="head_start",
         why="In all 40 samples of both works, the GPU reached the first event after the host had "
-        "enqueued the second one. You measured the host, because the host needs the time. "
+        "enqueued the second one. It is the host that needs this time, not the GPU. "
         'method="saturated" does the same, and discards samples in which it was not ahead.',
     ),
     hints=(

@@ -28,6 +28,7 @@ _LONG_NS = 1_000_000  # longer than a filler, shorter than first()
 _NOT_ARRIVED, _REFILLED = "host read before the copy is done", "host write into a buffer in flight"
 _NOT_WRITTEN = "read before the write is done"
 _FREED = ("read after free", "write after free")
+_WRITES_NEW = ("full", "fill", "ones", "zero", "rand", "Memcpy DtoD")  # kernels, how they begin
 _NUMBER_BYTES = 4  # the programs compute in float32
 _BATCH_BYTES = 1000 * _NUMBER_BYTES
 
@@ -46,6 +47,13 @@ def _doubles_in_default_stream(trial: MendedTrial) -> bool:
         record.name == "sleep" and not record.stream
         for records in trial.records
         for record in records
+    )
+
+
+def _drops_other(trial: MendedTrial) -> bool:
+    """Return whether a program gives nobody else a tensor in the default stream."""
+    return not any(
+        record.name.startswith(_WRITES_NEW) and not record.stream for record in trial.records[0]
     )
 
 
@@ -183,9 +191,10 @@ FREED = Exercise(
     "Mend the program whose memory is given away too early.",
     Mended(
         signature="mended(x, double)",
-        returns="double(x + 1), computed in a stream of its own, as a tensor",
-        why="The numbers are right, and gpulab.hazards() finds no race: nobody gets the memory "
-        "before the other stream has read it.",
+        returns="double(x + 1), computed in a stream of its own, as a tensor; keep other in the "
+        "default stream, which is somebody else's",
+        why="The numbers are right, other is still there, and gpulab.hazards() finds no race: "
+        "nobody gets the memory before the other stream has read it.",
         works=_freed_works(),
         right=lambda x, double: double(x + 1),
         mistakes=(),
@@ -210,6 +219,15 @@ FREED = Exercise(
                 ),
             ),
             ANY_RACE,
+            (
+                _drops_other,
+                Diagnosis(
+                    "other-gone",
+                    "No new tensor is filled in the default stream any more. In a real program "
+                    "other is somebody else's, and it will come: keep it, and see to the memory "
+                    "of temporary.",
+                ),
+            ),
         ),
         show=lambda value: f"a tensor that begins with {value[:3].tolist()}",
     ),

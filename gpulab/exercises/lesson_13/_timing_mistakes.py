@@ -229,7 +229,7 @@ def _pass_s(each: "Sequence[Work]") -> float:
         for layer in each:
             layer()
 
-    return _waited_s(one_pass)
+    return _between_events_s(one_pass)
 
 
 LAYERS = Exercise(
@@ -238,7 +238,8 @@ LAYERS = Exercise(
     Mended(
         signature="mended(layers)",
         returns="seconds of one pass through all layers",
-        why="The GPU goes from layer to layer without a pause for the host.",
+        why="The time is that of a pass in which the GPU goes from layer to layer without a pause "
+        "for the host.",
         works=(
             HiddenWork("20 short layers", lambda: (layers(),)),
             HiddenWork("50 shorter layers", lambda: (layers(50, 0.02),)),
@@ -256,7 +257,8 @@ LAYERS = Exercise(
             ),
         ),
         show=format_time,
-        tolerance=0.1,
+        tolerance=0.05,
+        floor=_WAKE_UP_S,
     ),
     hints=("Look at the gaps in the timeline.", "Only the last wait is needed."),
 )
@@ -295,8 +297,8 @@ PAGEABLE = Exercise(
     Mended(
         signature="mended(n_bytes, work)",
         returns="seconds for a copy of n_bytes to the GPU and work(), at the same time",
-        why="All bytes were copied, and together copy and kernel take no longer than the copy "
-        "alone.",
+        why="All bytes were copied, and your time for copy and kernel together is that of the "
+        "longer of the two.",
         works=(
             HiddenWork("16 MiB and a kernel of 0.4 ms", lambda: (2**24, kernel(0.4))),
             HiddenWork("24 MiB and a kernel of 0.6 ms", lambda: (3 * 2**23, kernel(0.6))),

@@ -1,0 +1,776 @@
+"""For each exercise whose answer is data the right answer, found by running what it asks about.
+
+No key is read: listings are run on the virtual GPU, and readings are computed anew. Exercises
+about words have a reason in place of a reference.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import torch
+
+import gpulab
+from benchmarks.judges.references import is_number_near, kernel
+from gpulab.exercises._api import exercise
+from gpulab.tracing.profiling import capture
+
+Action = Callable[[], object]
+_LONG_S = 4e-3  # of a kernel; what ends much earlier has not waited for it
+_MIB = 1 << 20
+
+
+def _h200() -> Any:  # noqa: ANN401  # a context
+    return gpulab.virtual_gpu("H200", first_use=False)
+
+
+def _host_s(action: Action) -> float:
+    start_s = time.perf_counter()
+    action()
+    return time.perf_counter() - start_s
+
+
+def _blocks(action: Action) -> bool:
+    """Return whether the host waits for a kernel that was launched before."""
+    torch.cuda.synchronize()
+    kernel(_LONG_S)()
+    seconds = _host_s(action)
+    torch.cuda.synchronize()
+    return seconds > _LONG_S / 2
+
+
+# 00 to 03
+
+
+def _sources() -> dict[str, str]:
+    with _h200():
+        seen = gpulab.measure(kernel(1e-5), n_samples=3).source
+    return {"a": "virtual", "b": "measured", "c": "recorded", "d": seen}  # a to c as quoted
+
+
+def _lines_that_wait() -> set[str]:
+    with _h200():
+        y, h, pinned = torch.ones(64, 64, device="cuda"), torch.ones(64, 64), torch.ones(64, 64)
+        pinned = pinned.pin_memory()
+        lines: dict[str, Action] = {
+            "a": lambda: y.sum().item(),
+            "b": lambda: y.shape,
+            "c": lambda: str(y[0, 0]),
+            "d": lambda: torch.relu(y),
+            "e": y.cpu,
+            "f": lambda: bool((y > 0).any()),
+            "g": lambda: y.copy_(h),
+            "h": lambda: pinned.copy_(y, non_blocking=True),
+        }
+        return {letter for letter, line in lines.items() if _blocks(line)}
+
+
+def _who_blocks() -> dict[str, str]:
+    with _h200():
+        stream, event = torch.cuda.current_stream(), torch.cuda.Event()
+        side = torch.cuda.Stream()
+
+        def recorded(wait: Action) -> None:
+            event.record()
+            wait()
+
+        waits: dict[str, Action] = {
+            "torch.cuda.synchronize": torch.cuda.synchronize,
+            "stream.synchronize": stream.synchronize,
+            "event.synchronize": partial(recorded, event.synchronize),
+            "stream.wait_event": partial(recorded, lambda: side.wait_event(event)),
+            "stream.wait_stream": lambda: side.wait_stream(stream),
+        }
+        return {name: "host" if _blocks(wait) else "gpu" for name, wait in waits.items()}
+
+
+def _snippets() -> dict[str, tuple[str, str]]:
+    model, before = kernel(_LONG_S), kernel(3 * _LONG_S)
+    fixes = {"launch": "wait after", "work and backlog": "wait before", "work": "none"}
+    with _h200():
+        x = torch.ones(8, device="cuda")
+
+        def value() -> float:
+            model()
+            return x.sum().item()
+
+        listings: dict[str, tuple[Action, Action]] = {
+            "a": (torch.cuda.synchronize, model),
+            "b": (before, lambda: (model(), torch.cuda.synchronize())),
+            "c": (value, lambda: (model(), torch.cuda.synchronize())),
+            "d": (torch.cuda.synchronize, value),
+        }
+        found = {}
+        for letter, (ahead, timed) in listings.items():
+            before()
+            ahead()
+            shares = _host_s(timed) / _LONG_S
+            torch.cuda.synchronize()
+            found[letter] = (
+                "launch" if shares < 0.5 else "work" if shares < 2 else "work and backlog"  # noqa: PLR2004
+            )
+    return {letter: (contains, fixes[contains]) for letter, contains in found.items()}
+
+
+def _wrong_stream() -> str:
+    with _h200():
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            kernel(5e-3)()
+        end.record()
+        torch.cuda.synchronize()
+        try:
+            return "b" if start.elapsed_time(end) < 0.1 else "a"  # noqa: PLR2004
+        except RuntimeError:
+            return "c"
+
+
+def _floor_s() -> float:
+    rows = exercise("03.floor").asked.readings
+    timed = rows[rows["kernel_s"] > 0]  # type: ignore[index]  # it has readings
+    return statistics.median((timed["pair_s"] - timed["kernel_s"]).tolist())
+
+
+def _queue_length() -> int:
+    with _h200():
+        kernel(1.0)()
+        for n_launched in range(5000):
+            if _host_s(kernel(1e-6)) > 1e-3:  # noqa: PLR2004
+                return n_launched + 1  # the long kernel is one of them
+    return 0
+
+
+# 04 to 06
+
+
+def _begins() -> dict[str, str]:
+    """Return after how many calls five in a row stay at the level of the end."""
+    from gpulab.exercises.lesson_04.traces import to_frame
+
+    found = {}
+    for letter, rows in to_frame(named=False).groupby("series"):
+        samples_s = rows["duration_s"].to_numpy()
+        middles = np.array([np.median(samples_s[i : i + 5]) for i in range(len(samples_s) - 4)])
+        level_s = np.median(samples_s[-15:])
+        slope = np.polyfit(range(20), samples_s[-20:], 1)[0] * 20 / level_s
+        counts = [n for n in (1, 5, 10, 30) if (np.abs(middles[n:] / level_s - 1) < 0.02).all()]  # noqa: PLR2004
+        # A count that leaves a slow call behind it is too small, unless the call is alone.
+        far = [i for i in range(12) if samples_s[i] > 1.1 * level_s]
+        counts = [n for n in counts if not far or n > max(far)]
+        found[str(letter)] = "never" if abs(slope) > 0.03 else f"after {counts[0]}"  # noqa: PLR2004
+    return found
+
+
+def _one_number() -> float:
+    samples_s = exercise("04.one-number").asked.readings["duration_s"]  # type: ignore[index]
+    return statistics.median(samples_s.tolist())
+
+
+def _two_traces() -> dict[str, tuple[str, str]]:
+    rows = exercise("05.two-traces").asked.readings
+    found = {}
+    for letter, run in rows.groupby("series"):  # type: ignore[union-attr]
+        slow = run["duration_s"] > 1.08 * run["duration_s"].min()
+        clocks_mhz = run["sm_mhz"]
+        is_capped = clocks_mhz[slow].max() < clocks_mhz[~slow].max()
+        found[letter] = (
+            ("power cap", "name the regime") if is_capped else ("noise", "more samples")
+        )
+    return found
+
+
+def _cold_loops() -> dict[str, str]:
+    linear = torch.nn.functional.linear
+    with _h200():
+        weight, *sixteen = (
+            torch.ones(2048, 2048, device="cuda", dtype=torch.half) for _ in range(17)
+        )
+        rows = [torch.ones(1, 2048, device="cuda", dtype=torch.half) for _ in range(16)]
+        loops: dict[str, tuple[tuple[Any, Any], ...]] = {
+            "a": tuple((x, weight) for x in rows),
+            "b": tuple((rows[0], w) for w in sixteen[:2]),
+            "c": tuple((rows[0], w) for w in sixteen),
+            "d": tuple((rows[0], weight) for _ in range(16)),
+        }
+
+        def timed_s(pairs: tuple[tuple[Any, Any], ...], *, copies: bool = False) -> float:
+            for x, w in pairs * 3:
+                if copies:
+                    weight.copy_(w)
+                linear(x, weight if copies else w)
+            x, w = pairs[0]
+            if copies:
+                weight.copy_(w)
+            seen = capture(partial(linear, x, weight if copies else w))
+            return sum(record.duration_ns for record in seen.records) / 1e9
+
+        times_s = {letter: timed_s(pairs) for letter, pairs in loops.items()}
+        times_s["e"] = timed_s(loops["c"], copies=True)
+        border_s = (max(times_s.values()) + min(times_s.values())) / 2
+    return {letter: "cold" if one_s > border_s else "hot" for letter, one_s in times_s.items()}
+
+
+def _staircase() -> dict[str, str]:
+    rows = exercise("06.staircase").asked.readings
+    shares = (rows["hot_mb"] / rows["cold_mb"]).groupby(rows["working_set_mib"])  # type: ignore[index]
+    hot = max(size for size, share in shares.max().items() if share <= 0.05)  # noqa: PLR2004
+    cold = min(size for size, share in shares.min().items() if share > 0.95)  # noqa: PLR2004
+    with _h200():
+        l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    return {"hot up to": f"{hot}", "cold from": f"{cold}", "l2 size": f"{l2_bytes // _MIB}"}
+
+
+# 07 and 08
+
+
+def _ahead() -> str:
+    with _h200():
+        loss, n_ahead = torch.ones(64, device="cuda"), 0
+        kernel(10e-3)()
+        for _ in range(40):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            loss.sum().item()
+            end.record()
+            n_ahead += not start.query()
+    return {40: "a", 1: "b", 0: "c"}[n_ahead]
+
+
+def _gaps() -> dict[str, str]:
+    from gpulab.exercises.lesson_07._gap_programs import program
+
+    found = {}
+    for letter in "abc":
+        with _h200():
+            work = program(letter)
+            work()
+            seen = capture(work)
+        n_waits = sum(call.kind == "wait" for call in seen.calls)
+        busy_ns = sum(record.duration_ns for record in seen.records)
+        span_ns = seen.records[-1].end_ns - seen.records[0].start_ns
+        is_full = busy_ns > 0.8 * span_ns
+        found[letter] = "wait" if n_waits > 2 else "gpu" if is_full else "host"  # noqa: PLR2004
+    return found
+
+
+class _Captured:
+    """A line in a captured function, with what each of its replays gives and should give."""
+
+    def __init__(self) -> None:
+        self.x = torch.tensor([1.0, -2.0, 3.0, -4.0], device="cuda")
+        self.y = torch.relu(self.x)
+        self.n_steps, self.scale, self.losses = 0, 2.0, []
+
+    def a(self) -> object:
+        return torch.relu(self.x)
+
+    def b(self) -> object:
+        return self.y + 1 if self.x.sum().item() > 0 else self.y
+
+    def c(self) -> object:
+        self.n_steps += 1
+        return torch.full((4,), float(self.n_steps), device="cuda")
+
+    def d(self) -> object:
+        return self.y[self.y > 0]
+
+    def e(self) -> object:
+        return torch.zeros_like(self.y)
+
+    def f(self) -> object:
+        return self.x * self.scale
+
+    def g(self) -> object:
+        self.losses.append(self.y.cpu())
+        return self.y
+
+    def h(self) -> object:
+        return self.y + torch.rand_like(self.y)
+
+
+def _captured() -> dict[str, str]:
+    return {letter: _replayed(letter) for letter in "abcdefgh"}
+
+
+def _replayed(letter: str) -> str:
+    with _h200():
+        lines = _Captured()
+        line: Callable[[], Any] = getattr(lines, letter)
+        if letter != "c":
+            line()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                result = line()
+        except Exception:  # noqa: BLE001  # whatever a failed capture raises
+            return "raises"
+        seen = []
+        for round_number in range(2):
+            lines.x.mul_(-3)
+            lines.scale = 5.0 + round_number
+            graph.replay()
+            seen.append(result.tolist())
+        if letter == "h":  # new numbers each time
+            return "runs" if seen[0] != seen[1] else "frozen"
+        if letter == "c":
+            return "runs" if lines.n_steps == 3 else "frozen"  # noqa: PLR2004
+        return "runs" if seen[-1] == line().tolist() else "frozen"
+
+
+def _copy_overlap() -> str:
+    works = {}
+    for pinned, own in product((False, True), repeat=2):
+        with _h200():
+            batch, x = torch.ones(8 * _MIB, pin_memory=pinned), torch.ones(8 * _MIB, device="cuda")
+            stream = torch.cuda.Stream() if own else torch.cuda.current_stream()
+            torch.cuda.synchronize()
+            seen = capture(partial(_copy_then_compute, x, batch, stream))
+        copies = [record for record in seen.records if record.name == "copy in"]
+        spins = [record for record in seen.records if record.name == "sleep"]
+        works[pinned, own] = spins[0].start_ns < copies[-1].end_ns
+    letters = {(False, False): "c", (True, False): "a", (False, True): "b", (True, True): "d"}
+    return next(letter for needed, letter in letters.items() if works[needed])
+
+
+def _copy_then_compute(x: torch.Tensor, batch: torch.Tensor, stream: Any) -> None:  # noqa: ANN401
+    with torch.cuda.stream(stream):
+        x.copy_(batch, non_blocking=True)
+    kernel(1e-3)()
+
+
+def _five_waits() -> dict[str, tuple[str, str]]:
+    lines: dict[str, Callable[[Any, Any, Any, Any], object]] = {
+        "torch.cuda.synchronize": lambda *_: torch.cuda.synchronize(),
+        "left.synchronize": lambda left, *_: left.synchronize(),
+        "marker.synchronize": lambda _left, _right, marker, _y: marker.synchronize(),
+        "right.wait_event": lambda _left, right, marker, _y: right.wait_event(marker),
+        "right.wait_stream": lambda left, right, *_: right.wait_stream(left),
+        "y.item": lambda *given: given[-1].item(),
+    }
+    found = {}
+    for name, line in lines.items():
+        done, before = set("abc"), set("abc")
+        # Sure is what holds whichever of the three is long.
+        for long in ("a", "b", "c"):
+            ends_ns, now_ns, d_start_ns = _three_works(line, long)
+            done &= {work for work, end_ns in ends_ns.items() if end_ns <= now_ns}
+            before &= {work for work, end_ns in ends_ns.items() if end_ns <= d_start_ns}
+        words = ("".join(sorted(done)) or "none", "".join(sorted(before)))
+        found[name] = (words[0], f"after {words[1]}" if words[1] else "at once")
+    return found
+
+
+def _three_works(line: Callable[..., object], long: str) -> tuple[dict[str, int], int, int]:
+    with _h200():
+        left, right, marker = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Event()
+        lengths_s = {work: 30e-3 if work == long else 0.2e-3 for work in "abc"}
+        zero = torch.zeros(1, device="cuda")
+        clock_s: list[float] = []
+
+        def program() -> None:
+            clock_s.append(time.perf_counter())
+            with torch.cuda.stream(left):
+                kernel(lengths_s["a"])()
+                marker.record()
+                kernel(lengths_s["b"])()
+            with torch.cuda.stream(right):
+                kernel(lengths_s["c"])()
+                y = zero + 1
+                line(left, right, marker, y)
+            clock_s.append(time.perf_counter())
+            with torch.cuda.stream(right):
+                kernel(0.1e-3)()
+
+        seen = capture(program)
+    sleeps = (record for record in seen.records if record.name == "sleep")
+    a, b, c, d = sorted(sleeps, key=lambda record: record.launch_start_ns or 0)
+    now_ns = a.launch_start_ns + round((clock_s[1] - clock_s[0]) * 1e9)  # type: ignore[operator]
+    ends_ns = dict(zip("abc", (a.end_ns, b.end_ns, c.end_ns), strict=True))
+    return ends_ns, now_ns, d.start_ns
+
+
+def _two_reasons() -> dict[str, tuple[str, str]]:
+    found = {}
+    for name, n in (("two matmuls", 4096), ("two small kernels", 64)):
+        with _h200():
+            x, streams = torch.ones(n, n, device="cuda"), [torch.cuda.Stream() for _ in range(2)]
+
+            def program(x: torch.Tensor = x, streams: list[Any] = streams, n: int = n) -> None:
+                for stream in streams:
+                    with torch.cuda.stream(stream):
+                        _ = x @ x if n > 1000 else x.relu()  # noqa: PLR2004
+
+            program()
+            torch.cuda.synchronize()
+            first, second = capture(program).records[-2:]
+        is_late = (second.launch_start_ns or 0) > first.end_ns
+        found[name] = (
+            ("the host is late", "fewer launches") if is_late else ("the gpu is full", "nothing")
+        )
+    return found
+
+
+def _races() -> dict[str, tuple[str, str, str]]:
+    from gpulab.exercises.lesson_08 import pipelines
+
+    def as_listed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401
+        for step in range(n_steps):
+            slot = slots[step % 2]
+            fill(slot.pinned, step)
+            with torch.cuda.stream(copying):
+                slot.on_device.copy_(slot.pinned, non_blocking=True)
+                slot.copied.record()
+            torch.cuda.current_stream().wait_event(slot.copied)
+            compute(slot.on_device, step)
+
+    with _h200():
+        races = pipelines.hazards_of(as_listed)
+    found = {}
+    for race in races:
+        is_host = race.second.stream.startswith("the host")
+        reader = "copy" if is_host else "compute"
+        found["pinned" if is_host else "device"] = (
+            ("fill", reader, "host") if is_host else ("copy", reader, "copying")
+        )
+    return found
+
+
+def _record_stream() -> dict[str, str]:
+    lines: dict[str, Callable[[Any, Any, Any], object]] = {
+        "a": lambda *_: None,
+        "b": lambda x, _total, side: x.record_stream(side),
+        "c": lambda _x, _total, side: torch.cuda.current_stream().wait_stream(side),
+        "d": lambda _x, _total, side: side.wait_stream(torch.cuda.current_stream()),
+        "e": lambda _x, total, side: total.record_stream(side),
+        "f": lambda _x, _total, side: side.synchronize(),
+    }
+    found = {}
+    for letter, line in lines.items():
+        with _h200(), gpulab.hazards() as races:
+            side, x = torch.cuda.Stream(), torch.ones(1 << 16, device="cuda")
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                total = x.sum()
+            line(x, total, side)
+            del x
+            torch.full((1 << 16,), 7.0, device="cuda")
+            torch.cuda.synchronize()
+        found[letter] = "corrupted" if len(races) else "safe"
+    return found
+
+
+def _backward() -> dict[str, str]:
+    streams = {"a": (0, 0), "b": (1, 0), "c": (0, 2), "d": (1, 1)}
+    waits = {
+        "none": None,
+        "default waits for side": (0, 1),
+        "third waits for default": (2, 0),
+        "third waits for side": (2, 1),
+        "side waits for default": (1, 0),
+    }
+    found = {}
+    for letter, (backward_on, step_on) in streams.items():
+        safe = [word for word, wait in waits.items() if _trains(backward_on, step_on, wait)]
+        found[letter] = safe[0]
+    return found
+
+
+def _trains(backward_on: int, step_on: int, wait: tuple[int, int] | None) -> bool:
+    """Return whether a step finds the gradients, with a wait between backward and step."""
+    with _h200():
+        streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
+        weight = torch.ones(4, device="cuda", requires_grad=True)
+        weight.grad = torch.zeros(4, device="cuda")
+        with torch.cuda.stream(streams[1]):
+            tripled = weight * 3
+            tripled.register_hook(lambda _gradient: kernel(3e-3)())
+            loss = tripled.sum()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(streams[backward_on]):
+            loss.backward()
+        if wait is not None:
+            streams[wait[0]].wait_stream(streams[wait[1]])
+        with torch.cuda.stream(streams[step_on]), torch.no_grad():
+            weight.sub_(weight.grad)
+        torch.cuda.synchronize()
+        return weight.tolist() == [-2.0] * 4
+
+
+# 09 to 12
+
+
+def _meeting_points() -> dict[str, float]:
+    def smallest(cpu_s: float, cpu_rate: float, gpu_s: float, gpu_rate: float) -> float:
+        """Return the smallest n by bisection: 12 bytes move for each element."""
+        low, high = 1, 10**9
+        while low < high:
+            n = (low + high) // 2
+            if gpu_s + 12 * n / gpu_rate < cpu_s + 12 * n / cpu_rate:
+                high = n
+            else:
+                low = n + 1
+        return float(low)
+
+    return {
+        "n": smallest(2e-6, 40e9, 14e-6, 4e12),
+        "n_fast_gpu": smallest(2e-6, 40e9, 14e-6, 8e12),
+        "n_slow_launch": smallest(2e-6, 40e9, 28e-6, 4e12),
+    }
+
+
+def _a100() -> dict[str, float]:
+    d = 4096
+    moved = 3 * d * d * torch.half.itemsize
+    return {
+        "ridge": 312e12 / 2e12,
+        "compute_ms": 1e3 * 2 * d**3 / 312e12,
+        "memory_ms": 1e3 * moved / 2e12,
+    }
+
+
+def _crossings() -> dict[str, float]:
+    """Return the sizes at which the recorded curves meet, by lines between neighbouring points."""
+    from gpulab.exercises.lesson_09._read_off import LINKS, RECORDED
+    from gpulab.roofline.scaling import crossover
+
+    found = {}
+    for key, link in LINKS.items():
+        curves = crossover("matmul", transfers="both", link=link, source=RECORDED).to_frame()
+        found[key] = _meeting(curves)
+    return found
+
+
+def _meeting(curves: Any) -> float:  # noqa: ANN401  # a frame
+    is_asked = (curves["on"] == "cpu") | (curves["transfers"] == "both")
+    table = curves[is_asked].pivot_table(index="size", columns="on", values="median_s").dropna()
+    cpu, gpu = table["cpu"], table["gpu"]
+    gains = np.log(cpu / gpu)
+    for (n0, g0), (n1, g1) in pairwise(gains.items()):
+        if g0 <= 0 < g1:
+            share = -g0 / (g1 - g0)
+            return float(np.exp(np.log(n0) + share * (np.log(n1) - np.log(n0))))
+    return 0.0
+
+
+def _three_gaps() -> dict[str, str]:
+    """Return by which experiment each program comes near its least time."""
+    half = {"device": "cuda", "dtype": torch.half}
+    bandwidth, peak = 4.8e12, 989.4e12
+
+    def chain(n: int) -> tuple[Action, float]:
+        x = torch.ones(n, **half)  # type: ignore[call-overload]  # keyword arguments
+        return lambda: x.sub(0.5).mul(2.0).add(1.0), 4 * n / bandwidth
+
+    def addition(n: int) -> tuple[Action, float]:
+        x = torch.ones(n, device="cuda")
+        return lambda: x + x, 12 * n / bandwidth
+
+    def matmul(side: int) -> tuple[Action, float]:
+        x = torch.ones(side, side, **half)  # type: ignore[call-overload]  # keyword arguments
+        return lambda: x @ x, 2 * side**3 / peak
+
+    def ratio(work: Action, least_s: float) -> float:
+        return gpulab.measure(work, n_samples=5).median_s / least_s
+
+    programs = {
+        "a": (addition, 2**17, 2**21, 2**17),
+        "b": (chain, 2**23, 2**27, 2**23),
+        "c": (matmul, 2047, 8191, 2048),
+    }
+    found = {}
+    for letter, (make, size, grown, rounded) in programs.items():
+        with _h200():
+            n_kernels = len(capture(make(size)[0]).records)
+            is_helped = {
+                "too small": ratio(*make(grown)) < 2,  # noqa: PLR2004
+                "slow kernel": ratio(*make(rounded)) < 2,  # noqa: PLR2004
+                "moves more": n_kernels > 1,
+            }
+        found[letter] = next(word for word, helps in is_helped.items() if helps)
+    return found
+
+
+def _bounds() -> dict[str, str]:
+    from gpulab.exercises.lesson_11._bound_programs import program
+
+    found = {}
+    for letter in "abcd":
+        with _h200():
+            work = program(letter)
+            work()
+            seen = capture(work)
+        span_ns = max(call.end_ns for call in seen.calls) - min(c.start_ns for c in seen.calls)
+        kinds = {"compute": 0, "copy": 0, "allocation": 0, "launch": 0}
+        for record in seen.records:
+            kinds["copy" if record.kind == "memcpy" else "compute"] += record.duration_ns
+        for call in seen.calls:
+            if "Malloc" in call.name or "Free" in call.name:
+                kinds["allocation"] += call.end_ns - call.start_ns
+        kinds["launch"] = span_ns - sum(kinds.values())
+        found[letter] = max(kinds, key=kinds.__getitem__)
+    return found
+
+
+def _overlap_us() -> dict[str, float]:
+    rows = exercise("11.overlap").asked.readings
+    busy: dict[str, set[int]] = {"copy": set(), "kernel": set()}
+    total = 0
+    for row in rows.itertuples():  # type: ignore[union-attr]
+        moments = range(round(row.start_us), round(row.end_us))  # type: ignore[arg-type]
+        busy[row.kind] |= set(moments)  # type: ignore[index]
+        total += len(moments)
+    return {
+        "overlap_us": float(len(busy["copy"] & busy["kernel"])),
+        "saved_us": float(total - len(busy["copy"] | busy["kernel"])),
+    }
+
+
+def _recorded_steps() -> set[str]:
+    from torch.profiler import ProfilerAction, schedule
+
+    action = schedule(wait=1, warmup=1, active=2, repeat=2)
+    records = {ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE}
+    return {str(step) for step in range(10) if action(step) in records}
+
+
+def _verdicts() -> dict[str, str]:
+    with _h200():
+        conv, image = torch.nn.Conv2d(3, 4, 3).cuda(), torch.ones(2, 3, 8, 8, device="cuda")
+        side = torch.cuda.Stream()
+
+        def both() -> None:
+            kernel(2e-3)()
+            with torch.cuda.stream(side):
+                kernel(2e-3)()
+
+        default, other = capture(both).records
+        torch.cuda.synchronize()
+        kernel_s = _host_s(lambda: (kernel(_LONG_S)(), torch.cuda.synchronize()))
+        x, host = torch.ones(16 * _MIB, device="cuda"), torch.ones(16 * _MIB)
+        copy_s = _host_s(lambda: x.copy_(host, non_blocking=True))
+        found = {
+            "a": hasattr(torch.cuda, "memcpy_async"),
+            "b": _runs(lambda: conv(image.flatten(1))),
+            "c": _runs(lambda: conv.weight[0, 0].to(memory_format=torch.channels_last)),
+        }
+    with gpulab.virtual_gpu("H200", first_use=True):
+        context_s = _host_s(torch.cuda.synchronize)
+    holds = {
+        "d": other.start_ns >= default.end_ns,
+        "e": kernel_s > 1.1 * _LONG_S,
+        "f": copy_s < 1e-4,  # noqa: PLR2004
+        "g": 0.1 <= context_s <= 0.5,  # noqa: PLR2004
+    }
+    words = {True: "holds", False: "does not hold"}
+    return {
+        **{letter: "holds" if runs else "cannot run" for letter, runs in found.items()},
+        **{letter: words[each] for letter, each in holds.items()},
+    }
+
+
+def _runs(action: Action) -> bool:
+    try:
+        action()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _missing_waits() -> set[str]:
+    """Return the waits without which the program of case 04 has a race, and that are enough."""
+    from gpulab.exercises import cases
+    from gpulab.exercises.cases._case_04 import _run
+
+    def races(*, arrive: bool, free: bool) -> int:
+        with _h200(), gpulab.hazards() as found:
+            _run(
+                cases.pinned_batches(6), cases.training_step, arrive=arrive, free=free, wait=False
+            )
+        return len(found)
+
+    needed = {"a": races(arrive=False, free=True), "d": races(arrive=True, free=False)}
+    is_enough = not races(arrive=True, free=True)
+    return {letter for letter, n_races in needed.items() if n_races and is_enough}
+
+
+TRUTHS: dict[str, Callable[[], Any]] = {
+    "00.sources": _sources,
+    "01.hidden-sync": _lines_that_wait,
+    "01.queue-length": _queue_length,
+    "02.snippet-quiz": _snippets,
+    "02.who-blocks": _who_blocks,
+    "03.wrong-stream": _wrong_stream,
+    "03.floor": _floor_s,
+    "04.where-to-begin": _begins,
+    "04.one-number": _one_number,
+    "05.two-traces": _two_traces,
+    "06.which-is-cold": _cold_loops,
+    "06.staircase": _staircase,
+    "07.sync-inside": _ahead,
+    "07.gaps": _gaps,
+    "07.capturable": _captured,
+    "08.five-waits": _five_waits,
+    "08.copy-overlap": _copy_overlap,
+    "08.two-reasons": _two_reasons,
+    "08.find-the-races": _races,
+    "08.record-stream": _record_stream,
+    "08.backward": _backward,
+    "09.read-off": _crossings,
+    "09.meeting-point": _meeting_points,
+    "10.a100": _a100,
+    "10.three-gaps": _three_gaps,
+    "11.bound": _bounds,
+    "11.overlap": _overlap_us,
+    "11.schedule": _recorded_steps,
+    "12.verdicts": _verdicts,
+    "case-04.flaw": _missing_waits,
+}
+
+_SENTENCE = "it asks which sentence explains readings, and no program decides between sentences"
+_WORDS = "it describes programs in words, and there is none to run"
+REASONS = {
+    "00.read-the-line": _SENTENCE,
+    "01.what-was-timed": _SENTENCE,
+    "02.what-is-charged": _SENTENCE,
+    "03.one-sync-at-end": _SENTENCE,
+    "04.name-the-cost": "the name of each cost is in the call that its trace shows",
+    "04.two-humps": "the runs are made up, each from its cause",
+    "05.second-is-slower": _SENTENCE,
+    "05.burst-or-settled": _WORDS,
+    "05.in-turns": _SENTENCE,
+    "05.gpu-util": _SENTENCE,
+    "06.both": _SENTENCE,
+    "06.hot-or-cold": _WORDS,
+    "07.pace": _SENTENCE,
+    "07.contains": _SENTENCE,
+    "07.which-rung": _WORDS,
+    "08.too-early": _SENTENCE,
+    "09.which-time": _WORDS,
+    "09.never-pays": _SENTENCE,
+    "09.what-it-says": _SENTENCE,
+    "10.farthest": "the explorer computes it from the recording, and so would a reference",
+    "10.which-roof": _WORDS,
+    "11.columns": _SENTENCE,
+    "11.which-column": "the columns of dmon are a matter of its documentation",
+    "11.monitors": "each monitor was recorded from a program that was made to have the fault",
+    "12.source": _WORDS,
+    "12.cure": _WORDS,
+    **{f"case-{n:02}.flaw": _SENTENCE for n in range(1, 11) if n != 4},  # noqa: PLR2004  # case 04 runs
+}
+# By how much a number may be off: one read off a picture, or computed with rounded inputs.
+# The median is one of thirteen samples, of which neighbours differ by less than 1 %.
+_SHARES = {"01.queue-length": 0.05, "03.floor": 0.1, "04.one-number": 0.002}
+
+
+def agrees(exercise_id: str, answer: Any, truth: Any) -> bool:  # noqa: ANN401  # data of any form
+    """Return whether an answer that is data is the truth; numbers may be off by a share."""
+    if isinstance(truth, Mapping):
+        return all(agrees(exercise_id, answer[key], truth[key]) for key in truth)
+    if isinstance(truth, int | float):
+        return is_number_near(answer, truth, share=_SHARES.get(exercise_id, 0.03))
+    return bool(answer == truth)
