@@ -53,7 +53,7 @@ class AnswerForm:
         """Show the question, the form, and below it an output with the words."""
         from IPython.display import display
 
-        self._widget = widgets.form_class("answer")(view=self._view())
+        self._widget = widgets.view_class("answer")(view=self._view())
         widgets.listen(self._widget, self._receive)
         _SHOWN[self._question.exercise_id].add(self)
         asked = {
@@ -80,7 +80,7 @@ class AnswerForm:
         self._show()
 
     def _show(self) -> None:
-        widgets.answer_form(self._widget, self._view())
+        widgets.show_view(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
     def _judged(self, given: Mapping[str, list[str]]) -> Verdict:

@@ -12,6 +12,7 @@ from gpulab import exercises, explorers
 from gpulab.exercises import _answer_form
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._guess_form import GuessForm
+from gpulab.figures.widgets import listen, view_class
 from gpulab.tracing import Timeline
 from gpulab.tracing._widget import view
 from gpulab.views.live import _stop
@@ -109,7 +110,9 @@ def drawing() -> Page:
 
     made = exercises.draw("Ten calls?", [1e-3] * 10, name="04.first", axes=lesson_04.TEN_CALLS)
     curve = {"drawn": [["step", [1e-3] * 10]]}
-    return Page(made._build(), [curve], lambda: list(made.curves), made)
+    shown = view_class("sketch")(view=made._view())
+    listen(shown, made._drawn_in_page)
+    return Page(shown, [curve], lambda: list(made.curves), made)
 
 
 def explorer(make: Callable[[], Any]) -> Page:

@@ -15,7 +15,7 @@ import pytest
 from gpulab.core.units import format_bytes, format_rate, format_ratio, format_time
 from gpulab.figures import widgets
 from gpulab.views.explorers import Explorer, _open, crossover_explorer, roofline_explorer
-from gpulab.views.explorers._page import merge
+from gpulab.views.explorers._explorer import merge
 from tests.support.explored import formula, points, recording, take
 from tests.support.notebook_display import shown_in
 
@@ -136,7 +136,7 @@ def test_a_page_contains_no_script_but_its_own(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(explorer._model, "base_numbers", lambda: {"name": "</script><b>x"})
     html = explorer._shown()["text/html"]
     assert html.count("</script>") == 2
-    assert len(widgets.explorer_page("crossover")) < 200_000
+    assert len(widgets.page_html("crossover", "", {}, "")) < 200_000
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ const known = (globalThis.gpulabExplorers ??= { explorers: [], models: new Map()
 
 // Shows the explorer in the elements of this mark, with the numbers that they contain.
 export function showPage(Explorer, mark) {
-  for (const host of document.querySelectorAll(`[data-gpulab-explorer="${mark}"]`)) {
+  for (const host of document.querySelectorAll(`[data-gpulab-page="${mark}"]`)) {
     const numbers = host.querySelector("script");
     if (!numbers) continue; // it is shown already
     const explorer = new Explorer(host, JSON.parse(numbers.textContent));

@@ -1,7 +1,7 @@
 // The crossover explorer: CPU against GPU, with a handle on the picture and a sentence for each change.
 
 import { Explorer } from "../chart/explorer.js";
-import { LogAxis } from "../chart/log_axis.js";
+import { Axis } from "../chart/axis.js";
 import { Plane } from "../chart/plane.js";
 import { sizeTick, timeTick } from "../chart/quantities.js";
 import { Reach } from "../chart/reach.js";
@@ -26,8 +26,8 @@ export class CrossoverExplorer extends Explorer {
       this.dragged = null; // the slider was let go
     });
     this.frame.add(this.form.root);
-    const x = new LogAxis(2, sizeTick),
-      y = new LogAxis(10, timeTick, "time of a call");
+    const x = new Axis({ base: 2, tick: sizeTick }),
+      y = new Axis({ base: 10, tick: timeTick, name: "time of a call" });
     this.plane = new Plane(this.frame.stage, { label: LABEL, x, y, redraw: ms => this.draw(ms) });
     this.picture = new Picture(this.plane, data);
     this.reach = new Reach(this.plane, sentence => this.frame.say(sentence));
@@ -68,7 +68,7 @@ export class CrossoverExplorer extends Explorer {
   tell() {
     const { view, data } = this;
     const detail = words.atHandle(data, view);
-    this.frame.show({ title: words.headline(data, view), detail, note: words.origin(data, view) });
+    this.show({ title: words.headline(data, view), detail, note: words.origin(data, view) });
   }
 
   // The axes stand still, unless the operation or the type changes.
@@ -92,7 +92,7 @@ export class CrossoverExplorer extends Explorer {
 
   draw(ms = 0) {
     if (!this.plane.width) return;
-    this.frame.showZoom(this.plane.isZoomed);
+    this.whole.hidden = !this.plane.isZoomed;
     this.plane.drawAxes(ms);
     this.picture.draw(this.view, ms);
     this.reach.set(this.picture.points(this.view));
