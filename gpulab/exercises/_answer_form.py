@@ -8,12 +8,12 @@ from weakref import WeakSet
 
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
 from gpulab.exercises._exercise import Hint, Question, Verdict
 from gpulab.exercises._fields import Fields
+from gpulab.exercises.journal import Given, given_of, journal, now
 from gpulab.figures import widgets
 
-# What was given in this kernel, by exercise: a cell that is run again keeps it.
-_GIVEN: dict[str, Mapping[str, list[str]]] = {}
 # The forms on the page by exercise: a cell that runs twice has shown two.
 _SHOWN: defaultdict[str, WeakSet["AnswerForm"]] = defaultdict(WeakSet)
 
@@ -68,7 +68,9 @@ class AnswerForm:
         if content.get("hint") is True:
             self._told = self._hint()
         elif (given := self._fields.read(content.get("check"))) is not None:
-            _GIVEN[self._question.exercise_id] = given
+            fields = tuple((key, *texts) for key, texts in given.items())
+            if given != self._given():
+                journal().add(Given(self._question.exercise_id, now(), fields))
             self._verdict = self._judged(given)
             for other in _SHOWN[self._question.exercise_id] - {self}:
                 other.follow(self._verdict)
@@ -94,7 +96,7 @@ class AnswerForm:
 
     def _view(self) -> dict[str, Any]:
         asked, fields = self._question, self._fields
-        given = _GIVEN.get(asked.exercise_id, {})
+        given = self._given()
         return {
             "label": f"Exercise {asked.exercise_id}",
             "kind": fields.kind if fields.kind in {"one", "some"} else "table",
@@ -108,10 +110,20 @@ class AnswerForm:
             "still": self._still_class,
         }
 
+    def _given(self) -> dict[str, list[str]]:
+        """Return what was checked last, if the exercise still has these fields."""
+        given = given_of(journal().records, self._question.exercise_id)
+        return given if self._fields.read(given) is not None else {}
+
     def _words(self) -> dict[str, str]:
         said = [each for each in (self._told, self._verdict) if each is not None]
         page = "".join(each._repr_html_() for each in said)
+        given = self._given()
+        kept = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in given.items())
+        if self._fields.kind in {"one", "some"}:
+            kept = ", ".join(given)
+        told = f"Your answer is {kept}. Run this cell to change it." if given else ""
         return {
-            "text/html": f'<div class="{self._still_class}">{page}</div>',
-            "text/plain": "\n".join(map(str, said)),
+            "text/html": f'<div class="{self._still_class}"><p>{clean(told)}</p>{page}</div>',
+            "text/plain": visible("\n".join([told, *map(str, said)]).strip()),
         }

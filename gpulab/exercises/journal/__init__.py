@@ -12,6 +12,7 @@ from gpulab.exercises.journal._file import (
 from gpulab.exercises.journal._history import (
     KeptPrediction,
     exercises_of,
+    given_of,
     lesson_of,
     predictions_of,
     versions_of,
@@ -19,6 +20,7 @@ from gpulab.exercises.journal._history import (
 from gpulab.exercises.journal._records import (
     CONFIDENCE,
     Answer,
+    Given,
     Guess,
     HintRead,
     Record,
@@ -34,6 +36,7 @@ __all__ = [
     "FILE_NAME",
     "Answer",
     "Contents",
+    "Given",
     "Guess",
     "HintRead",
     "KeptPrediction",
@@ -45,6 +48,7 @@ __all__ = [
     "Version",
     "exercises_of",
     "files_in",
+    "given_of",
     "journal",
     "lesson_of",
     "now",

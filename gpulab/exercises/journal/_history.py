@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gpulab.exercises.journal._records import (
     Answer,
+    Given,
     Guess,
     HintRead,
     Record,
@@ -90,6 +91,20 @@ def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
     ['02.b']
     """
     return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
+
+
+def given_of(records: Iterable[Record], exercise_id: str) -> dict[str, list[str]]:
+    """Return what the form of an exercise contained last, since the last reset of its lesson.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Given, given_of
+    >>> given_of([Given("01.a", "2026-11-22T12:00:00+00:00", (("b", "b"),))], "01.a")
+    {'b': ['b']}
+    """
+    given = [each for each in _since_reset(records) if isinstance(each, Given)]
+    mine = [each.fields for each in given if each.exercise_id == exercise_id]
+    return {key: texts for key, *texts in mine[-1]} if mine else {}
 
 
 def versions_of(records: Iterable[Record]) -> list[Version]:

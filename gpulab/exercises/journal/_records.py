@@ -170,6 +170,28 @@ class Version(Saved):
 
 
 @dataclass(frozen=True, slots=True)
+class Given(Saved):
+    """What a form of an exercise contained when it was checked, so that a new kernel shows it.
+
+    Attributes
+    ----------
+    fields
+        For each row that is marked or filled in: its key, and then the texts of its parts.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.journal import Given
+    >>> Given("01.hidden-sync", "2026-11-22T12:00:00+00:00", (("a", "a"),)).fields
+    (('a', 'a'),)
+    """
+
+    schema = "given"
+    exercise_id: str
+    at: str
+    fields: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HintRead(Saved):
     """A learner read a hint of an exercise.
 
@@ -201,9 +223,9 @@ class Reset(Saved):
     lesson: str = ""
 
 
-Record = Guess | Reveal | Answer | Version | HintRead | Reset
+Record = Guess | Reveal | Answer | Version | Given | HintRead | Reset
 _KINDS: dict[str, type[Record]] = {
-    kind.schema: kind for kind in (Guess, Reveal, Answer, Version, HintRead, Reset)
+    kind.schema: kind for kind in (Guess, Reveal, Answer, Version, Given, HintRead, Reset)
 }
 
 

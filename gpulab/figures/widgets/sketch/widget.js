@@ -11,8 +11,11 @@ export default {
     el.append(tag("style", {}, `.${view().still} { display: none; }`));
     sketch.connect(model);
     model.on("change:view", hear);
+    const lost = () => sketch.disconnect();
+    model.on("comm_live_update", lost); // the kernel has gone
     return () => {
       model.off("change:view", hear);
+      model.off("comm_live_update", lost);
       sketch.close();
     };
   },
