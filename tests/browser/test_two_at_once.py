@@ -85,7 +85,7 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
         guess_in(one, "1 ms")
         two.get_by_text("You say 1,000 µs.").first.wait_for()
         two.get_by_role("radio").nth(1).check()
-        two.get_by_role("button", name="Check").click()
+        two.get_by_role("button", name="Check", exact=True).click()
         one.get_by_text("Right.").first.wait_for()
         for shown, n_points in ((two, 1), (one, 2)):
             slider = shown.get_by_role("slider")

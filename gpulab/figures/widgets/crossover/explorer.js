@@ -2,10 +2,11 @@
 
 import { Explorer } from "../chart/explorer.js";
 import { Axis } from "../chart/axis.js";
+import { button } from "../chart/controls.js";
 import { Plane } from "../chart/plane.js";
 import { sizeTick, timeTick } from "../chart/quantities.js";
 import { Reach } from "../chart/reach.js";
-import { lacksNumbers, spans, view } from "./curves.js";
+import { fits, lacksNumbers, spans, view } from "./curves.js";
 import { Form } from "./form.js";
 import { Handle } from "./handle.js";
 import { handleMarks } from "./handle_marks.js";
@@ -32,8 +33,18 @@ export class CrossoverExplorer extends Explorer {
     this.picture = new Picture(this.plane, data);
     this.reach = new Reach(this.plane, sentence => this.frame.say(sentence));
     this.handle = new Handle(this.plane, size => this.slide(size));
+    this.fitted = button("Fits", "Lines of a fixed cost and a rate", () => this.showFits());
+    this.fitted.setAttribute("aria-pressed", false);
+    this.whole.before(this.fitted);
     this.settle();
     this.update();
+  }
+
+  showFits() {
+    this.areFitsShown = !this.areFitsShown;
+    this.fitted.setAttribute("aria-pressed", this.areFitsShown);
+    this.draw();
+    this.frame.say(this.areFitsShown ? words.fitted(fits(this.data, this.view)) : "Without the fits.");
   }
 
   settled(state) {
@@ -94,7 +105,7 @@ export class CrossoverExplorer extends Explorer {
     if (!this.plane.width) return;
     this.whole.hidden = !this.plane.isZoomed;
     this.plane.drawAxes(ms);
-    this.picture.draw(this.view, ms);
+    this.picture.draw(this.view, this.areFitsShown ? fits(this.data, this.view).lines : [], ms);
     this.reach.set(this.picture.points(this.view));
     this.drawHandle();
   }

@@ -21,9 +21,9 @@ export class Picture {
     Object.assign(this, { plane, data });
   }
 
-  draw(view, ms) {
+  draw(view, fits, ms) {
     const { layers } = this.plane,
-      curves = curvesOf(view),
+      curves = [...curvesOf(view), ...fits],
       pixels = curves.map(curve => this.pixels(curve));
     layers.back.draw([...this.sides(view.crossing), ...this.copies(view)], ms);
     const lines = curves.map(({ key, role }, index) => ({
@@ -32,7 +32,7 @@ export class Picture {
       class: `curve ${role} ${key}`,
       points: pixels[index].flat(),
     }));
-    const points = [...curves, ...view.own].flatMap(curve => this.signs(curve));
+    const points = [...curvesOf(view), ...view.own].flatMap(curve => this.signs(curve));
     layers.lines.draw(lines, ms);
     layers.points.draw(points, ms);
     layers.above.draw(
