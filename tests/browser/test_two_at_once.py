@@ -80,30 +80,40 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
         run_all(pages[0])
         pages[0].evaluate("window.jupyterapp.commands.execute('docmanager:save')")
         pages[0].wait_for_timeout(1_000)
+        pages[1].bring_to_front()
         pages[1].reload()
         one, two = (page.locator(".jp-NotebookPanel:visible") for page in pages)
+        two.locator("form.guess").wait_for()
+        two.locator(".sketch:visible").wait_for()
         guess_in(one, "1 ms")
-        two.get_by_text("You say 1,000 µs.").first.wait_for()
+        two.locator("form.guess").get_by_text("You say 1,000 µs.").wait_for()
+        two.page.bring_to_front()
         two.get_by_role("radio").nth(1).check()
         two.get_by_role("button", name="Check", exact=True).click()
-        one.get_by_text("Right.").first.wait_for()
+        one.locator("form.answer").get_by_text("Right.").wait_for()
         for shown, n_points in ((two, 1), (one, 2)):
-            slider = shown.get_by_role("slider")
-            slider.focus()
-            shown.page.keyboard.press("ArrowRight")
-            shown.page.keyboard.press("PageUp")
+            shown.page.bring_to_front()  # a page in the background is not drawn
+            shown.get_by_role("slider").focus()
+            for key in ["ArrowRight"] * n_points + ["PageUp"]:
+                shown.page.keyboard.press(key)
             for each in (one, two):
+                each.page.bring_to_front()
                 each.locator(".sketch:visible .points circle").nth(n_points - 1).wait_for()
         guess_in(two, "3 ms")
-        one.get_by_text("You say 3,000 µs.").first.wait_for()
+        one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
+        pages[0].bring_to_front()
         pages[0].reload()
-        one.get_by_text("You say 3,000 µs.").first.wait_for()
+        one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
         one.locator("label:has(:checked) kbd:text-is('b')").wait_for()
+        pages[1].bring_to_front()
         pages[1].evaluate(RESTART)
-        for shown in (one, two):
-            shown.get_by_text("The kernel has ended or begun anew").first.wait_for()
+        two.get_by_text("The kernel has ended or begun anew").first.wait_for()
+        # JupyterLab does not tell the other page.
+        guess_in(one, "4 ms")
+        one.get_by_text("No answer from the kernel yet").wait_for()
+        two.page.bring_to_front()
         run_all(pages[1])
-        two.get_by_text("You say 3,000 µs.").first.wait_for()
+        two.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
         two.locator("label:has(:checked) kbd:text-is('b')").wait_for()
         assert two.locator(".sketch:visible .points circle").count() == 2
     assert errors == []
@@ -112,5 +122,6 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
 
 def guess_in(shown: "Locator", typed: str) -> None:
     """Type a guess and answer with it."""
+    shown.page.bring_to_front()
     shown.locator("form.guess").get_by_role("textbox").fill(typed)
     shown.page.keyboard.press("Enter")
