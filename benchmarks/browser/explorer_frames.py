@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.browser.times import line
-from gpulab.figures.widgets import explorer_page
+from gpulab.figures.widgets import page_html
 from gpulab.views.explorers import crossover_explorer, roofline_explorer
 from tests.support.jupyterlab import CHROMIUM, CHROMIUM_OPTIONS
 
@@ -49,7 +49,7 @@ def run() -> None:
         options = [*CHROMIUM_OPTIONS, *UNLIMITED]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         for name, make in makers.items():
-            size_bytes = len(explorer_page(name).encode())
+            size_bytes = len(page_html(name, "", {}, "").encode())
             print(f"{name}: {size_bytes:,} bytes of script (goal {SCRIPT_GOAL_BYTES:,})")
             one, ten = (_page(Path(folder) / f"{name}{n}.html", make, n) for n in (1, 10))
             starts = [_opened(browser, one).evaluate(FIRST_MS) for _ in range(N_STARTS)]

@@ -88,7 +88,7 @@ def run(names: Sequence[str], *, show: bool) -> tuple[Judged, ...]:
         jupyter(Path(folder)) as address,
         chromium() as page,
     ):
-        lab = Lab(address, page)
+        lab = Lab(address, page, Path(folder) / "jupyterlab.log")
         for source in SOURCES:
             if not names or source.stem in names or source.stem.split("_")[0] in names:
                 of_lesson = [*_judged(lab, source)]

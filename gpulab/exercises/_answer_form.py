@@ -8,12 +8,12 @@ from weakref import WeakSet
 
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
 from gpulab.exercises._exercise import Hint, Question, Verdict
 from gpulab.exercises._fields import Fields
+from gpulab.exercises.journal import FilledForm, filled_form_of, journal, now
 from gpulab.figures import widgets
 
-# What was given in this kernel, by exercise: a cell that is run again keeps it.
-_GIVEN: dict[str, Mapping[str, list[str]]] = {}
 # The forms on the page by exercise: a cell that runs twice has shown two.
 _SHOWN: defaultdict[str, WeakSet["AnswerForm"]] = defaultdict(WeakSet)
 
@@ -44,7 +44,7 @@ class AnswerForm:
         """Show the question, the form, and below it an output with the words."""
         from IPython.display import display
 
-        self._widget = widgets.form_class("answer")(view=self._view())
+        self._widget = widgets.view_class("answer")(view=self._view())
         widgets.listen(self._widget, self._receive)
         _SHOWN[self._question.exercise_id].add(self)
         asked = {
@@ -58,9 +58,11 @@ class AnswerForm:
     def _answer(self, content: Mapping[str, Any]) -> None:
         if content.get("hint") is True:
             self._told = self._hint()
-        elif (fields := self._fields.read(content.get("check"))) is not None:
-            _GIVEN[self._question.exercise_id] = fields
-            self._verdict = self._judged(fields)
+        elif (given := self._fields.read(content.get("check"))) is not None:
+            fields = tuple((key, *texts) for key, texts in given.items())
+            if given != self._given():
+                journal().add(FilledForm(self._question.exercise_id, now(), fields))
+            self._verdict = self._judged(given)
             for other in _SHOWN[self._question.exercise_id] - {self}:
                 other.follow(self._verdict)
         self._show()
@@ -71,7 +73,7 @@ class AnswerForm:
         self._show()
 
     def _show(self) -> None:
-        widgets.answer_form(self._widget, self._view())
+        widgets.show_view(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
     def _judged(self, fields: Mapping[str, list[str]]) -> Verdict:
@@ -85,7 +87,7 @@ class AnswerForm:
 
     def _view(self) -> dict[str, Any]:
         asked, fields = self._question, self._fields
-        given = _GIVEN.get(asked.exercise_id, {})
+        given = self._given()
         return {
             "label": f"Exercise {asked.exercise_id}",
             "kind": fields.kind if fields.kind in {"one", "some"} else "table",
@@ -99,10 +101,20 @@ class AnswerForm:
             "still": self._still_class,
         }
 
+    def _given(self) -> dict[str, list[str]]:
+        """Return what was checked last, if the exercise still has these fields."""
+        given = filled_form_of(journal().entries, self._question.exercise_id)
+        return given if self._fields.read(given) is not None else {}
+
     def _words(self) -> dict[str, str]:
         said = [each for each in (self._told, self._verdict) if each is not None]
         page = "".join(each._repr_html_() for each in said)
+        given = self._given()
+        kept = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in given.items())
+        if self._fields.kind in {"one", "some"}:
+            kept = ", ".join(given)
+        told = f"Your answer is {kept}. Run this cell to change it." if given else ""
         return {
-            "text/html": f'<div class="{self._still_class}">{page}</div>',
-            "text/plain": "\n".join(map(str, said)),
+            "text/html": f'<div class="{self._still_class}"><p>{clean(told)}</p>{page}</div>',
+            "text/plain": visible("\n".join([told, *map(str, said)]).strip()),
         }

@@ -46,12 +46,9 @@ _NUMBERS = Requirement(
         and all(each is None or isinstance(each, str) or NUMBER.accepts(each) for each in value)
     ),
 )
-_UNITS = {
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
-}
 _LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
 _EXACT = 1.005  # times; a smaller distance would be written as "1 times"
-_MOST_TICKS = 9  # labels that fit under the widget's x axis
+_MOST_TICKS = 9  # labels that fit under the x axis
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
 
 
@@ -79,9 +76,9 @@ class SketchAxes:
     """The axes to draw on, and the quantities by which a drawing is judged.
 
     A curve has a point at each ``x``, in rising order; ``x_name`` is a short name for one, such as
-    "call". The y axis goes from ``low`` to ``high`` and is logarithmic; its ticks have one unit,
-    that of its middle. ``unit`` is "s" for times. ``terms`` returns the quantities to compare from
-    the drawn and the true curves, the most important first.
+    "call", and ``is_log`` says whether the x axis is logarithmic too. The y axis goes from ``low``
+    to ``high`` and is logarithmic; its label has no unit. ``unit`` is "s" for times. ``terms``
+    returns the quantities to compare from the drawn and the true curves, the most important first.
     """
 
     x: tuple[float, ...]
@@ -95,27 +92,21 @@ class SketchAxes:
     curves: tuple[str, ...] = ("you",)
     is_log: bool = False
 
-    def traits(self) -> dict[str, Any]:
-        """Return the axes in the form that the widget's JavaScript expects."""
+    def view(self) -> dict[str, Any]:
+        """Return the axes in the form that the page expects."""
         step = math.ceil(len(self.x) / _MOST_TICKS)
-        first, last = (round(math.log10(end)) for end in (self.low, self.high))
-        units = _UNITS.get(self.unit, ((1.0, self.unit),))
-        middle = math.sqrt(self.low * self.high)
-        exponent, unit = time_unit(middle) if self.unit == "s" else (0, self.unit)
+        texts = [_x_text(value, self.x) for value in self.x]
         return {
             "x": list(self.x),
-            "x_texts": [_x_text(value, self.x) for value in self.x],
-            "x_ticks": [[i, _x_text(self.x[i], self.x)] for i in range(0, len(self.x), step)],
+            "x_texts": texts,
+            "x_ticks": [*zip(self.x, texts, strict=True)][::step],
             "x_label": self.x_label,
             "x_name": self.x_name,
             "is_log": self.is_log,
             "low": self.low,
             "high": self.high,
-            "y_ticks": [
-                [10.0**i, f"{10.0 ** (i - exponent):,.9g}"] for i in range(first, last + 1)
-            ],
-            "y_label": f"{self.y_label} ({unit})",
-            "units": [list(unit) for unit in units],
+            "y_label": self.y_label,
+            "unit": self.unit,
         }
 
 
@@ -183,6 +174,7 @@ class DrawnPrediction:
         self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
         self._show_still = widgets.JupyterLoop().in_turn(self._update_still)
         self._is_still_old = False
+        self._answered = 0  # the number of the page's last message
 
     @property
     def curves(self) -> Curves:
@@ -369,25 +361,24 @@ class DrawnPrediction:
         from IPython.display import display
 
         # Not _repr_mimebundle_, because the picture needs an output of its own to be updated in.
-        text = {"text/plain": str(self), "text/html": f"<p>{clean(str(self))}</p>"}
         if not widgets.is_watched():
-            display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
+            display(self._bundle(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
             return
-        self._widget = self._build()
+        self._widget = widgets.view_class("sketch")(view=self._view())
+        widgets.listen(self._widget, self._drawn_in_page)
         _SHOWN[self.name].add(self)
-        display(widgets.widget_data(self._widget) | text, raw=True)  # type: ignore[no-untyped-call]  # as above
+        display(widgets.widget_data(self._widget), raw=True)  # type: ignore[no-untyped-call]  # as above
         handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
         self._still = handle
 
-    def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
-        made = widgets.sketch_class()(
-            question=self.question,
-            axes=self.axes.traits(),
-            curves=self._curves(),
-            still=self._still_class,
-        )
-        widgets.listen(made, self._drawn_in_page)
-        return made
+    def _view(self) -> dict[str, Any]:
+        return {
+            "question": visible(self.question),
+            "axes": self.axes.view(),
+            "curves": self._curves(),
+            "answer": self._answered,
+            "still": self._still_class,
+        }
 
     def _curves(self) -> list[dict[str, Any]]:
         """Return the curves as the page has them."""
@@ -404,6 +395,8 @@ class DrawnPrediction:
             return
         if not self.is_empty:
             self.note = _saved_guesses.keep(self._guess())
+        number = content.get("number")
+        self._answered = number if isinstance(number, int) else 0
         for each in (self, *_SHOWN[self.name] - {self}):
             each._follow(self._drawn, self.axes)  # noqa: SLF001  # of the same class
 
@@ -413,7 +406,7 @@ class DrawnPrediction:
             return
         self._drawn = {name: [*values] for name, values in drawn.items()}
         if self._widget is not None:
-            self._widget.curves = self._curves()  # a page that is opened later shows these
+            self._widget.view = self._view()  # a page that is opened later shows it, too
         self._is_still_old = True
         # The picture for pages without a kernel waits: matplotlib must not draw on two threads.
         self._show_still()
@@ -424,9 +417,11 @@ class DrawnPrediction:
             self._still.update(self._bundle(), raw=True)
 
     def _bundle(self) -> dict[str, str]:
-        inside = f"<p>{clean(str(self))}</p>" if self.is_empty else self._figure()._repr_html_()
-        page = f'<div class="{self._still_class}">{inside}</div>'
-        return {"text/html": page, "text/plain": str(self)}
+        """Return a page to draw on without a kernel, and for pages without scripts a picture."""
+        still = f"<p>{clean(str(self))}</p>" if self.is_empty else self._figure()._repr_html_()
+        page = widgets.page_html("sketch", self._still_class, self._view(), still)
+        html = f'<div class="{self._still_class}">{page}</div>'
+        return {"text/html": html, "text/plain": str(self)}
 
 
 def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> DrawnPrediction:
@@ -562,21 +557,24 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: 
     if axes.is_log:
         ax.set_xscale("log")
     ax.set_yscale("log")
-    traits = axes.traits()
+    first, last = (round(math.log10(end)) for end in (axes.low, axes.high))
+    middle = math.sqrt(axes.low * axes.high)
+    exponent, unit = time_unit(middle) if axes.unit == "s" else (0, axes.unit)
+    powers = range(first, last + 1)
     places = _with_what_came_out(axes, record)
     for axis, ticks in (
         (
             ax.xaxis,
             [(x, _x_text(x, axes.x)) for x in places[:: math.ceil(len(places) / _MOST_TICKS)]],
         ),
-        (ax.yaxis, traits["y_ticks"]),
+        (ax.yaxis, [(10.0**i, f"{10.0 ** (i - exponent):,.9g}") for i in powers]),
     ):
         axis.set_ticks([tick for tick, _ in ticks], [text for _, text in ticks])
         # A logarithmic axis labels minor ticks too if it has few decades, and overprints these.
         axis.set_ticks([], minor=True)
     ax.set_ylim(axes.low, axes.high)
     ax.grid(visible=True)
-    return finish(ax, "Line chart", axes.x_label, traits["y_label"])
+    return finish(ax, "Line chart", axes.x_label, f"{axes.y_label} ({unit})")
 
 
 def _with_what_came_out(axes: SketchAxes, record: "pd.DataFrame") -> list[float]:

@@ -30,7 +30,7 @@ class GuessForm:
         """Show the form, and below it an output with the words."""
         from IPython.display import display
 
-        self._widget = widgets.form_class("guess")(view=self._view())
+        self._widget = widgets.view_class("guess")(view=self._view())
         widgets.listen(self._widget, self._receive)
         if self._prediction.name:
             _SHOWN[self._prediction.name].add(self)
@@ -53,7 +53,7 @@ class GuessForm:
         self._show()
 
     def _show(self) -> None:
-        widgets.answer_form(self._widget, self._view())
+        widgets.show_view(self._widget, self._view())
         # On the cells' thread: it changes an output of a cell.
         self._update_still()
 

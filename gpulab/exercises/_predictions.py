@@ -1,11 +1,10 @@
 """A prediction: the guess before a measurement, and its comparison with the outcome."""
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
-from gpulab.core.units import format_estimate, format_time
+from gpulab.core.units import format_estimate, format_ratio, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
@@ -302,7 +301,7 @@ class Prediction:
             return value
         if self.unit in TIMES:
             return format_time(value)
-        number = f"{value:,.4g}"
+        number = format_ratio(value) if self.unit == "times" else f"{value:,.4g}"
         # "1 times" reads like a count.
         return _with_unit("1.00" if (number, self.unit) == ("1", "times") else number, self.unit)
 
@@ -335,8 +334,9 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
         problem = f"{guess!r} isn't a number; give {_form(unit, ())}."
     if problem or number is None:
         return None, problem
-    if not isfinite(number) or number < 0:
-        return None, f"{number:g} isn't possible; give {_form(unit, ())} of at least 0."
+    if number < 0:
+        what = "a time is above zero" if unit in TIMES else "give a number of at least 0"
+        return None, f"{number:g} is negative: {what}."
     return number if isinstance(guess, str) else number * TIMES.get(unit, 1.0), ""
 
 

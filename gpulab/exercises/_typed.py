@@ -8,7 +8,7 @@ from gpulab.core.units import parse_time
 # A comma between groups of three digits. Another comma is a decimal one: "2,5" or "0,125".
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"(\d+),(\d+)(?![\d,.])")
-_NUMBER = re.compile(r"(?P<over>[\d.]+(?:[eE][+-]?\d+)?)(?:\s*/\s*(?P<under>[\d.]+))?")
+_NUMBER = re.compile(r"(?P<over>-?[\d.]+(?:[eE][+-]?\d+)?)(?:\s*/\s*(?P<under>[\d.]+))?")
 _FACTOR = {"x", "\u00d7"}  # the letter, and the sign
 
 

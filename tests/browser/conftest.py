@@ -20,7 +20,7 @@ def lab(warm_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         jupyter(folder, without=without, JUPYTER_PATH=str(warm_kernel)) as address,
         chromium() as page,
     ):
-        yield Lab(address, page)
+        yield Lab(address, page, folder / "jupyterlab.log")
 
 
 @pytest.hookimpl(wrapper=True)

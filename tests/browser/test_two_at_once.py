@@ -1,8 +1,16 @@
-"""Two forms of one question in a real JupyterLab, and a kernel that restarts between answers."""
+"""Two forms of one question, or two pages of one notebook, and a kernel that restarts."""
 
 from typing import TYPE_CHECKING
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, run_cell
+from tests.support.jupyterlab import (
+    RUN_TIMEOUT_MS,
+    Lab,
+    needs_browser,
+    open_notebook,
+    put_notebook,
+    run_all,
+    run_cell,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -11,6 +19,7 @@ pytestmark = needs_browser
 
 ASK = 'exercises.ask("01.what-was-timed")'
 PREDICT = 'exercises.predict("How long is it?", ..., unit="µs", name="01.tried-twice")'
+DRAW = 'exercises.draw("How long?", ..., name="09.tried-twice", axes=lab.MATMUL_TIMES)'
 CELLS = ["from gpulab import exercises", ASK, ASK, PREDICT, PREDICT]
 RESTART = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
@@ -44,10 +53,75 @@ def test_the_later_answer_is_in_both_forms_and_outlives_the_kernel(lab: Lab) -> 
             lab.page.keyboard.press("Enter")
             answered(guesses, f"You say {typed[0]},000 µs.")
         lab.page.evaluate(RESTART)
-        guesses[0].get_by_role("textbox").fill("3 ms")
-        lab.page.keyboard.press("Enter")
-        guesses[0].get_by_text("No answer from the kernel yet").wait_for()
+        for form in (one, guesses[0]):
+            form.get_by_text(
+                "The kernel has ended or begun anew. What you gave is kept"
+            ).wait_for()
+            assert form.locator("input, button").evaluate_all("all => all.every(e => e.disabled)")
         run_cell(cells.nth(0))
+        run_cell(cells.nth(1))
         run_cell(cells.nth(3))
-        # A new form, with what the kernel had heard.
+        # New forms, with what the kernel had heard.
         guesses[0].get_by_text("You say 2,000 µs.").wait_for()
+        one.locator("label:has(:checked) kbd:text-is('a')").wait_for()
+
+
+def test_two_pages_on_one_notebook(lab: Lab) -> None:
+    """What is given in one page is seen in the other, and reload and restart lose nothing."""
+    cells = [f"{CELLS[0]}\nfrom gpulab.exercises import lesson_09 as lab", ASK, PREDICT, DRAW]
+    url = put_notebook(lab.address, "shared", cells)
+    errors: list[str] = []
+    with lab.page.context.browser.new_context() as context:
+        context.set_default_timeout(RUN_TIMEOUT_MS)
+        pages = [context.new_page() for _ in range(2)]
+        for number, page in enumerate(pages):
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            open_notebook(page, url.replace("/workspaces/shared", f"/workspaces/shared-{number}"))
+        run_all(pages[0])
+        pages[0].evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        pages[0].wait_for_timeout(1_000)
+        pages[1].bring_to_front()
+        pages[1].reload()
+        one, two = (page.locator(".jp-NotebookPanel:visible") for page in pages)
+        two.locator("form.guess").wait_for()
+        two.locator(".sketch:visible").wait_for()
+        guess_in(one, "1 ms")
+        two.locator("form.guess").get_by_text("You say 1,000 µs.").wait_for()
+        two.page.bring_to_front()
+        two.get_by_role("radio").nth(1).check()
+        two.get_by_role("button", name="Check", exact=True).click()
+        one.locator("form.answer").get_by_text("Right.").wait_for()
+        for shown, n_points in ((two, 1), (one, 2)):
+            shown.page.bring_to_front()  # a page in the background is not drawn
+            shown.get_by_role("slider").focus()
+            for key in ["ArrowRight"] * n_points + ["PageUp"]:
+                shown.page.keyboard.press(key)
+            for each in (one, two):
+                each.page.bring_to_front()
+                each.locator(".sketch:visible .points circle").nth(n_points - 1).wait_for()
+        guess_in(two, "3 ms")
+        one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
+        pages[0].bring_to_front()
+        pages[0].reload()
+        one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
+        one.locator("label:has(:checked) kbd:text-is('b')").wait_for()
+        pages[1].bring_to_front()
+        pages[1].evaluate(RESTART)
+        two.get_by_text("The kernel has ended or begun anew").first.wait_for()
+        # JupyterLab does not tell the other page.
+        guess_in(one, "4 ms")
+        one.get_by_text("No answer from the kernel yet").wait_for()
+        two.page.bring_to_front()
+        run_all(pages[1])
+        two.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
+        two.locator("label:has(:checked) kbd:text-is('b')").wait_for()
+        assert two.locator(".sketch:visible .points circle").count() == 2
+    assert errors == []
+    assert "Traceback" not in lab.log.read_text()
+
+
+def guess_in(shown: "Locator", typed: str) -> None:
+    """Type a guess and answer with it."""
+    shown.page.bring_to_front()
+    shown.locator("form.guess").get_by_role("textbox").fill(typed)
+    shown.page.keyboard.press("Enter")

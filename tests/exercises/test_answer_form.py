@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gpulab import exercises
-from gpulab.exercises import _answer_form, _api
+from gpulab.exercises import _api
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._api import exercise as keyed
 from gpulab.exercises._fields import NUMBER, Fields
@@ -21,9 +21,8 @@ __all__ = ["folder"]  # a fixture: an empty folder with a journal of its own
 
 
 @pytest.fixture(autouse=True)
-def _nothing_given(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_given() -> Iterator[None]:
     """Begin each test with empty forms."""
-    monkeypatch.setattr(_answer_form, "_GIVEN", {})
     yield
     forget_all()
 

@@ -65,7 +65,7 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1,
             1.145,
-            "Wrong direction. You said 1 times, it was 1.145 times: more than 1, not the same.",
+            "Wrong direction. You said 1 times, it was 1.15 times: more than 1, not the same.",
         ),
         (
             0.97,
@@ -75,7 +75,7 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1.3,
             1.145,
-            "Near. You said 1.3 times, it was 1.145 times. The direction is right: more than 1.",
+            "Near. You said 1.3 times, it was 1.15 times. The direction is right: more than 1.",
         ),
         (
             4,
@@ -209,7 +209,7 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
         ("2 ms", "times", "'2 ms' isn't a number; give a number (times)."),
         ([1, 2], "µs", "[1, 2] isn't a number; give a number in µs."),
         (True, "µs", "True isn't a number; give a number in µs."),
-        (-3, "µs", "-3 isn't possible; give a number in µs of at least 0."),
+        (-3, "µs", "-3 is negative: a time is above zero."),
         (float("nan"), "calls", "nan isn't a number; give a number (calls)."),
         (3, "hours", f"unit='hours' is not known; {KNOWN}"),
         (..., "sec", f"unit='sec' is not known; {KNOWN}"),

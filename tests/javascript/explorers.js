@@ -3,14 +3,15 @@
 
 import { codeOf } from "../../gpulab/figures/widgets/chart/share.js";
 import { bytesText, rateText, ratioText, timeText } from "../../gpulab/figures/widgets/chart/quantities.js";
-import { lacksNumbers, view } from "../../gpulab/figures/widgets/crossover/curves.js";
+import { fits, lacksNumbers, view } from "../../gpulab/figures/widgets/crossover/curves.js";
 import { headline, beside } from "../../gpulab/figures/widgets/roofline/words.js";
 import { pointsOf } from "../../gpulab/figures/widgets/roofline/points.js";
 
 const SAY = {
   crossover: (data, state) => {
-    const { crossing, bareCrossing } = view(data, state);
-    return { crossing, bare: bareCrossing, lacks: lacksNumbers(data, state), code: codeOf(data, state) };
+    const shown = view(data, state), { crossing, bareCrossing } = shown;
+    const lines = Object.fromEntries(fits(data, shown).lines.map(({ of, fit }) => [of, fit]));
+    return { crossing, bare: bareCrossing, lines, lacks: lacksNumbers(data, state), code: codeOf(data, state) };
   },
   roofline: (data, state) => {
     const points = pointsOf(data, state, state.gpu),

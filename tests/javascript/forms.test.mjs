@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { Patience } from "../../gpulab/figures/widgets/chart/patience.js";
 import { bare, inside } from "./inside.mjs";
 
 const { AnswerForm } = await inside("gpulab/figures/widgets/forms/answer.js", "AnswerForm");
@@ -35,13 +36,14 @@ test("each row of a table is sent, with the texts of its parts", () => {
 test("a kernel that does not answer is named, and its answer takes the sentence away", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const sent = [], said = { textContent: "" };
-  const form = bare(Form, { said, model: { send: message => sent.push(message) } });
+  const patience = new Patience(sentence => (said.textContent = sentence));
+  const form = bare(Form, { said, patience, model: { send: message => sent.push(message) } });
   form.send({ hint: true }, "Checking …");
   assert.equal(said.textContent, "Checking …");
   mock.timers.tick(5000);
   assert.match(said.textContent, /^No answer from the kernel yet/);
   form.send({ check: {} });
-  form.answered();
+  patience.end();
   said.textContent = "Right.";
   mock.timers.tick(5000);
   assert.equal(said.textContent, "Right.");

@@ -183,8 +183,8 @@ def chromium() -> Iterator["Page"]:
 class Lab:
     """One JupyterLab in one page, in which notebooks are opened one after the other."""
 
-    def __init__(self, address: str, page: "Page") -> None:
-        self.address, self.page = address, page
+    def __init__(self, address: str, page: "Page", log: Path) -> None:
+        self.address, self.page, self.log = address, page, log
         page.goto(address.replace("/tree/00_start_here.ipynb", ""))
         page.wait_for_function("window.jupyterapp", polling=100)
         page.evaluate("window.jupyterapp.restored.then(() => {})")

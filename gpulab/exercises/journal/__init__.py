@@ -3,6 +3,7 @@
 from gpulab.exercises.journal._entries import (
     CONFIDENCE,
     Answer,
+    FilledForm,
     Guess,
     HintRead,
     JournalEntry,
@@ -24,6 +25,7 @@ from gpulab.exercises.journal._file import (
 from gpulab.exercises.journal._history import (
     KeptPrediction,
     exercises_of,
+    filled_form_of,
     lesson_of,
     predictions_of,
     versions_of,
@@ -34,6 +36,7 @@ __all__ = [
     "FILE_NAME",
     "Answer",
     "Contents",
+    "FilledForm",
     "Guess",
     "HintRead",
     "JournalEntry",
@@ -45,6 +48,7 @@ __all__ = [
     "Version",
     "exercises_of",
     "files_in",
+    "filled_form_of",
     "journal",
     "lesson_of",
     "now",

@@ -156,6 +156,19 @@ class Version(Saved):
 
 
 @dataclass(frozen=True, slots=True)
+class FilledForm(Saved):
+    """What a form of an exercise contained when it was checked, so that a new kernel shows it.
+
+    ``fields`` has, for each row that is marked or filled in, its key and the texts of its parts.
+    """
+
+    schema = "given"
+    exercise_id: str
+    at: str
+    fields: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HintRead(Saved):
     """A learner read a hint of an exercise."""
 
@@ -173,9 +186,9 @@ class Reset(Saved):
     lesson: str = ""
 
 
-JournalEntry = Guess | Reveal | Answer | Version | HintRead | Reset
+JournalEntry = Guess | Reveal | Answer | Version | FilledForm | HintRead | Reset
 _KINDS: dict[str, type[JournalEntry]] = {
-    kind.schema: kind for kind in (Guess, Reveal, Answer, Version, HintRead, Reset)
+    kind.schema: kind for kind in (Guess, Reveal, Answer, Version, FilledForm, HintRead, Reset)
 }
 
 

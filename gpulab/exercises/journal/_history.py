@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gpulab.exercises.journal._entries import (
     Answer,
+    FilledForm,
     Guess,
     HintRead,
     JournalEntry,
@@ -74,6 +75,13 @@ def predictions_of(entries: Iterable[JournalEntry]) -> dict[str, KeptPrediction]
 def exercises_of(entries: Iterable[JournalEntry]) -> Iterable[Answer | HintRead]:
     """Return the answers and the hints since the last reset of their lesson."""
     return (entry for entry in _since_reset(entries) if isinstance(entry, Answer | HintRead))
+
+
+def filled_form_of(entries: Iterable[JournalEntry], exercise_id: str) -> dict[str, list[str]]:
+    """Return what the form of an exercise contained last, since the last reset of its lesson."""
+    given = [entry for entry in _since_reset(entries) if isinstance(entry, FilledForm)]
+    fields = [entry.fields for entry in given if entry.exercise_id == exercise_id]
+    return {key: texts for key, *texts in fields[-1]} if fields else {}
 
 
 def versions_of(entries: Iterable[JournalEntry]) -> list[Version]:

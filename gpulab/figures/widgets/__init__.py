@@ -1,7 +1,5 @@
 """Notebook widgets that react to mouse and keyboard, built on anywidget."""
 
-from gpulab.figures.widgets._explorer import explorer_class, explorer_page
-from gpulab.figures.widgets._form import answer_form, form_class
 from gpulab.figures.widgets._front_end import (
     cell_code,
     is_watched,
@@ -10,25 +8,23 @@ from gpulab.figures.widgets._front_end import (
     widget_data,
 )
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
-from gpulab.figures.widgets._machine import machine_class
 from gpulab.figures.widgets._messages import ignore_state, listen
+from gpulab.figures.widgets._page import explorer_class, page_html
 from gpulab.figures.widgets._script import script
-from gpulab.figures.widgets._sketch import sketch_class
+from gpulab.figures.widgets._view import show_view, view_class
 
 __all__ = [
     "JupyterLoop",
-    "answer_form",
     "cell_code",
     "explorer_class",
-    "explorer_page",
-    "form_class",
     "ignore_state",
     "is_watched",
     "jupyter_kernel",
     "listen",
-    "machine_class",
+    "page_html",
     "replace_cell",
     "script",
-    "sketch_class",
+    "show_view",
+    "view_class",
     "widget_data",
 ]

@@ -62,8 +62,8 @@ def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets ha
 
     Examples
     --------
-    >>> from gpulab.figures.widgets import machine_class
-    >>> sorted(widget_data(machine_class()()))
+    >>> from gpulab.figures.widgets import view_class
+    >>> sorted(widget_data(view_class("machine")()))
     ['application/vnd.jupyter.widget-view+json']
     """
     made = widget._repr_mimebundle_()

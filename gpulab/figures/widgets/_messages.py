@@ -12,8 +12,8 @@ def ignore_state(widget: object, sync_data: Mapping[str, Any]) -> None:
 
     Examples
     --------
-    >>> from gpulab.figures.widgets import machine_class
-    >>> machine = machine_class()(view={"end": 1.0})
+    >>> from gpulab.figures.widgets import view_class
+    >>> machine = view_class("machine")(view={"end": 1.0})
     >>> machine.set_state({"view": {}})
     >>> machine.view
     {'end': 1.0}
@@ -25,8 +25,8 @@ def listen(widget: Any, receive: Callable[[Mapping[str, Any]], object]) -> None:
 
     Examples
     --------
-    >>> from gpulab.figures.widgets import machine_class
-    >>> machine = machine_class()()
+    >>> from gpulab.figures.widgets import view_class
+    >>> machine = view_class("machine")()
     >>> listen(machine, print)
     >>> machine._handle_custom_msg({"do": "undo"}, [])
     {'do': 'undo'}

@@ -49,7 +49,22 @@ def base_numbers(recorded: Sequence[str]) -> dict[str, Any]:
     }
     for choice in recorded:
         _add(numbers["operations"], choice, recording_of(choice).points)
+    for name, operation in numbers["operations"].items():
+        for dtype, known in operation["types"].items():
+            known["amounts"] = _amounts(name, dtype, known)
     return numbers
+
+
+def _amounts(name: str, dtype: str, known: dict[str, Any]) -> dict[int, tuple[float, float]]:
+    """Return bytes and FLOPs by size, over which the page fits lines."""
+    work = workload(name)
+    curves = (
+        times
+        for side in (*known["cpus"].values(), *known["gpus"].values())
+        for times in side.values()
+    )
+    sizes = sorted({*work.sizes, *(size for times in curves for size in times["sizes"])})
+    return {size: (work.bytes(size, dtype), work.flops(size)) for size in sizes}
 
 
 def own_numbers(points: Sequence[Point]) -> dict[str, Any]:

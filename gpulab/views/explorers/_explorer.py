@@ -3,6 +3,7 @@
 import io
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, get_args, get_type_hints
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
 from gpulab.core.foreign_text import visible
+from gpulab.core.markup import clean
 from gpulab.core.requirements import PATH, instance_of
 from gpulab.figures import Figure, place_labels, widgets
-from gpulab.views.explorers._page import merge, page_html
 from gpulab.views.explorers._scene import Measured, Model, Selector, State, Step
 from gpulab.views.explorers._scheduling import MeasurementJob
 from gpulab.workloads.sweeps import Point
@@ -282,18 +283,18 @@ class Explorer(Generic[State]):
         """Return the page of the explorer, which runs by itself, and its words."""
         return {
             "text/plain": str(self),
-            "text/html": page_html(self._model.name, self._mark, self._numbers(), self._still()),
+            "text/html": widgets.page_html(
+                self._model.name, self._mark, self._numbers(), self._still()
+            ),
         }
 
-    def _still(self) -> str | Figure:
-        """Return what a page shows that runs no script."""
+    def _still(self) -> str:
+        """Return the HTML that a page shows which runs no script."""
         # A figure takes a second, which a reader at a front end would wait for.
-        if widgets.is_watched():
-            return str(self)
-        try:
-            return self.figure()
-        except GpulabError:
-            return str(self)
+        if not widgets.is_watched():
+            with suppress(GpulabError):  # nothing to draw
+                return str(self.figure()._repr_mimebundle_()["text/html"])
+        return "".join(f"<p>{clean(line)}</p>" for line in str(self).splitlines())
 
     def _numbers(self) -> dict[str, Any]:
         """Return everything that the page needs at first."""
@@ -398,3 +399,12 @@ def _is_one_of(kinds: tuple[Any, ...], value: object) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return int in kinds or float in kinds
     return type(value) in kinds
+
+
+def merge(known: dict[str, Any], added: dict[str, Any]) -> None:
+    """Add the entries of nested dicts to another one."""
+    for name, value in added.items():
+        if isinstance(value, dict) and isinstance(known.get(name), dict):
+            merge(known[name], value)
+        else:
+            known[name] = value

@@ -180,7 +180,7 @@ class MachineExplorer:
     def widget(self) -> Any:  # noqa: ANN401 # anywidget's own
         """The machine as a widget, for a layout of your own."""
         if self._widget is None:
-            self._widget = widgets.machine_class()(view=self._view())
+            self._widget = widgets.view_class("machine")(view=self._view())
             widgets.listen(self._widget, self._loop.in_turn(self._receive))
         return self._widget
 

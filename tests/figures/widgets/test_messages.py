@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gpulab import exercises, explorers
-from gpulab.exercises import _answer_form
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._guess_form import GuessForm
+from gpulab.exercises.journal import given_of, journal
+from gpulab.figures.widgets import listen, view_class
 from gpulab.tracing import Timeline
 from gpulab.tracing._widget import view
 from gpulab.views.live import _stop
@@ -99,7 +100,7 @@ def answer(exercise_id: str, given: dict[str, list[str]], **options: object) -> 
     page = Page(form._widget, [{"check": {}}, {"check": given}, {"hint": True}], owner=form)
     page.send({"check": given})
     # A page may send less than there is; what it sends of a number is any text.
-    page.kept = lambda: set(_answer_form._GIVEN[exercise_id]) <= set(given)
+    page.kept = lambda: set(given_of(journal().records, exercise_id)) <= set(given)
     return page
 
 
@@ -109,7 +110,9 @@ def drawing() -> Page:
 
     made = exercises.draw("Ten calls?", [1e-3] * 10, name="04.first", axes=lesson_04.TEN_CALLS)
     curve = {"drawn": [["step", [1e-3] * 10]]}
-    return Page(made._build(), [curve], lambda: list(made.curves), made)
+    shown = view_class("sketch")(view=made._view())
+    listen(shown, made._drawn_in_page)
+    return Page(shown, [curve], lambda: list(made.curves), made)
 
 
 def explorer(make: Callable[[], Any]) -> Page:
@@ -190,7 +193,6 @@ def _page(monkeypatch: pytest.MonkeyPatch, folder: object) -> None:
     del folder
     shown_in(monkeypatch, watched=True)
     monkeypatch.setattr("IPython.get_ipython", lambda: None)  # no cell is asked for its number
-    monkeypatch.setattr(_answer_form, "_GIVEN", {})
 
 
 @pytest.mark.usefixtures("_page")

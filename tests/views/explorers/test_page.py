@@ -15,7 +15,8 @@ import pytest
 from gpulab.core.units import format_bytes, format_rate, format_ratio, format_time
 from gpulab.figures import widgets
 from gpulab.views.explorers import Explorer, _open, crossover_explorer, roofline_explorer
-from gpulab.views.explorers._page import merge
+from gpulab.roofline.scaling._curve import amounts
+from gpulab.views.explorers._explorer import merge
 from tests.support.explored import formula, points, recording, take
 from tests.support.notebook_display import shown_in
 
@@ -77,6 +78,12 @@ def test_the_page_finds_the_crossings_that_python_finds() -> None:
                 assert (ours["low"], high) == pytest.approx(
                     (crossing.low, crossing.high), rel=1e-4
                 )
+        for curve in (record.cpu, record.gpu):
+            line, fit = page["lines"][curve.on], curve.fit
+            assert fit is not None
+            assert line["unit"] == fit.unit
+            at = [*amounts(state.workload, curve.sizes, state.dtype, fit.unit)]
+            assert line["median_s"] == pytest.approx(list(fit.time_s(at)), rel=1e-3)
         explorer.state = state
         assert page["code"] == explorer.code
 
@@ -136,7 +143,7 @@ def test_a_page_contains_no_script_but_its_own(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(explorer._model, "base_numbers", lambda: {"name": "</script><b>x"})
     html = explorer._shown()["text/html"]
     assert html.count("</script>") == 2
-    assert len(widgets.explorer_page("crossover")) < 200_000
+    assert len(widgets.page_html("crossover", "", {}, "")) < 200_000
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ const known = (globalThis.gpulabExplorers ??= { explorers: [], models: new Map()
 
 // Shows the explorer in the elements of this mark, with the numbers that they contain.
 export function showPage(Explorer, mark) {
-  for (const host of document.querySelectorAll(`[data-gpulab-explorer="${mark}"]`)) {
+  for (const host of document.querySelectorAll(`[data-gpulab-page="${mark}"]`)) {
     const numbers = host.querySelector("script");
     if (!numbers) continue; // it is shown already
     const explorer = new Explorer(host, JSON.parse(numbers.textContent));
@@ -30,7 +30,11 @@ export function rendering(Explorer) {
       }
       for (const explorer of own ? [own] : mine()) explorer.receive(message);
     };
+    const lose = () => {
+      for (const explorer of own ? [own] : mine()) explorer.disconnect();
+    };
     model.on("msg:custom", receive);
+    model.on("comm_live_update", lose); // the kernel has gone
     known.models.set(mark, model);
     for (const explorer of mine()) explorer.connect(model);
     const waiting = setTimeout(
@@ -40,8 +44,9 @@ export function rendering(Explorer) {
     return () => {
       clearTimeout(waiting);
       model.off("msg:custom", receive);
+      model.off("comm_live_update", lose);
       if (known.models.get(mark) === model) known.models.delete(mark);
-      for (const explorer of own ? [own] : mine()) explorer.disconnect();
+      lose();
       own?.close();
     };
   };

@@ -1,5 +1,7 @@
 // Save what is seen: the picture as SVG with its colours written out, the numbers as CSV.
 
+import { drawn } from "../shared.js";
+
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -17,20 +19,33 @@ const STYLES = [
   "paint-order",
 ];
 
-export function pictureText(root, title) {
-  const copy = root.cloneNode(true),
-    shown = root.querySelectorAll("*");
+// Returns pictures as one, each below the one before it: { text, width, height }.
+export function pictureText(planes, title) {
+  const boxes = planes.map(plane => plane.getBoundingClientRect());
+  const width = Math.max(...boxes.map(box => box.width)),
+    height = boxes.reduce((sum, box) => sum + box.height, 0);
+  const whole = drawn("svg", { width, height }, drawn("title", {}, title));
+  whole.setAttribute("style", `background:${getComputedStyle(planes[0]).backgroundColor}`);
+  let y = 0;
+  for (const [place, plane] of planes.entries()) {
+    const copy = withStyles(plane);
+    for (const [name, value] of Object.entries({ y, width: boxes[place].width, height: boxes[place].height }))
+      copy.setAttribute(name, value);
+    whole.append(copy);
+    y += boxes[place].height;
+  }
+  return { text: new XMLSerializer().serializeToString(whole), width, height };
+}
+
+function withStyles(plane) {
+  const copy = plane.cloneNode(true),
+    shown = plane.querySelectorAll("*");
   copy.querySelectorAll("*").forEach((element, index) => {
     const style = getComputedStyle(shown[index]);
     element.setAttribute("style", STYLES.map(name => `${name}:${style.getPropertyValue(name)}`).join(";"));
     element.removeAttribute("class");
   });
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  for (const side of ["width", "height"]) copy.setAttribute(side, root.getBoundingClientRect()[side]);
-  copy.setAttribute("style", `background:${getComputedStyle(root).backgroundColor}`);
-  copy.insertAdjacentHTML("afterbegin", "<title></title>");
-  copy.firstElementChild.textContent = title;
-  return new XMLSerializer().serializeToString(copy);
+  return copy;
 }
 
 export function tableText(rows) {
@@ -40,10 +55,10 @@ export function tableText(rows) {
 }
 
 // Draws the picture on a canvas, with two pixels for each of the screen's.
-export function savePng(name, text, { clientWidth, clientHeight }) {
+export function savePng(name, { text, width, height }) {
   const image = new Image(),
     canvas = document.createElement("canvas");
-  Object.assign(canvas, { width: 2 * clientWidth, height: 2 * clientHeight });
+  Object.assign(canvas, { width: 2 * width, height: 2 * height });
   Object.assign(image, { width: canvas.width, height: canvas.height });
   image.addEventListener("load", () => {
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);

@@ -1,4 +1,4 @@
-// The picture's paper: an SVG with two logarithmic axes, layers to draw on, and zoom.
+// The picture's paper: an SVG with two axes, layers to draw on, and zoom.
 
 import { drawn } from "../shared.js";
 import { Layer } from "./marks.js";
@@ -10,7 +10,8 @@ const NARROW_PX = 560,
   ZOOM_MS = 350;
 
 export class Plane {
-  constructor(host, { label, x, y, redraw }) {
+  // Paper on which the learner draws cannot be zoomed: there the pointer draws.
+  constructor(host, { label, x, y, redraw, canZoom = true }) {
     Object.assign(this, { host, x, y, redraw });
     const clip = `gpulab-plane-${Math.random().toString(36).slice(2)}`; // each output has its own script
     this.frame = drawn("rect");
@@ -33,7 +34,7 @@ export class Plane {
         this.layers[name].group.setAttribute("clip-path", `url(#${clip})`);
     }
     this.brush = new Layer(this.root, "brush");
-    this.listen();
+    if (canZoom) this.listen();
     new ResizeObserver(() => this.resize()).observe(host);
   }
 
@@ -65,29 +66,17 @@ export class Plane {
   drawAxes(ms) {
     const { left, right, top, bottom, x, y } = this,
       marks = [];
-    for (const value of x.ticks(54)) {
+    const rule = (key, ends) => marks.push({ key, tag: "line", class: "rule", ...ends });
+    const tick = (key, place) => marks.push({ key, tag: "text", ...place });
+    for (const [value, text] of x.ticks(54)) {
       const at = x.to(value);
-      marks.push({ key: `x${value}`, tag: "line", class: "rule", x1: at, x2: at, y1: top, y2: bottom });
-      marks.push({
-        key: `n${value}`,
-        tag: "text",
-        class: "tick middle",
-        x: at,
-        y: bottom + 18,
-        text: x.tick(value),
-      });
+      rule(`x${value}`, { x1: at, x2: at, y1: top, y2: bottom });
+      tick(`n${value}`, { class: "tick middle", x: at, y: bottom + 18, text });
     }
-    for (const value of y.ticks(30)) {
+    for (const [value, text] of y.ticks(30)) {
       const at = y.to(value);
-      marks.push({ key: `y${value}`, tag: "line", class: "rule", x1: left, x2: right, y1: at, y2: at });
-      marks.push({
-        key: `t${value}`,
-        tag: "text",
-        class: "tick end",
-        x: left - 8,
-        y: at + 4,
-        text: y.tick(value),
-      });
+      rule(`y${value}`, { x1: left, x2: right, y1: at, y2: at });
+      tick(`t${value}`, { class: "tick end", x: left - 8, y: at + 4, text });
     }
     marks.push({ key: "axis", tag: "line", class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
     const middle = (left + right) / 2,
@@ -117,11 +106,10 @@ export class Plane {
       { passive: false },
     );
     this.root.addEventListener("keydown", event => {
-      const { x, y } = this,
-        middle = axis => Math.sqrt(axis.span[0] * axis.span[1]);
+      const { x, y } = this;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "+") this.zoom(1.4, middle(x), middle(y), ZOOM_MS);
-      else if (event.key === "-") this.zoom(1 / 1.4, middle(x), middle(y), ZOOM_MS);
+      if (event.key === "+") this.zoom(1.4, x.middle, y.middle, ZOOM_MS);
+      else if (event.key === "-") this.zoom(1 / 1.4, x.middle, y.middle, ZOOM_MS);
       else if (event.key === "0") this.showAll();
     });
   }

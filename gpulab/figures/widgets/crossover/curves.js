@@ -2,6 +2,7 @@
 
 import { copiesTime } from "./copies.js";
 import { findCrossing } from "./crossing.js";
+import { fitOf } from "./fit.js";
 
 const HERE = "here";
 const HEADROOM = 5; // a factor above the curves, for the words on the tinted sides
@@ -39,6 +40,18 @@ export function view(data, state) {
     bareCrossing: copies ? crossingOf(cpu, bare) : null,
     secondCrossing: second && crossingOf(cpu, second),
   };
+}
+
+// Returns the fitted lines of a view as curves, each with `fit`, and where those of CPU and GPU cross.
+export function fits(data, { state, cpu, gpu, second }) {
+  const { amounts } = data.operations[state.workload].types[state.dtype] ?? {};
+  const lines = [cpu, gpu, second].filter(Boolean).flatMap(curve => {
+    const fit = fitOf(curve, amounts);
+    const names = { key: `fit ${curve.key}`, role: `${curve.role} fit`, name: `${curve.name} fit` };
+    return fit ? [{ ...names, of: curve.key, sizes: curve.sizes, median_s: fit.median_s, fit }] : [];
+  });
+  const [one, other] = ["cpu", "gpu"].map(key => lines.find(line => line.of === key));
+  return { lines, crossing: crossingOf(one, other) };
 }
 
 function curve(times, names) {

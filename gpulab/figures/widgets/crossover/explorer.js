@@ -1,11 +1,12 @@
 // The crossover explorer: CPU against GPU, with a handle on the picture and a sentence for each change.
 
 import { Explorer } from "../chart/explorer.js";
-import { LogAxis } from "../chart/log_axis.js";
+import { Axis } from "../chart/axis.js";
+import { button } from "../chart/controls.js";
 import { Plane } from "../chart/plane.js";
 import { sizeTick, timeTick } from "../chart/quantities.js";
 import { Reach } from "../chart/reach.js";
-import { lacksNumbers, spans, view } from "./curves.js";
+import { fits, lacksNumbers, spans, view } from "./curves.js";
 import { Form } from "./form.js";
 import { Handle } from "./handle.js";
 import { handleMarks } from "./handle_marks.js";
@@ -26,14 +27,24 @@ export class CrossoverExplorer extends Explorer {
       this.dragged = null; // the slider was let go
     });
     this.frame.add(this.form.root);
-    const x = new LogAxis(2, sizeTick),
-      y = new LogAxis(10, timeTick, "time of a call");
+    const x = new Axis({ base: 2, tick: sizeTick }),
+      y = new Axis({ base: 10, tick: timeTick, name: "time of a call" });
     this.plane = new Plane(this.frame.stage, { label: LABEL, x, y, redraw: ms => this.draw(ms) });
     this.picture = new Picture(this.plane, data);
     this.reach = new Reach(this.plane, sentence => this.frame.say(sentence));
     this.handle = new Handle(this.plane, size => this.slide(size));
+    this.fitted = button("Fits", "Lines of a fixed cost and a rate", () => this.showFits());
+    this.fitted.setAttribute("aria-pressed", false);
+    this.whole.before(this.fitted);
     this.settle();
     this.update();
+  }
+
+  showFits() {
+    this.areFitsShown = !this.areFitsShown;
+    this.fitted.setAttribute("aria-pressed", this.areFitsShown);
+    this.draw();
+    this.frame.say(this.areFitsShown ? words.fitted(fits(this.data, this.view)) : "Without the fits.");
   }
 
   settled(state) {
@@ -68,7 +79,7 @@ export class CrossoverExplorer extends Explorer {
   tell() {
     const { view, data } = this;
     const detail = words.atHandle(data, view);
-    this.frame.show({ title: words.headline(data, view), detail, note: words.origin(data, view) });
+    this.show({ title: words.headline(data, view), detail, note: words.origin(data, view) });
   }
 
   // The axes stand still, unless the operation or the type changes.
@@ -92,9 +103,9 @@ export class CrossoverExplorer extends Explorer {
 
   draw(ms = 0) {
     if (!this.plane.width) return;
-    this.frame.showZoom(this.plane.isZoomed);
+    this.whole.hidden = !this.plane.isZoomed;
     this.plane.drawAxes(ms);
-    this.picture.draw(this.view, ms);
+    this.picture.draw(this.view, this.areFitsShown ? fits(this.data, this.view).lines : [], ms);
     this.reach.set(this.picture.points(this.view));
     this.drawHandle();
   }

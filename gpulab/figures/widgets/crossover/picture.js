@@ -1,11 +1,11 @@
 // Draws a view of the crossover: tinted sides, what the copies cost, the curves and their names.
 
+import { lineNames } from "../chart/line_names.js";
 import { timeAt } from "./crossing.js";
 import { crossingMarks, crossingPoints } from "./crossing_marks.js";
 import { describePoint } from "./words.js";
 
-const LINE_PX = 18,
-  ROOM_PX = 26,
+const ROOM_PX = 26,
   AWAY_PX = 54;
 const SIGNS = {
   cpu: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0",
@@ -21,9 +21,9 @@ export class Picture {
     Object.assign(this, { plane, data });
   }
 
-  draw(view, ms) {
+  draw(view, fits, ms) {
     const { layers } = this.plane,
-      curves = curvesOf(view),
+      curves = [...curvesOf(view), ...fits],
       pixels = curves.map(curve => this.pixels(curve));
     layers.back.draw([...this.sides(view.crossing), ...this.copies(view)], ms);
     const lines = curves.map(({ key, role }, index) => ({
@@ -32,11 +32,11 @@ export class Picture {
       class: `curve ${role} ${key}`,
       points: pixels[index].flat(),
     }));
-    const points = [...curves, ...view.own].flatMap(curve => this.signs(curve));
+    const points = [...curvesOf(view), ...view.own].flatMap(curve => this.signs(curve));
     layers.lines.draw(lines, ms);
     layers.points.draw(points, ms);
     layers.above.draw(
-      [...this.names(curves, pixels), ...this.copiesName(view), ...crossingMarks(this.plane, view)],
+      [...lineNames(this.plane, curves, pixels), ...this.copiesName(view), ...crossingMarks(this.plane, view)],
       ms,
     );
   }
@@ -123,33 +123,6 @@ export class Picture {
     return best
       ? [{ key: "copies", tag: "text", class: "copies-name middle", x: best.x, y: best.y, text: "copies" }]
       : [];
-  }
-
-  // Names at the right ends of the lines, moved apart where they would overlap.
-  names(curves, pixels) {
-    const { right, left } = this.plane;
-    const ends = curves
-      .map((curve, index) => {
-        const inside = pixels[index].filter(([x, y]) => x >= left && this.plane.holds(x, y)).at(-1);
-        if (!inside) return null;
-        // A line that ends inside of the picture has its name above its end, where no other line goes on.
-        const [isInside, [x, y]] = [inside[0] < right - AWAY_PX, inside];
-        return isInside ? { curve, x, y: y - 14, end: " middle" } : { curve, x: x + 11, y: y + 4, end: "" };
-      })
-      .filter(Boolean)
-      .sort((one, other) => one.y - other.y);
-    ends.forEach((end, index) => {
-      const above = ends.slice(0, index).filter(other => Math.abs(other.x - end.x) < AWAY_PX);
-      end.y = Math.max(end.y, ...above.map(other => other.y + LINE_PX));
-    });
-    return ends.map(({ curve, x, y, end }) => ({
-      key: `name ${curve.key}`,
-      tag: "text",
-      class: `line-name ${curve.role}${end}`,
-      x,
-      y,
-      text: curve.name,
-    }));
   }
 
   points(view) {

@@ -2,6 +2,7 @@
 
 import { ratioText, rateText, sizeText, timeText } from "../chart/quantities.js";
 import { timeAt } from "./crossing.js";
+import { fitText } from "./fit.js";
 import { areComputed, hasSecond, threadsText } from "./curves.js";
 
 const COPIES = { none: "no copies", in: "copies in", out: "copies out", both: "copies in and out" };
@@ -63,6 +64,13 @@ export function origin(data, { state }) {
     : "";
   const isMixed = gpus.some(({ source }) => source !== cpu.source);
   return `${sources}${copied}${isMixed ? ": sides of different sources, so an estimate" : ""}. `;
+}
+
+// The fitted lines in words, and where they cross.
+export function fitted({ lines, crossing }) {
+  if (!lines.length) return "A fit needs two sizes whose bytes or FLOPs are known.";
+  const each = lines.map(({ name, fit }) => `${name}: ${fitText(fit)}`).join("; ");
+  return `Dotted: ${each}. From the fits, ${finding(crossing)}.`;
 }
 
 // What a point says of itself when it is reached.

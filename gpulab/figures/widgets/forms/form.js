@@ -1,17 +1,19 @@
 // What the forms of guesses and of answers share: their look, their keys, and the kernel's silence.
 
+import { Patience } from "../chart/patience.js";
 import { keepKeys } from "../keys.js";
 import { tag } from "../shared.js";
 import look from "./look.css";
 
-const PATIENCE_MS = 5000;
-const SILENCE = "No answer from the kernel yet: a cell may be running, or the kernel has ended.";
+const ASLEEP =
+  "The kernel has ended or begun anew. What you gave is kept: run this cell to go on.";
 
 export class Form {
   // `parts` are the elements of the form, and the last one says what the kernel answers.
   constructor(model, label, kind, ...parts) {
     this.model = model;
     this.said = parts.at(-1);
+    this.patience = new Patience(sentence => (this.said.textContent = sentence));
     this.root = tag(
       "form",
       { class: `gpulab asked ${kind}`, "aria-label": label },
@@ -25,10 +27,19 @@ export class Form {
     this.freeKeys = keepKeys(this.root);
     this.root.addEventListener("keydown", event => this.press(event));
     this.changed = () => {
-      this.answered();
+      this.patience.end();
       this.show(this.model.get("view"));
     };
     model.on("change:view", this.changed);
+    this.lost = () => this.sleep();
+    model.on("comm_live_update", this.lost); // the kernel has gone
+  }
+
+  sleep() {
+    this.patience.end();
+    this.root.classList.add("asleep");
+    for (const element of this.root.elements) element.disabled = true;
+    this.said.textContent = ASLEEP;
   }
 
   press(event) {
@@ -42,18 +53,14 @@ export class Form {
 
   send(message, meanwhile = "") {
     this.said.textContent = meanwhile;
-    this.answered();
-    this.waiting = setTimeout(() => (this.said.textContent = SILENCE), PATIENCE_MS);
+    this.patience.begin();
     this.model.send(message);
   }
 
-  answered() {
-    clearTimeout(this.waiting);
-  }
-
   close() {
-    this.answered();
+    this.patience.end();
     this.model.off("change:view", this.changed);
+    this.model.off("comm_live_update", this.lost);
     this.freeKeys();
     this.root.remove();
   }

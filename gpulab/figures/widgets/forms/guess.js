@@ -63,14 +63,20 @@ class GuessForm extends Form {
   choose(key) {
     const chosen = this.buttons[Number(key) - 1];
     if (!chosen) return false;
-    for (const button of this.buttons) button.setAttribute("aria-pressed", button === chosen);
+    this.mark(chosen);
     chosen.focus();
     this.said.textContent = `Enter answers with "${chosen.lastChild.data}".`;
     return true;
   }
 
+  // What is marked is not answered yet: it has an outline, and an answer is filled.
+  mark(chosen) {
+    for (const button of this.buttons) button.toggleAttribute("data-chosen", button === chosen);
+  }
+
   show({ choices, guess, typed, confidence, said }) {
     if (typed && document.activeElement !== this.field) this.field.value = typed;
+    this.mark(null);
     for (const [place, button] of this.buttons.entries())
       button.setAttribute("aria-pressed", choices[place] === guess);
     for (const button of this.sure)

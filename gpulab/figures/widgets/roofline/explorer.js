@@ -1,7 +1,7 @@
 // The roofline explorer: what a model predicts against what was measured, operation by operation.
 
 import { Explorer } from "../chart/explorer.js";
-import { LogAxis } from "../chart/log_axis.js";
+import { Axis } from "../chart/axis.js";
 import { Plane } from "../chart/plane.js";
 import { Reach } from "../chart/reach.js";
 import { fitAxes } from "./axes.js";
@@ -25,7 +25,7 @@ export class RooflineExplorer extends Explorer {
     this.legend = new Legend(data.families, this.state.operations, (...change) => this.filter(...change));
     this.form = new Form(data, this.state, (...change) => this.choose(...change));
     this.frame.add(this.form.root, this.legend.root);
-    const axes = { x: new LogAxis(10), y: new LogAxis(10) };
+    const axes = { x: new Axis({ base: 10 }), y: new Axis({ base: 10 }) };
     this.plane = new Plane(this.frame.stage, { label: LABEL, ...axes, redraw: ms => this.draw(ms) });
     this.picture = new Picture(this.plane);
     this.reach = new Reach(this.plane, sentence => this.frame.say(sentence));
@@ -92,7 +92,7 @@ export class RooflineExplorer extends Explorer {
     const { points, state, second } = this.view;
     const compared = second ? `${words.beside(this.data, this.view)} ` : "",
       hangs = state.view === "roofline" ? DODGED : "";
-    this.frame.show({
+    this.show({
       title: words.headline(this.data, points, state),
       detail: compared || words.explained(points, this.names.length),
       note: `${words.origin(this.data, state)}${hangs}`,
@@ -102,7 +102,7 @@ export class RooflineExplorer extends Explorer {
   draw(ms = 0) {
     const { view, plane } = this;
     if (!plane.width) return;
-    this.frame.showZoom(plane.isZoomed);
+    this.whole.hidden = !plane.isZoomed;
     plane.drawAxes(ms);
     this.picture.draw(view, ms);
     const sheets = id => (id ? sheetOf(this.data, id) : undefined);

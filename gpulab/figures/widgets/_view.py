@@ -1,0 +1,60 @@
+"""Widgets whose page shows a view: what the kernel says is shown, and the page sends messages."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpulab.figures.widgets._messages import ignore_state
+from gpulab.figures.widgets._script import script
+
+if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
+_FOLDER = Path(__file__).parent
+_SCRIPTS = {
+    "machine": _FOLDER / "machine.js",
+    "guess": _FOLDER / "forms" / "guess.js",
+    "answer": _FOLDER / "forms" / "answer.js",
+    "sketch": _FOLDER / "sketch" / "widget.js",
+    "live": _FOLDER / "live" / "widget.js",
+}
+
+
+@cache  # not at import: half of the package would wait for the widgets to load
+def view_class(kind: Literal["machine", "guess", "answer", "sketch", "live"]) -> "type[AnyWidget]":
+    """Return the class of a widget.
+
+    Its trait ``view`` contains everything that is shown; the widget's script says what that is,
+    and which messages the page sends. Forms and sketches hide elements of the class
+    ``view["still"]``, which say the same on a page without a kernel.
+
+    Examples
+    --------
+    >>> view_class("machine")().view
+    {}
+    """
+    import anywidget
+    import traitlets
+
+    class View(anywidget.AnyWidget):
+        """A view in the browser."""
+
+        set_state = ignore_state
+        _esm = script(_SCRIPTS[kind])
+        view: Any = traitlets.Dict().tag(sync=True)
+
+    return View
+
+
+def show_view(widget: Any, view: dict[str, Any]) -> None:  # noqa: ANN401  # ipywidgets has no types
+    """Let a widget show a view, and let its page know that what it sent has arrived.
+
+    Examples
+    --------
+    >>> form = view_class("guess")(view={"said": ""})
+    >>> show_view(form, {"said": ""})
+    >>> form.view
+    {'said': '', 'n_answers': 1}
+    """
+    # A view that does not change would not be sent, and the page would wait for it.
+    widget.view = {**view, "n_answers": widget.view.get("n_answers", 0) + 1}
