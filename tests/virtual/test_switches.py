@@ -15,8 +15,7 @@ import pytest
 import torch
 
 import gpulab
-from benchmarks.switches.calls import deterministic_calls
-from benchmarks.switches.parts import alerts
+from benchmarks.switches.calls import alerts, deterministic_calls
 from gpulab.virtual import IgnoredSwitchWarning, VirtualGpu, _environment
 from gpulab.virtual.patches import _switches
 
