@@ -79,7 +79,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# What a module makes when it is imported lives until the end. The collector would look at all of it
+# What a module makes at its import lives until the end. The collector would look at all of it
 # in each full pass, which took 0.9 s of CPU late in a run, in tests that ask for dozens of passes.
 _N_NEW_MODULES = 20
 _n_modules = 0
