@@ -15,7 +15,12 @@ unexport VIRTUAL_ENV
 # left takes tests from another.
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 WORKERS := $(shell echo $$(( $(CORES) + 1 )))
-WHOLE_PROGRAMS := benchmarks gpu laws probes virtual/patches virtual/test_waits.py
+# `make check` leaves out what takes much time for what it finds: programs, and each answer that a
+# learner may give. It has random programs for the laws, every module of the package but the views,
+# and the judges of all exercises.
+ANSWERS := $(foreach kind,case clinic function lesson,exercises/test_$(kind)_answers.py)
+LATER := benchmarks core/test_foreign_text.py core/test_printed.py $(ANSWERS) figures gpu lessons \
+  probes views virtual/patches virtual/test_waits.py test_architecture.py test_house.py test_saving.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
@@ -72,11 +77,9 @@ else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
 
-# Without the folders whose tests are programs for the virtual GPU: their many small tests take half
-# of the time. They wait for nothing, so a worker for each core is enough.
+# They wait for nothing, so a worker for each core is enough.
 fast-tests: $(STAMP)
-	$(BIN)/python -m pytest -n $(CORES) -m "not slow" tests gpulab \
-	  $(foreach folder,$(WHOLE_PROGRAMS),--ignore tests/$(folder)) $(ARGS)
+	$(BIN)/python -m pytest -n $(CORES) -m "not slow" tests $(LATER:%=--ignore tests/%) $(ARGS)
 
 tests: $(STAMP)
 	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"
