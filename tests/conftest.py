@@ -9,13 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import hypothesis
 import pytest
 
 from tests.support import loopback, warm_server
 from tests.support.packages import STAND_INS
+
+if TYPE_CHECKING:
+    from gpulab.virtual import VirtualGpu
 
 # jsonschema (for nbformat) imports it where it can, and importing it compiles 38 grammars. This
 # process leaves it out, and the programs that the tests start find a stand-in first.
@@ -206,6 +209,15 @@ def _warm(request: pytest.FixtureRequest) -> Iterator[list[str]]:
 def warm_kernel(warm_python: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for ``JUPYTER_PATH`` whose kernel ``python3`` starts from a warm Python."""
     return warm_server.warm_kernel(tmp_path_factory.mktemp("jupyter"), warm_python)
+
+
+@pytest.fixture
+def gpu() -> "Iterator[VirtualGpu]":
+    """Enter a virtual H200 whose first uses take no time."""
+    import gpulab
+
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
 
 
 @pytest.fixture

@@ -30,13 +30,6 @@ REFUSED_HERE = {"histc integers"}
 
 
 @pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Yield an entered virtual GPU whose first uses take no time."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        yield gpu
-
-
-@pytest.fixture
 def deterministic() -> Iterator[Callable[..., None]]:
     """Yield PyTorch's function that sets the mode; afterwards it is off."""
 
