@@ -15,7 +15,13 @@ unexport VIRTUAL_ENV
 # left takes tests from another.
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 WORKERS := $(shell echo $$(( $(CORES) + 1 )))
-WHOLE_PROGRAMS := benchmarks gpu laws probes virtual/patches virtual/test_waits.py
+# The tests of `make check`: those that find most for their time. They have a dozen random programs
+# for each law, the simulator, every way to time, and the diagnosis of each wrong answer. Pictures,
+# lessons, the programs of learners and whatever takes seconds are left to `make test`.
+QUICK := core/serialization core/test_markup.py core/test_requirements.py core/test_units.py device \
+  exercises/test_diagnoses.py gpus happens_before laws magic roofline test_stats.py \
+  test_wrong_arguments.py timing tracing views/live views/machine virtual/dispatch \
+  virtual/operators virtual/simulator virtual/tensors workloads
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
@@ -48,7 +54,7 @@ help:
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make lab TORCH=cu126        the first time: take the build for drivers from 525, or for Volta"
-	@echo "make check                  style, types and the fast tests: 70 seconds on two cores"
+	@echo "make check                  style, types and the quickest tests: half a minute on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
 	@echo "make slides ARGS=03_events  the same for one lesson"
@@ -72,11 +78,9 @@ else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
 
-# Without the folders whose tests are programs for the virtual GPU: their many small tests take half
-# of the time. They wait for nothing, so a worker for each core is enough.
+# They wait for nothing, so a worker for each core is enough.
 fast-tests: $(STAMP)
-	$(BIN)/python -m pytest -n $(CORES) -m "not slow" tests gpulab \
-	  $(foreach folder,$(WHOLE_PROGRAMS),--ignore tests/$(folder)) $(ARGS)
+	$(BIN)/python -m pytest -n $(CORES) -m "not slow" $(QUICK:%=tests/%) $(ARGS)
 
 tests: $(STAMP)
 	$(PYTEST) --durations=25 --durations-min=1 -m "not browser"

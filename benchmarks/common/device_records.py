@@ -1,4 +1,4 @@
-"""Profile work for a benchmark: the kinds of records, short kernel names, and microseconds."""
+"""Profile work for a benchmark: its records, and their durations in microseconds."""
 
 from collections.abc import Iterable
 
@@ -7,8 +7,6 @@ import torch
 from gpulab.device.work import Work
 from gpulab.tracing.profiling import ActivityRecord, capture
 
-KINDS = ("kernel", "memcpy", "memset")
-_NAME_LENGTH = 60
 _SPIN_NAMES = ("spin_kernel", "sleep")  # on a real device and on a virtual one
 _NS_PER_US = 1e3
 
@@ -17,18 +15,6 @@ def profiled(work: Work) -> list[ActivityRecord]:
     """Run work on an idle device, real or virtual, and return what the device did, by start."""
     torch.cuda.synchronize()
     return list(capture(work).records)
-
-
-def short_name(name: str) -> str:
-    """Return a kernel's name without C++ namespaces, as the recordings spell it.
-
-    The existing recordings contain these names, so
-    :func:`gpulab.tracing.profiling.short_name`, which shortens them in another way, cannot
-    replace this.
-    """
-    for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
-        name = name.replace(noise, "")
-    return name[:_NAME_LENGTH]
 
 
 def is_spin(record: ActivityRecord) -> bool:

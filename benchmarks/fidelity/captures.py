@@ -1,22 +1,16 @@
-"""Record which programs a CUDA graph can capture, and the error of each that it cannot.
+"""Programs that a CUDA graph can capture or not; an H100 was asked, the virtual GPU answers alike.
 
-Each program runs in a process of its own, because a failed capture may leave the device unusable.
+On hardware each ran in a process of its own: a failed capture may leave the device unusable.
 """
 
 import contextlib
-import json
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from benchmarks.common.command_line import python_command
-
 Program = Callable[[], torch.Tensor]
-_LIMIT_S = 120
 
 
 def _leaf() -> torch.Tensor:
@@ -353,34 +347,3 @@ def answer_of(program: Program) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 # the error is the answer
             answer = {"errors": [_described(each) for each in _chain(error)]}
     return {**answer, "warnings": sorted({str(each.message).partition("\n")[0] for each in seen})}
-
-
-def captures(gpu: str = "") -> dict[str, Any]:
-    """Return the answer of each program, on CUDA or on the virtual GPU of this name."""
-    return {name: _in_new_process(name, gpu) for name in PROGRAMS}
-
-
-def _in_new_process(name: str, gpu: str) -> dict[str, Any]:
-    command = python_command("benchmarks.fidelity.captures", name, *filter(None, [gpu]))
-    try:
-        done = subprocess.run(  # noqa: S603 # our own module
-            command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"errors": [f"it ran longer than {_LIMIT_S} s"]}
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        return {"errors": [f"exit status {done.returncode}", done.stderr[-500:]]}
-    answer: dict[str, Any] = json.loads(lines[-1])
-    return answer
-
-
-def _main(name: str, gpu: str = "") -> None:
-    import gpulab
-
-    with gpulab.virtual_gpu(gpu) if gpu else contextlib.nullcontext():
-        print(json.dumps(answer_of(PROGRAMS[name])))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

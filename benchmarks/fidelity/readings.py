@@ -1,80 +1,121 @@
-"""The entries of a recording: times of a workload and of a program, and the machine's data."""
+"""Time the virtual GPU as the recordings timed a real one: kernels, events and the host."""
 
+import json
+import signal
 import statistics
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 
-from benchmarks.common import environment
-from benchmarks.common.device_records import KINDS, duration_us, short_name
-from benchmarks.fidelity.bench import (
-    MOST_PENDING,
-    Bench,
-    device_reading,
-    event_us,
-    host_us,
-    median_us,
-)
-from benchmarks.fidelity.programs import Program
+import gpulab
+from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.workload import Workload
-from gpulab import clocks
+from gpulab.core.errors import NoValuesError
 from gpulab.device.work import Work
+from gpulab.timing import elapsed_s, new_event
 from gpulab.tracing.profiling import ActivityRecord
 
 Recording = dict[str, Any]
+Read = Callable[[], Recording]
 
-_N_WARM_UPS = 3
+_ITEM_LIMIT_S = 30.0
+_PARTS = ("programs", "workloads")
+# The virtual GPU repeats itself exactly, so a few samples are enough. A real one was read 20
+# times, with 200 calls in each of five rounds for a host time.
+_N_SAMPLES, _N_CALLS, _N_WARM_UPS = 3, 50, 3
 _MOST_DEVICE_S = 0.15  # for each reading, so that large workloads do not take all of the time
-_N_TOP_KERNELS = 8
-# On no machine so far did a launch take less. It bounds the number of launches of a call.
-_SHORTEST_LAUNCH_S = 3e-6
+# The host blocks once 1,021 launches are pending on an H200; stay well below. On no machine so far
+# did a launch take less than this; it bounds the number of launches of a call.
+_MOST_PENDING, _SHORTEST_LAUNCH_S = 900, 3e-6
+_SPIN_CYCLES, _CLOCK_HZ = 1_000, 1.98e9
+_FLUSH_ELEMENTS = 1 << 26  # 256 MB of float32, four times the L2 cache of an H200
+_US_PER_S = 1e6
 
 
-def host_of_workload(workload: Workload, bench: Bench) -> Recording:
-    """Return host and event times of one workload, without the profiler."""
-    with workload.precision():
-        work, duration_s, launch_s = _warm(workload.build())
-        # Two events, and at most so many launches: the queue must never be full, or the host would
-        # block and its time would contain the device's.
-        n_pending = 2 + launch_s / _SHORTEST_LAUNCH_S
-        room = int(MOST_PENDING / n_pending)
-        n_calls = _affordable(min(bench.n_calls, room), duration_s, at_least=2)
-        n_pairs = _affordable(min(bench.n_repetitions, room), duration_s, at_least=2)
-        host = host_us(bench, work, n_calls)
-        return {
-            "host_us": host,
-            "n_host_calls": n_calls,
-            "event_us": event_us(work, n_pairs, host * 1e-6),
-            "sm_clock_mhz": environment.clock_mhz(),
+def read(paths: list[Path]) -> Recording:
+    """Return several recordings as one: the first, with the items of the others added."""
+    first, *others = (json.loads(path.read_text("utf-8")) for path in paths)
+    for other in others:
+        for part in _PARTS:
+            first.setdefault(part, {}).update(other.get(part, {}))
+    first["origins"] = [
+        {"path": path.name, **found["provenance"]}
+        for path, found in zip(paths, (first, *others), strict=True)
+    ]
+    return dict(first)
+
+
+def chosen_of(recording: Recording, only: str, role: str) -> Recording:
+    """Return a recording with only the items whose name contains ``only``, of one role or all."""
+    parts = {
+        part: {
+            name: item
+            for name, item in recording.get(part, {}).items()
+            if only in name and role in {"", item.get("role")}
         }
+        for part in _PARTS
+    }
+    return recording | parts
 
 
-def device_of_workload(workload: Workload, bench: Bench) -> Recording:
-    """Return the device times of one workload."""
-    with workload.precision():
-        work, duration_s, _ = _warm(workload.build())
-        n_repetitions = _affordable(bench.n_repetitions, duration_s, at_least=2)
-        return {"device": device_reading(bench, work, n_repetitions)}
+def compute(gpu: str, workloads: Sequence[Workload], only: str, role: str) -> Recording:
+    """Return the virtual GPU's times of the workloads and of all programs, as a recording.
+
+    Parameters
+    ----------
+    gpu
+        The short name of the GPU.
+    workloads
+        What to time, beside the programs.
+    only
+        Time only what has this in its name; empty for all.
+    role
+        Time only the workloads of this role, and no programs; empty for everything.
+    """
+    found: Recording = {part: {} for part in _PARTS}
+    for program in () if role else programs():
+        if only in program.name:
+            reads = partial(_host_of, program), partial(_device_of, program)
+            found["programs"][program.name] = _entry(gpu, program.name, *reads)
+    for workload in workloads:
+        if only in workload.name and role in {"", workload.role}:
+            found["workloads"][workload.name] = _entry(
+                gpu,
+                workload.name,
+                partial(_host_times, workload),
+                partial(_device_times, workload),
+            )
+    return found
 
 
-def _warm(work: Work) -> tuple[Work, float, float]:
-    """Call the work a few times; return it, its wall time and the host's part of that."""
-    for _ in range(_N_WARM_UPS):
-        work()
-    walls_s, launches_s = [], []
-    for _ in range(3):
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        work()
-        launches_s.append(time.perf_counter() - start_s)
-        torch.cuda.synchronize()
-        walls_s.append(time.perf_counter() - start_s)
-    return work, min(walls_s), min(launches_s)
+def _entry(gpu: str, name: str, *reads: Read) -> Recording:
+    """Return what some functions read, each on a virtual GPU of its own."""
+    entry: Recording = {}
+    try:
+        for read_some in reads:
+            with at_most(_ITEM_LIMIT_S):
+                try:
+                    # Without values, which takes a fraction of the time. Few items need them.
+                    entry |= _on(gpu, read_some, max_value_elements=0)
+                except NoValuesError:
+                    entry |= _on(gpu, read_some)
+    except Exception as error:  # noqa: BLE001 # whatever fails, the rest goes on
+        entry["failed"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        print(f"{name}  {entry['failed']}", flush=True)
+    return entry
 
 
-def _affordable(n: int, duration_s: float, *, at_least: int) -> int:
-    return max(at_least, min(n, int(_MOST_DEVICE_S / max(duration_s, 1e-6))))
+def _on(gpu: str, read: Read, **limits: int) -> Recording:
+    with gpulab.virtual_gpu(gpu, first_use=False, **limits):
+        return read()
 
 
 def _steps(program: Program) -> Work:
@@ -90,32 +131,118 @@ def _steps(program: Program) -> Work:
     return steps
 
 
-def host_of_program(program: Program, bench: Bench) -> Recording:
-    """Return the host time and the wall time of a step, without the profiler."""
-    steps, n = _steps(program), program.n_steps
-    enqueued_s, walls_s = [], []
-    for _ in range(bench.n_rounds):
+def _host_of(program: Program) -> Recording:
+    steps = _steps(program)
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    steps()
+    enqueued_s = time.perf_counter() - start_s
+    torch.cuda.synchronize()
+    wall_s = time.perf_counter() - start_s
+    return {"wall_us": _us(wall_s / program.n_steps), "host_us": _us(enqueued_s / program.n_steps)}
+
+
+def _device_of(program: Program) -> Recording:
+    return {"busy_us": round(_union_us(profiled(_steps(program))) / program.n_steps, 3)}
+
+
+def _warm(workload: Workload) -> tuple[Work, float, float]:
+    """Call a workload a few times; return it, its wall time and the host's part of that."""
+    work = workload.build()
+    for _ in range(_N_WARM_UPS):
+        work()
+    walls_s, launches_s = [], []
+    for _ in range(3):
         torch.cuda.synchronize()
         start_s = time.perf_counter()
-        steps()
-        enqueued_s.append((time.perf_counter() - start_s) / n)
+        work()
+        launches_s.append(time.perf_counter() - start_s)
         torch.cuda.synchronize()
-        walls_s.append((time.perf_counter() - start_s) / n)
-    return {"n_steps": n, "wall_us": median_us(walls_s), "host_us": median_us(enqueued_s)}
+        walls_s.append(time.perf_counter() - start_s)
+    return work, min(walls_s), min(launches_s)
 
 
-def device_of_program(program: Program, bench: Bench) -> Recording:
-    """Return the device times of a step, by the driver's records."""
-    records, n = bench.records(_steps(program)), program.n_steps
+def _host_times(workload: Workload) -> Recording:
+    with workload.precision():
+        work, duration_s, launch_s = _warm(workload)
+        # Two events, and at most so many launches: the queue must never be full, or the host would
+        # block and its time would contain the device's.
+        room = int(_MOST_PENDING / (2 + launch_s / _SHORTEST_LAUNCH_S))
+        host = _host_us(work, _affordable(min(_N_CALLS, room), duration_s))
+        n_pairs = _affordable(min(_N_SAMPLES, room), duration_s)
+        return {"host_us": host, "event_us": _event_us(work, n_pairs, host * 1e-6)}
+
+
+def _device_times(workload: Workload) -> Recording:
+    with workload.precision():
+        work, duration_s, _ = _warm(workload)
+        return {"device": _device_us(work, _affordable(_N_SAMPLES, duration_s))}
+
+
+def _affordable(n: int, duration_s: float) -> int:
+    return max(2, min(n, int(_MOST_DEVICE_S / max(duration_s, 1e-6))))
+
+
+def _host_us(work: Work, n_calls: int) -> float:
+    """Return the host time of a call, enqueued back-to-back on an idle queue."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    for _ in range(n_calls):
+        work()
+    taken_s = time.perf_counter() - start_s
+    torch.cuda.synchronize()
+    return _us(taken_s / n_calls)
+
+
+def _event_us(work: Work, n_samples: int, host_s: float) -> float:
+    """Return the time between a pair of events around the work, hot, with the queue full."""
+    pairs = [(new_event(), new_event()) for _ in range(n_samples)]
+    torch.cuda.synchronize()
+    # The device must not reach the first event before the host has enqueued the last one. Twice
+    # the expected time covers a host that is busy; 30 µs are for the events of a pair.
+    _spin(int((1e-3 + 2 * n_samples * (host_s + 30e-6)) * _CLOCK_HZ))
+    for start, end in pairs:
+        start.record()
+        work()
+        end.record()
+    torch.cuda.synchronize()
+    return _us(statistics.median(elapsed_s(pair) for pair in pairs))
+
+
+def _device_us(work: Work, n_samples: int) -> Recording:
+    """Return device times of the work, hot and cold, from the records of its kernels.
+
+    Hot: called repeatedly on the same inputs. Cold: after a read of 256 MB, which leaves no dirty
+    lines. The time of one call is the sum of the durations of all its records.
+    """
+    flush = torch.zeros(_FLUSH_ELEMENTS, device="cuda")
+
+    def repeat() -> None:
+        for _ in range(n_samples):
+            _spin()
+            work()
+        for _ in range(n_samples):
+            _spin()
+            flush.sum()
+            _spin()
+            work()
+        _spin()
+
+    records = profiled(repeat)
+    # The records between one separator and the next.
+    marks = [index for index, record in enumerate(records) if is_spin(record)]
+    sums_us = [sum(map(duration_us, records[a + 1 : b])) for a, b in pairwise(marks)]
+    if len(sums_us) != 3 * n_samples:
+        raise RuntimeError(f"{len(sums_us)} parts were recorded instead of {3 * n_samples}")
+    # After the hot calls come the flush and the cold call in turns; the flushes are left out.
+    hot_us, cold_us = sums_us[:n_samples], sums_us[n_samples + 1 :: 2]
     return {
-        "busy_us": round(_union_us(records) / n, 3),
-        "summed_us": round(sum(map(duration_us, records)) / n, 3),
-        **{f"n_{kind}": sum(r.kind == kind for r in records) / n for kind in KINDS},
-        "kernels": _top_kernels(records, n),
+        "hot_us": round(statistics.median(hot_us), 3),
+        "cold_us": round(statistics.median(cold_us), 3),
     }
 
 
-def _union_us(records: list[ActivityRecord]) -> float:
+def _union_us(records: Sequence[ActivityRecord]) -> float:
     """Return the time during which the device was busy."""
     busy_ns = end_ns = 0
     for record in records:
@@ -124,35 +251,28 @@ def _union_us(records: list[ActivityRecord]) -> float:
     return busy_ns / 1e3
 
 
-def _top_kernels(records: list[ActivityRecord], n_steps: int) -> list[dict[str, Any]]:
-    found: dict[str, list[float]] = {}
-    for record in records:
-        found.setdefault(short_name(record.name), []).append(duration_us(record))
-    top = sorted(found.items(), key=lambda item: -sum(item[1]))[:_N_TOP_KERNELS]
-    return [
-        {
-            "name": name,
-            "n_per_step": len(values) / n_steps,
-            "median_us": round(statistics.median(values), 3),
-        }
-        for name, values in top
-    ]
+def _spin(cycles: int = _SPIN_CYCLES) -> None:
+    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call] # torch's is untyped
 
 
-def provenance() -> dict[str, Any]:
-    """Return the GPU, host, clocks and versions of the recording."""
-    at = environment.provenance()
-    reading = clocks.try_read()
-    return {
-        "gpu": torch.cuda.get_device_name(),
-        "driver": at["driver"],
-        "torch": torch.__version__,
-        "cuda": at["cuda"],
-        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call] # torch's
-        "python": at["python"],
-        "cpu": f"{at['n_cpus']} x {at['cpu']}",
-        "date": at["taken_at"][:10],
-        "sm_clock_mhz": at["clock_before_mhz"],
-        "memory_clock_mhz": None if reading is None else reading.memory_mhz,
-        "power_limit_w": None if reading is None else reading.power_limit_w,
-    }
+def _us(duration_s: float) -> float:
+    return round(duration_s * _US_PER_S, 4)
+
+
+@contextmanager
+def at_most(limit_s: float) -> Iterator[None]:
+    """Raise ``TimeoutError`` in the block if it takes longer on the host than a limit.
+
+    The alarm counts real time, also under the virtual clock.
+    """
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"it took longer than {limit_s:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,11 +1,8 @@
-"""Record the host times of whole programs on a CUDA GPU, and compare the virtual GPU with them.
+"""Fit the host's costs to recorded times of whole programs, and compare the virtual GPU with them.
 
-    python -m benchmarks.host_time record --out times.json
     python -m benchmarks.host_time fit --write
-    python -m benchmarks.host_time judge times.json
+    python -m benchmarks.host_time judge
 
-record  times each program's step on the CUDA GPU in use: the time until it returns when the
-        device was idle, the wall time of many in a row, and the durations of its kernels.
 fit     fits the costs that the virtual GPU charges the host between launches to the programs of
         one or more files, prints the costs before and after, and writes them to gpulab/data with
         --write.
@@ -35,10 +32,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.host_time", __doc__)
     commands = made.add_subparsers(required=True)
-    files = "files that record has written"
-    record = commands.add_parser("record", help="time a CUDA GPU")
-    record.add_argument("--out", type=Path, required=True, help="file of the times")
-    record.set_defaults(command=_record)
+    files = "files of recorded times"
     fit = commands.add_parser("fit", help="fit the host's costs")
     fit.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
@@ -47,12 +41,6 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
     judge.set_defaults(command=_judge)
     return made
-
-
-def _record(options: argparse.Namespace) -> None:
-    from benchmarks.host_time.reading import record
-
-    record(options.out)
 
 
 def _fit(options: argparse.Namespace) -> None:

@@ -1,15 +1,19 @@
-"""Calls that PyTorch may refuse under deterministic algorithms, each as a short function."""
+"""Calls that PyTorch may refuse under deterministic algorithms, and what it says to each."""
 
+import functools
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 # the usual name
+from torch.utils import _pytree as pytree
 
 Call = Callable[[], Any]
 
 _DEVICE = "cuda"
+_ALERT = "determinis"
 
 
 def _floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -332,69 +336,32 @@ def _lstm() -> torch.Tensor:
     return result
 
 
-def matmul_calls() -> dict[str, Call]:
-    """Return calls that use cuBLAS, or might: PyTorch may refuse them without its workspace.
+def alerts(call: Call) -> dict[str, str | None]:
+    """Return the errors of a call under deterministic algorithms, or None where there is none."""
+    forward: str | None = _error(call, mode=True)
+    results: list[Any] = []
+    before = _error(lambda: results.append(call()), mode=False)
+    outs = [
+        out
+        for out in pytree.tree_leaves(results)
+        if isinstance(out, torch.Tensor) and out.requires_grad
+    ]
+    if before is not None or not outs:
+        return {"forward": forward, "backward": before and f"no result: {before}"}
+    loss = functools.reduce(torch.add, (out.abs().sum() for out in outs))
+    return {"forward": forward, "backward": _error(loss.backward, mode=True)}
 
-    Examples
-    --------
-    >>> "mm" in matmul_calls()
-    True
-    """
-    half = torch.float16
-    matrix, vector = partial(_floats, 16, 16), partial(_floats, 16)
-    batch = partial(_floats, 2, 16, 16)
-    return {
-        "mm": lambda: matrix() @ matrix(),
-        "mm half": lambda: matrix(dtype=half) @ matrix(dtype=half),
-        "mm bfloat16": lambda: matrix(dtype=torch.bfloat16) @ matrix(dtype=torch.bfloat16),
-        "mm float64": lambda: matrix(dtype=torch.float64) @ matrix(dtype=torch.float64),
-        "mm complex": lambda: (
-            _plain(4, 4, dtype=torch.complex64) @ _plain(4, 4, dtype=torch.complex64)
-        ),
-        "mm out": lambda: torch.mm(_plain(4, 4), _plain(4, 4), out=_plain(4, 4)),
-        "mm empty": lambda: _plain(0, 4) @ _plain(4, 4),
-        "mv": lambda: matrix() @ vector(),
-        "dot": lambda: torch.dot(vector(), vector()),
-        "vdot": lambda: torch.vdot(vector(), vector()),
-        "outer": lambda: torch.outer(vector(), vector()),
-        "bmm": lambda: torch.bmm(batch(), batch()),
-        "baddbmm": lambda: torch.baddbmm(batch(), batch(), batch()),
-        "addbmm": lambda: torch.addbmm(matrix(), batch(), batch()),
-        "addmm": lambda: torch.addmm(matrix(), matrix(), matrix()),
-        "addmm vector": lambda: torch.addmm(vector(), matrix(), matrix()),
-        "addmm vector half": lambda: torch.addmm(
-            vector(dtype=half), matrix(dtype=half), matrix(dtype=half)
-        ),
-        "addmv": lambda: torch.addmv(vector(), matrix(), vector()),
-        "addr": lambda: torch.addr(matrix(), vector(), vector()),
-        "linear": lambda: F.linear(matrix(), matrix()),
-        "linear bias": lambda: F.linear(matrix(), matrix(), vector()),
-        "linear bias half": lambda: F.linear(
-            matrix(dtype=half), matrix(dtype=half), vector(dtype=half)
-        ),
-        "linear 3d bias": lambda: F.linear(batch(), matrix(), vector()),
-        "linear relu": lambda: torch._addmm_activation(vector(), matrix(), matrix()).detach(),
-        "bilinear": lambda: F.bilinear(matrix(), matrix(), _floats(2, 16, 16)),
-        "einsum": lambda: torch.einsum("ij,jk->ik", matrix(), matrix()),
-        "matmul 3d": lambda: torch.matmul(batch(), matrix()),
-        "cdist": lambda: torch.cdist(_floats(30, 2), _floats(30, 2)),
-        "conv2d": lambda: _convolve("conv2d", 2),
-        "conv_transpose2d": lambda: _convolve("conv_transpose2d", 2),
-        "lstm": _lstm,
-        "attention": lambda: F.scaled_dot_product_attention(*(_floats(1, 2, 8, 16),) * 3),
-        "attention half": lambda: F.scaled_dot_product_attention(
-            *(_floats(1, 2, 8, 64, dtype=half) for _ in range(3))
-        ),
-        "linalg.inv": lambda: torch.linalg.inv(torch.eye(4, device=_DEVICE) + matrix()[:4, :4]),
-        "linalg.solve": lambda: torch.linalg.solve(
-            torch.eye(16, device=_DEVICE) + matrix(), vector()
-        ),
-        "linalg.solve_triangular": lambda: torch.linalg.solve_triangular(
-            torch.eye(16, device=_DEVICE) + matrix().tril(), matrix(), upper=False
-        ),
-        "linalg.cholesky": lambda: torch.linalg.cholesky(torch.eye(4, device=_DEVICE)),
-        "linalg.matrix_power": lambda: torch.linalg.matrix_power(matrix(), 3),
-        "baddbmm half": lambda: torch.baddbmm(
-            batch(dtype=half), batch(dtype=half), batch(dtype=half)
-        ),
-    }
+
+def _error(call: Callable[[], Any], *, mode: bool) -> str | None:
+    torch._C._set_deterministic_algorithms(mode, warn_only=False)  # without the compiler's import
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+            torch.cuda.synchronize()
+    except Exception as error:  # noqa: BLE001 # its text is the answer
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    finally:
+        torch._C._set_deterministic_algorithms(False, warn_only=False)  # noqa: FBT003 # as above
+    texts = [str(each.message) for each in caught]
+    return next((f"warns: {text}" for text in texts if _ALERT in text), None)

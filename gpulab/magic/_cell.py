@@ -145,7 +145,9 @@ def _inner(
     return _function(name, [*scope, *statements] or [ast.Pass()], awaits=code.awaits)
 
 
-def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> object:
+def run_once(
+    shell: Shell, code: TimedCode, local_scope: dict[str, object], loop: AbstractEventLoop
+) -> object:
     """Execute the cell as an ordinary one: store its names, and return its last expression.
 
     The shell's namespace is the code's global one, and names are stored in ``local_scope``;

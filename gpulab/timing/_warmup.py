@@ -117,9 +117,11 @@ def warm_up(
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     # Minima, because other programs on the host can only add to these two times.
     host_s = min(call.host_s for call in calls)
-    side_s: float | None = min(call.total_s - call.stream_s - call.idle_s for call in calls)
-    if side_s <= _side_least_s(calls) or (n_calls is None and _is_refuted(work, len(calls))):
+    longer_s = min(call.total_s - call.stream_s - call.idle_s for call in calls)
+    if longer_s <= _side_least_s(calls) or (n_calls is None and _is_refuted(work, len(calls))):
         side_s = None
+    else:
+        side_s = longer_s
     warmed_up = WarmUp(
         len(calls),
         call_s,

@@ -5,7 +5,6 @@ import importlib.util
 import json
 import pkgutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import ModuleType
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import benchmarks
 from benchmarks.accuracy.report import report as accuracy_report
 from benchmarks.anything.results import as_markdown
-from benchmarks.cold_cache.page import TABLES
 from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.lessons.both_worlds import report as lessons_report
 
@@ -92,11 +90,6 @@ def accuracy_part() -> str:
     return "\n".join(accuracy_report(results_of("accuracy-h200.json"), image))
 
 
-def cold_cache_part(name: str) -> str:
-    """Return a table of the cold-cache benchmark."""
-    return "\n".join(TABLES[name](results_of("cold-cache-h200.json")))
-
-
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/accuracy.md", "accuracy"): accuracy_part,
     ("docs/measuring-anything.md", "anything"): lambda: as_markdown(
@@ -105,7 +98,6 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/both-worlds.md", "both worlds"): lambda: "\n".join(
         lessons_report(results_of("both-worlds-h200.json"))
     ),
-    **{("docs/cold-cache.md", name): partial(cold_cache_part, name) for name in TABLES},
 }
 
 

@@ -1,7 +1,7 @@
 """Lesson 08: right answers pass, each typical mistake gets its diagnosis, and pipelines run."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,13 +27,6 @@ from gpulab.tracing.trials import Trial
 from tests.support.judging import right_of
 
 mpl.use("agg")
-
-
-@pytest.fixture
-def _gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def judge(answer: object) -> Verdict:
@@ -127,7 +120,7 @@ PIPELINES: list[tuple[object, str, str]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("pipeline", "code", "beginning"), PIPELINES)
 def test_each_pipeline_gets_its_verdict(pipeline: object, code: str, beginning: str) -> None:
     """Values are judged first, then order, then overlap, and the message has their numbers."""
@@ -152,7 +145,7 @@ def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_waits_for_whole_streams_are_not_fast_enough() -> None:
     """Waits for whole streams give the right order, and the verdict says why they are slow."""
     verdict = judge(as_proposed)
@@ -161,7 +154,7 @@ def test_waits_for_whole_streams_are_not_fast_enough() -> None:
     assert "waits" not in judge(buffered()).message
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_wide_waits_are_counted_and_the_methods_restored() -> None:
     """Waits for the device and for a queue are counted separately, without the stopwatch's."""
     before = torch.cuda.synchronize
@@ -175,7 +168,7 @@ def test_wide_waits_are_counted_and_the_methods_restored() -> None:
     assert dict(vars(stream_type)) == own
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind of hazard without its own diagnosis still makes the verdict wrong."""
     with gpulab.hazards() as found:
@@ -190,7 +183,7 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "speed")])
 def test_a_host_that_was_busy_once_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
@@ -202,14 +195,14 @@ def test_a_host_that_was_busy_once_is_tried_again(
     assert judge(buffered()).diagnosis_code == code
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_a_stub_is_not_answered() -> None:
     """A function that does nothing counts as not answered."""
     assert judge(lambda *_: None).ok is None
     assert judge(lambda *_: ...).message == DOUBLE_BUFFER.judge.how
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_a_run_describes_its_result() -> None:
     """One line has the wrong steps, the time, the overlap and the source."""
     seen = pipelines.run(buffered(device_sync=True), n_steps=4)
@@ -232,7 +225,7 @@ def test_overlap_is_a_share_of_what_is_possible() -> None:
 # What the notebook calls
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_how_work_ran() -> None:
     """Work on two streams ran together, work on one stream sequentially."""
     sides = [torch.cuda.Stream() for _ in range(2)]
@@ -251,7 +244,7 @@ def test_how_work_ran() -> None:
     assert share_of_serial(same) == pytest.approx(1)
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_the_host_is_timed_apart_from_the_gpu() -> None:
     """A launch returns at once and a wait does not, and both times include earlier work."""
     calls = {"launch": lambda: torch.cuda._sleep(2_000_000), "wait": torch.cuda.synchronize}
@@ -264,7 +257,7 @@ def test_the_host_is_timed_apart_from_the_gpu() -> None:
     assert list(shown["returned"]) == ["", "True"]
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_the_puzzle_run_is_its_key() -> None:
     """For each of the six lines, the virtual GPU gives the right answer of the exercise."""
     found = run_the_puzzle()
@@ -308,7 +301,7 @@ def test_claims_of_the_lesson_can_fail() -> None:
 # Memory
 
 
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("n_cycles", "title"),
     [(200_000, "The sevens are in the memory "), (1, "side has added up the ones before")],
@@ -401,7 +394,7 @@ def test_the_title_of_wrong_programs_names_none() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("pipeline", "code", "n_runs"),
     [
@@ -422,7 +415,7 @@ def test_only_a_slow_pipeline_is_tried_again(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeated run that overlaps but computes on wrong data gets the diagnosis of its data."""
     slow = pipelines.run(buffered(device_sync=True))
@@ -435,7 +428,7 @@ def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the largest overlap of the three tries, not the last one."""
     slow = pipelines.run(buffered(device_sync=True))

@@ -1,7 +1,7 @@
 """A flush on the virtual GPU empties the L2 cache, leaves it clean, and costs no extra memory."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -17,13 +17,6 @@ L2_BYTES = 60 * MIB
 BUFFER_BYTES = 2 * L2_BYTES
 TICK_NS = 32  # event times are multiples of it
 SUMS_BYTES = 4 * BUFFER_BYTES // 65_536
-
-
-@pytest.fixture
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 def kernels_of(virtual: VirtualGpu) -> list[tuple[str, int]]:
@@ -74,24 +67,24 @@ def between_events_ns(work: Callable[[], object]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
-def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None:
+def test_a_flush_makes_the_next_kernel_cold(gpu: VirtualGpu, kind: str) -> None:
     """After a flush, a kernel takes as long as its first run on an empty cache."""
     work, empty = small_sum(), flusher(kind)
-    first_ns = last_ns(h200, flusher("read"), work)
-    hot_ns = last_ns(h200, work)
-    assert hot_ns < first_ns <= last_ns(h200, empty, work)
+    first_ns = last_ns(gpu, flusher("read"), work)
+    hot_ns = last_ns(gpu, work)
+    assert hot_ns < first_ns <= last_ns(gpu, empty, work)
 
 
 @pytest.mark.slow
-def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
+def test_a_kernel_waits_for_what_a_write_flush_left(gpu: VirtualGpu) -> None:
     """A one-row linear layer takes 15 to 30 % longer after a write flush than a read flush."""
     work = linear()
-    clean_ns, dirty_ns = (last_ns(h200, flusher(kind), work) for kind in ("read", "write"))
+    clean_ns, dirty_ns = (last_ns(gpu, flusher(kind), work) for kind in ("read", "write"))
     assert 1.15 * clean_ns < dirty_ns < 1.3 * clean_ns
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
     """A flush before the event pair makes the reading longer, for one sample only."""
@@ -104,23 +97,23 @@ def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
+def test_a_flush_is_one_kernel_over_twice_the_cache(gpu: VirtualGpu) -> None:
     """Each call launches one kernel and allocates nothing beyond the buffer and its sums."""
     empty = flusher()
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
-    n_before = len(kernels_of(h200))
+    n_before = len(kernels_of(gpu))
     n_allocations = torch.cuda.memory_stats()["allocation.all.allocated"]
     for _ in range(3):
         empty()
-    assert [name for name, _ in kernels_of(h200)[n_before:]] == ["sum"] * 3
+    assert [name for name, _ in kernels_of(gpu)[n_before:]] == ["sum"] * 3
     assert torch.cuda.memory_stats()["allocation.all.allocated"] == n_allocations
 
 
 @pytest.mark.slow
-def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
+def test_reading_leaves_nothing_to_write_back(gpu: VirtualGpu) -> None:
     """After a read flush the cache has no dirty lines, neither of the work nor of the flush."""
     written = torch.empty(8 * MIB, device="cuda")
-    cache = h200.machine.gpus[0].device.cache
+    cache = gpu.machine.gpus[0].device.cache
     written.zero_()
     torch.cuda.synchronize()
     assert cache._dirty_bytes > L2_BYTES // 3
@@ -133,7 +126,7 @@ def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_buffer_is_made_once() -> None:
     """Both kinds of flush and all later calls share one buffer."""
     for kind in ("read", "write", "read"):
@@ -142,7 +135,7 @@ def test_the_buffer_is_made_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_making_the_buffer_is_over_before_the_flush() -> None:
     """The kernels that fill the buffer are done when `flusher` returns, so none gets timed."""
     flusher()
@@ -150,7 +143,7 @@ def test_making_the_buffer_is_over_before_the_flush() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_forgotten_buffers_are_freed() -> None:
     """A forgotten buffer is freed with its last flusher, and the next flusher makes a new one."""
     empty = flusher()
@@ -201,7 +194,7 @@ def test_each_device_has_its_own_buffer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
     """The default stream stays empty while a side stream is flushed."""
     empty = flusher()
@@ -213,7 +206,7 @@ def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("kind", sorted(FLUSHES))
 def test_a_flush_can_be_captured(kind: str) -> None:
     """A flush captured into a CUDA graph empties the cache at each replay."""
@@ -227,7 +220,7 @@ def test_a_flush_can_be_captured(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_flush_is_no_part_of_a_gradient() -> None:
     """Both kinds work with and without inference mode, and are not recorded by autograd."""
     with torch.inference_mode():
@@ -238,7 +231,7 @@ def test_a_flush_is_no_part_of_a_gradient() -> None:
     empty()
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_an_unknown_kind_is_refused() -> None:
     """The error for a misspelt kind suggests the nearest name."""
     with pytest.raises(UnknownNameError) as caught:
@@ -247,7 +240,7 @@ def test_an_unknown_kind_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_full_gpu_is_named_with_what_to_do() -> None:
     """Without memory for the buffer, the error gives its size and the cure, and a retry works."""
     free_bytes, _ = torch.cuda.mem_get_info()
@@ -263,7 +256,7 @@ def test_a_full_gpu_is_named_with_what_to_do() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_gpu_with_an_unknown_cache_size_gets_a_large_buffer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,6 @@
 """`compare` times two pieces of work in turns and judges their ratio by its interval."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -20,6 +19,9 @@ from gpulab.gpus import gpu
 from gpulab.timing import Comparison, compare
 from tests.support.conditions import HERE
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
+
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 ONE = Measurement((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "events", "measured", HERE, label="one")
 
@@ -27,13 +29,6 @@ ONE = Measurement((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "events", "measured", HERE, la
 def kernel(duration_us: float) -> None:
     """Enqueue a kernel of exactly this length."""
     torch.cuda._sleep(round(duration_us * CYCLES_PER_US))
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 @pytest.mark.slow

@@ -1,17 +1,18 @@
 """FLOPs and bytes, given or counted by PyTorch, become rates beside the limits of the GPU."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.device.measurement import Counts, Measurement
 from gpulab.gpus import Roof, gpu
 from gpulab.timing import compare, measure
 from tests.support.conditions import HERE
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 H200 = gpu("H200")
 TAKEN = Measurement(
@@ -21,13 +22,6 @@ TAKEN = Measurement(
     replace(HERE, device_name=H200.driver_name),
     counts=Counts(1e9, 2e9),
 )
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def test_a_rate_is_the_count_over_the_time() -> None:

@@ -1,16 +1,15 @@
 """The graph method captures once, is exact when replayed, and cleans up after a failed capture."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import NotCapturableError
 from gpulab.gpus import gpu
 from gpulab.timing import _cuda_graph, flusher, take_samples
-from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 TICK_NS = 32
 FLOOR_NS = GRAPH_GAPS.mark_to_work_ns + GRAPH_GAPS.work_to_mark_ns
@@ -25,13 +24,6 @@ def kernel() -> None:
 def ns(samples_s: list[float]) -> list[int]:
     """Return the samples in whole nanoseconds."""
     return [round(sample_s * 1e9) for sample_s in samples_s]
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 def test_samples_are_the_kernel_and_the_floor_of_a_graph() -> None:

@@ -3,19 +3,21 @@
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-import gpulab
 from gpulab import workloads
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
 from gpulab.timing import METHODS, _profiler, measure, warm_up
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 
@@ -23,13 +25,6 @@ CYCLES_PER_US = gpu("H200").boost_clock_mhz
 def sleep_us(duration_us: float) -> None:
     """Enqueue a kernel of exactly this length."""
     torch.cuda._sleep(round(duration_us * CYCLES_PER_US))
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def finding(measurement: Measurement, code: str) -> Finding:

@@ -65,14 +65,7 @@ class Work:
         sleep_us(self.duration_us(self.n_calls))
 
 
-@pytest.fixture
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
-
-
-pytestmark = pytest.mark.usefixtures("h200")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def test_record_of_a_measurement() -> None:
@@ -207,14 +200,14 @@ def test_precision_is_a_choice() -> None:
     assert measure(work, n_warmup=0, precision=0.1).n_samples == 10
 
 
-def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
+def test_time_limit_ends_what_does_not_get_precise(gpu: VirtualGpu) -> None:
     """Work of two lengths never gets precise and stops soon after `max_time_s`."""
-    start_s = h200.now_s
+    start_s = gpu.now_s
     measurement = measure(
         Work(lambda n: 100 + 100 * (n % 2)), method="synchronized", n_warmup=0, max_time_s=0.05
     )
     assert measurement.stopped_by == "max_time"
-    assert 0.05 <= h200.now_s - start_s < 0.08
+    assert 0.05 <= gpu.now_s - start_s < 0.08
 
 
 @pytest.mark.slow

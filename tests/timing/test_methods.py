@@ -1,13 +1,12 @@
 """The simple methods are exact on the virtual GPU: a 100 µs kernel, timed in three ways."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import UnknownNameError
 from gpulab.device.work import collector_paused
 from gpulab.gpus import gpu
@@ -40,28 +39,21 @@ def ns(samples_s: list[float]) -> list[int]:
     return [round(sample_s * 1e9) for sample_s in samples_s]
 
 
-@pytest.fixture
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
-
-
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_naive_reads_the_launch_alone() -> None:
     """For 100 µs of work, naive timing reads 6 µs: the launch and one read of the clock."""
     launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
     assert ns(naive(kernel, n_samples=3)) == [launch_ns] * 3
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_naive_shares_the_interval_among_the_calls() -> None:
     """With two calls in a sample, each gets half of the clock's cost."""
     per_call_ns = HOST.sleep_launch_ns + HOST.clock_read_ns // 2
     assert ns(naive(kernel, n_samples=2, inner_loops=2)) == [per_call_ns] * 2
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_naive_drains_the_device_between_samples() -> None:
     """Each sample starts on an idle device, so that a full queue never blocks the host."""
     launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
@@ -69,14 +61,14 @@ def test_naive_drains_the_device_between_samples() -> None:
     assert torch.cuda.current_stream().query()
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_synchronized_adds_launch_and_wake_up() -> None:
     """Synchronized timing adds launch, latency, wake-up and clock to the kernel's 100 µs."""
     around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
     assert ns(synchronized(kernel, n_samples=3)) == [KERNEL_NS + around_ns] * 3
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_synchronized_pays_the_way_once_an_interval() -> None:
     """Ten calls in a sample share one launch, one wake-up and nine gaps."""
     around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
@@ -86,7 +78,7 @@ def test_synchronized_pays_the_way_once_an_interval() -> None:
     )
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
 def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -> None:
     """A backlog of 1 ms changes no sample."""
@@ -95,7 +87,7 @@ def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -
     assert ns(method(kernel, n_samples=3)) == pytest.approx(ns(alone_s), abs=TICK_NS)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
     """Only the first sample contains the launch; later ones contain the floor."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
@@ -105,7 +97,7 @@ def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
     assert read_ns == pytest.approx([first_ns, later_ns, later_ns, later_ns], abs=TICK_NS)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_events_share_the_floor_among_the_calls() -> None:
     """With ten calls in a sample, each has a tenth of the floor and of nine gaps."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns + 9 * GAPS.work_to_work_ns
@@ -113,7 +105,7 @@ def test_events_share_the_floor_among_the_calls() -> None:
     assert second_ns == pytest.approx(KERNEL_NS + floor_ns / 10, abs=TICK_NS / 10 + 1)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_events_do_not_bracket_other_streams() -> None:
     """Work on a side stream is outside the interval, which is nearly empty."""
     side = torch.cuda.Stream()
@@ -128,13 +120,13 @@ def test_events_do_not_bracket_other_streams() -> None:
 
 @pytest.mark.parametrize(("n_samples", "inner_loops"), [(120, 1), (20, 100), (2, 790)])
 def test_events_never_fill_the_launch_queue(
-    h200: VirtualGpu, n_samples: int, inner_loops: int
+    gpu: VirtualGpu, n_samples: int, inner_loops: int
 ) -> None:
     """Fewer launches wait in the queue than would block the host, for any counts."""
     pending = []
 
     def work() -> None:
-        pending.append(h200.machine.gpu.device.n_pending)
+        pending.append(gpu.machine.gpu.device.n_pending)
         kernel()
 
     assert len(events(work, n_samples=n_samples, inner_loops=inner_loops)) == n_samples
@@ -142,14 +134,14 @@ def test_events_never_fill_the_launch_queue(
     assert len(pending) == n_samples * inner_loops
 
 
-def test_more_calls_than_the_queue_holds_still_make_a_sample(h200: VirtualGpu) -> None:
+def test_more_calls_than_the_queue_holds_still_make_a_sample(gpu: VirtualGpu) -> None:
     """A sample of 2,000 calls blocks the host, and its reading is still right."""
     (read_ns,) = ns(events(kernel, n_samples=1, inner_loops=2_000))
     assert read_ns == pytest.approx(KERNEL_NS + GAPS.work_to_work_ns, abs=5)
-    assert h200.machine.gpu.device.n_pending == 0
+    assert gpu.machine.gpu.device.n_pending == 0
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """No event is created or first recorded between the samples, as that takes time."""
     made: list[torch.cuda.Event] = []
@@ -169,7 +161,7 @@ def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     assert first_records == [0] * 60
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
 def test_collector_is_off_while_sampling_and_back_after_an_error(
     method: Callable[..., list[float]],
@@ -200,7 +192,7 @@ def test_collector_that_was_off_stays_off() -> None:
         gc.enable()
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
 def test_number_of_calls(method: Callable[..., list[float]]) -> None:
     """The work is called exactly once per sample and inner loop."""

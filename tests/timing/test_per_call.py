@@ -1,11 +1,8 @@
 """The profiler's records of several calls, split by call, without what gpulab adds."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-import gpulab
 from gpulab.gpus import gpu
 from gpulab.timing import take_samples
 from gpulab.timing._profiler import per_call, read_calls
@@ -27,19 +24,12 @@ def kernel() -> None:
 
 
 @pytest.fixture
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
-
-
-@pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     """Replace torch's GPU and profiler by fakes."""
     return fake_profiler.install(monkeypatch)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_per_call_counts_the_work_alone() -> None:
     """Launches of `before` and gpulab's own sleeps are not in a call's records."""
 
@@ -63,7 +53,7 @@ def test_per_call_counts_the_work_alone() -> None:
     assert starts_ns == sorted(set(starts_ns))
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
     """A call whose launches outlast the sleep is dropped, as its span would contain pauses."""
 
@@ -76,7 +66,7 @@ def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
     assert spans_s == pytest.approx([span_ns * 1e-9] * 3, abs=1e-15)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_per_call_splits_graphs() -> None:
     """Each replay has the records of its own nodes."""
     x, graph = torch.zeros(1024, device="cuda"), torch.cuda.CUDAGraph()
@@ -89,7 +79,7 @@ def test_per_call_splits_graphs() -> None:
         assert [item.name for item in call.calls] == ["cudaGraphLaunch"]
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_work_that_waits_is_not_kept_waiting() -> None:
     """For work that synchronizes, no long sleeps are tried after three failed calls."""
     x = torch.zeros(1024, device="cuda")
@@ -99,7 +89,7 @@ def test_work_that_waits_is_not_kept_waiting() -> None:
     assert waited_ns[0] < 20_000
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_side_streams_have_their_numbers() -> None:
     """Work on a side stream has the stream's number, and overlaps count once."""
     side = torch.cuda.Stream()
@@ -115,7 +105,7 @@ def test_side_streams_have_their_numbers() -> None:
     assert KERNEL_NS <= round(call.busy_s * 1e9) < 2 * KERNEL_NS
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_before_goes_ahead_of_each_recorded_call() -> None:
     """`before` runs before every recorded call, kept or not, as a cold cache needs it."""
     called: list[str] = []
@@ -129,7 +119,7 @@ def test_before_goes_ahead_of_each_recorded_call() -> None:
     assert len(called) >= 2 * 3
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_what_events_read_comes_with_the_records() -> None:
     """`read_calls` returns the event readings too, equal to those without a profiler."""
     calls = read_calls(kernel, n_samples=7)

@@ -1,14 +1,14 @@
 """Profiler records as timing methods: busy time and span, exact on the virtual GPU."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-import gpulab
 from gpulab.gpus import gpu
 from gpulab.timing import take_samples
 from gpulab.virtual import Gaps
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 GAP_NS = Gaps().work_to_work_ns
@@ -23,13 +23,6 @@ def two_kernels() -> None:
 def ns(samples_s: list[float]) -> list[int]:
     """Return the samples in whole nanoseconds."""
     return [round(sample_s * 1e9) for sample_s in samples_s]
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def test_pauses_are_no_busy_time() -> None:

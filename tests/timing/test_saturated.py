@@ -1,15 +1,15 @@
 """Events after a sleep are exact if the host is ahead, and counted as starved if it cannot be."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-import gpulab
 from gpulab.gpus import gpu
 from gpulab.timing import take_samples
 from gpulab.timing._saturated import SaturatedSampler
 from gpulab.virtual import Gaps, VirtualGpu
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 GAPS = Gaps()
 TICK_NS = 32
@@ -25,13 +25,6 @@ def kernel(duration_us: int = 10) -> None:
 def ns(samples_s: list[float]) -> list[int]:
     """Return the samples in whole nanoseconds."""
     return [round(sample_s * 1e9) for sample_s in samples_s]
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 def test_every_sample_is_the_kernel_and_the_floor() -> None:
@@ -120,7 +113,7 @@ def test_work_that_waits_is_starved() -> None:
     assert sum(take.counted) == 5
 
 
-def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
+def test_work_that_overfills_the_queue_is_starved(gpu: VirtualGpu) -> None:
     """Giving up takes under 0.2 s: the sleep does not grow without limit."""
 
     def endless() -> None:
@@ -128,10 +121,10 @@ def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
             kernel(1)
 
     take = SaturatedSampler(endless)
-    start_s = h200.now_s
+    start_s = gpu.now_s
     assert len(take(3)) == 3
     assert take.n_starved == 3
-    assert h200.now_s - start_s < 0.2
+    assert gpu.now_s - start_s < 0.2
 
 
 def test_stays_on_the_current_stream() -> None:

@@ -2,18 +2,19 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.gpus import gpu
 from gpulab.timing import warm_up
 from gpulab.timing._warmup import WarmUp, waits
-from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import HostCosts
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
 
 HOST = HostCosts()
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
@@ -22,13 +23,6 @@ CYCLES_PER_US = gpu("H200").boost_clock_mhz
 def sleep_us(duration_us: int) -> None:
     """Enqueue a kernel of exactly this length."""
     torch.cuda._sleep(duration_us * CYCLES_PER_US)
-
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 def durations(*first_us: int, then_us: int = 100) -> tuple[Callable[[], None], list[int]]:

@@ -1,20 +1,12 @@
 """The counts of a call: kernels, copies, waits and memory, the same on every machine."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import NotCallableError
 from gpulab.tracing import CallCounts, call_counts
 
-
-@pytest.fixture(autouse=True)
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def test_a_call_is_counted_without_the_wait_that_ends_the_recording() -> None:

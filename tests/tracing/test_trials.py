@@ -7,7 +7,7 @@ import threading
 import time
 import timeit
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -21,14 +21,10 @@ from gpulab.core.torch_private import spin
 from gpulab.tracing import trials
 from gpulab.tracing.trials import Trial, WatchedWork, called, first_fitting, number_in, tried
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
+
 Action = Callable[[Callable[[], object]], object]
-
-
-@pytest.fixture(autouse=True)
-def _gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def wait_for_event() -> None:

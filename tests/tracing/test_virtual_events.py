@@ -1,33 +1,25 @@
 """Events of the virtual GPU have the simulator's own times, and recording them is free."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 
-import gpulab
 from gpulab.tracing._cuda_events import EventNote
 from gpulab.tracing._virtual_events import MachineWatch
 from gpulab.tracing.profiling import Records, _capture
 from gpulab.virtual import VirtualGpu
 
 
-@pytest.fixture
-def virtual() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
-
-
-def watched(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Records, list[EventNote]]:
+def watched(gpu: VirtualGpu, work: Callable[[], object]) -> tuple[Records, list[EventNote]]:
     """Return the records of the work, and the notes about its events."""
-    watch = MachineWatch(virtual.machine)
+    watch = MachineWatch(gpu.machine)
     with watch.watching():
         found = _capture.capture(work)
     return found, watch.event_notes(found.calls)
 
 
-def test_event_and_wait(virtual: VirtualGpu) -> None:
+def test_event_and_wait(gpu: VirtualGpu) -> None:
     """An event has the time at which the device passed it, and the wait knows the event."""
     side, event = torch.cuda.Stream(), torch.cuda.Event()
 
@@ -36,17 +28,17 @@ def test_event_and_wait(virtual: VirtualGpu) -> None:
         event.record()
         side.wait_event(event)
 
-    found, (first, second) = watched(virtual, work)
+    found, (first, second) = watched(gpu, work)
     names = {call.correlation: call.name for call in found.calls}
     assert (first.kind, names[first.correlation]) == ("event", "cudaEventRecordWithFlags")
     assert (second.kind, names[second.correlation]) == ("wait", "cudaStreamWaitEvent")
     assert (first.stream, second.stream) == ((0, 0), (0, side.core.number))  # type: ignore[attr-defined]  # ours
     assert second.awaited == first.correlation
-    gap_ns = virtual.machine.gpu.device.gaps.work_to_mark_ns
+    gap_ns = gpu.machine.gpu.device.gaps.work_to_mark_ns
     assert first.at_ns == second.at_ns == found.records[0].end_ns + gap_ns
 
 
-def test_waits_of_the_host(virtual: VirtualGpu) -> None:
+def test_waits_of_the_host(gpu: VirtualGpu) -> None:
     """Each wait of the host knows its event's record, or the last work of its stream."""
     event, x = torch.cuda.Event(), torch.ones(4, device="cuda")
 
@@ -57,22 +49,22 @@ def test_waits_of_the_host(virtual: VirtualGpu) -> None:
         torch.cuda.current_stream().synchronize()
         x.sum().item()
 
-    found, marks = watched(virtual, work)
+    found, marks = watched(gpu, work)
     numbers = {call.name: call.correlation for call in found.calls}
     waits = [mark for mark in marks if mark.kind == "synchronize event"]
     assert [mark.awaited for mark in waits] == [1, 2, numbers["cudaMemcpyAsync"]]
     assert {mark.stream for mark in waits} == {None}
 
 
-def test_work_from_before_has_no_number(virtual: VirtualGpu) -> None:
+def test_work_from_before_has_no_number(gpu: VirtualGpu) -> None:
     """A wait for an event from before the recording waits for something unknown."""
     event = torch.cuda.Event()
     event.record()
-    _, marks = watched(virtual, event.synchronize)
+    _, marks = watched(gpu, event.synchronize)
     assert [(mark.kind, mark.awaited) for mark in marks] == [("synchronize event", None)]
 
 
-def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
+def test_captured_events_are_left_out(gpu: VirtualGpu) -> None:
     """Events recorded during capture are left out, because they run only with the graph."""
     graph, event, x = torch.cuda.CUDAGraph(), torch.cuda.Event(), torch.ones(4, device="cuda")
 
@@ -81,11 +73,11 @@ def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
             x.relu_()
             event.record()
 
-    _, marks = watched(virtual, work)
+    _, marks = watched(gpu, work)
     assert {mark.kind for mark in marks} <= {"synchronize event"}
 
 
-def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
+def test_watching_takes_no_time(gpu: VirtualGpu) -> None:
     """Recording adds no virtual time and leaves no method patched."""
     side = torch.cuda.Stream()
 
@@ -94,24 +86,24 @@ def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
         side.wait_stream(torch.cuda.current_stream())
         torch.cuda.synchronize()
 
-    host = virtual.machine.host
+    host = gpu.machine.host
     work()
     times_ns = []
     for watch in (False, True):
         start_ns = host.now_ns
         if watch:
-            with MachineWatch(virtual.machine).watching():
+            with MachineWatch(gpu.machine).watching():
                 work()
         else:
             work()
         times_ns.append(host.now_ns - start_ns)
     assert times_ns[0] == times_ns[1]
-    assert "mark" not in vars(virtual.machine)
+    assert "mark" not in vars(gpu.machine)
     assert "wait" not in vars(host)
 
 
-def test_nobody_watches_after_an_error(virtual: VirtualGpu) -> None:
+def test_nobody_watches_after_an_error(gpu: VirtualGpu) -> None:
     """An error reaches the caller and the methods are restored."""
-    with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(virtual.machine).watching():
+    with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(gpu.machine).watching():
         raise ValueError("mine")
-    assert "mark" not in vars(virtual.machine)
+    assert "mark" not in vars(gpu.machine)

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,13 +13,6 @@ from gpulab.virtual import _generators as generators
 from gpulab.virtual._generators import VirtualGenerator
 
 FIRST_SEED = 67280421310721
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def on_cuda(seed: int) -> torch.Generator:

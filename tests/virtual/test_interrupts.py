@@ -1,20 +1,12 @@
 """After Ctrl-C or an error in the middle of its work, the virtual GPU still works."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 
-import gpulab
 from gpulab.virtual import VirtualGpu
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def last_payload(gpu: VirtualGpu, payload: Callable[[int], None]) -> None:

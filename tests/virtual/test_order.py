@@ -1,7 +1,7 @@
 """Order, waits and times on the virtual GPU agree with facts measured on an H200."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -12,13 +12,6 @@ from gpulab.virtual.simulator._device import TaskRecord
 
 US, MS = 1e-6, 1e-3
 MIB = 1 << 20
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def elapsed_s(work: Callable[[], object]) -> float:

@@ -15,8 +15,7 @@ import pytest
 import torch
 
 import gpulab
-from benchmarks.switches.calls import deterministic_calls
-from benchmarks.switches.parts import alerts
+from benchmarks.switches.calls import alerts, deterministic_calls
 from gpulab.virtual import IgnoredSwitchWarning, VirtualGpu, _environment
 from gpulab.virtual.patches import _switches
 
@@ -28,13 +27,6 @@ RECORDED: dict[str, Any] = json.loads(
 OF_OLD_TORCH = {"max_pool3d", "max_pool3d overlapping"} if torch.__version__ >= (2, 13) else set()  # type: ignore[operator] # torch compares it with numbers
 # The CPU, which computes the values, has no histogram of integers.
 REFUSED_HERE = {"histc integers"}
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Yield an entered virtual GPU whose first uses take no time."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        yield gpu
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Unmodified PyTorch programs run on the virtual GPU with CUDA's order, waits and values."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -19,13 +19,6 @@ CLOCK_S = COSTS.clock_read_ns * 1e-9
 OVERHEAD_S = (COSTS.launch_latency_ns + COSTS.wake_ns) * 1e-9
 GEMM_LAUNCH_S = KERNEL_FAMILIES["gemm"].launch_ns * 1e-9
 ADD_LAUNCH_S = KERNEL_FAMILIES["elementwise"].launch_ns * 1e-9
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs, so that times are exact."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def elapsed_s(work: Callable[[], object]) -> float:

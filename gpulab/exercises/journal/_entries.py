@@ -162,7 +162,7 @@ class FilledForm(Saved):
     ``fields`` has, for each row that is marked or filled in, its key and the texts of its parts.
     """
 
-    schema = "given"
+    schema = "form"
     exercise_id: str
     at: str
     fields: tuple[tuple[str, ...], ...]

@@ -11,7 +11,7 @@ import pytest
 from gpulab import exercises, explorers
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._guess_form import GuessForm
-from gpulab.exercises.journal import given_of, journal
+from gpulab.exercises.journal import filled_form_of, journal
 from gpulab.figures.widgets import listen, view_class
 from gpulab.tracing import Timeline
 from gpulab.tracing._widget import view
@@ -100,7 +100,7 @@ def answer(exercise_id: str, given: dict[str, list[str]], **options: object) -> 
     page = Page(form._widget, [{"check": {}}, {"check": given}, {"hint": True}], owner=form)
     page.send({"check": given})
     # A page may send less than there is; what it sends of a number is any text.
-    page.kept = lambda: set(given_of(journal().records, exercise_id)) <= set(given)
+    page.kept = lambda: set(filled_form_of(journal().entries, exercise_id)) <= set(given)
     return page
 
 

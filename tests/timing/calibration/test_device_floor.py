@@ -1,6 +1,6 @@
 """The floor of events: exact on the virtual GPU, and each way to find it, with fakes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -31,13 +31,6 @@ NO_TIMER = (
 
 
 pytestmark = pytest.mark.usefixtures("no_floor_known")
-
-
-@pytest.fixture
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 class Known:
@@ -113,13 +106,13 @@ def test_the_virtual_floor_is_the_models(name: str, method: str, of: str, floor_
     assert found.device_name == virtual.spec.driver_name
 
 
-def test_the_virtual_floor_follows_the_model(h200: VirtualGpu) -> None:
+def test_the_virtual_floor_follows_the_model(gpu: VirtualGpu) -> None:
     """Longer pauses, as of another GPU, are found and not assumed."""
-    h200.machine.gpu.device.streams[0].gaps = Gaps(mark_to_work_ns=3_001, work_to_mark_ns=4_002)
+    gpu.machine.gpu.device.streams[0].gaps = Gaps(mark_to_work_ns=3_001, work_to_mark_ns=4_002)
     assert _device_floor.floor().value_s == pytest.approx(7_003e-9, abs=1e-15)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_readings_less_the_floor_are_the_kernel() -> None:
     """What the floor is for: 20 µs read 22.6, and are 20 again within half a tick."""
     n_cycles = 20_000 * gpulab.gpus.gpu("H200").boost_clock_mhz // 1000
@@ -129,17 +122,17 @@ def test_readings_less_the_floor_are_the_kernel() -> None:
         )
 
 
-def test_a_virtual_floor_is_kept_with_its_gpu(h200: VirtualGpu) -> None:
+def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
     """It is found once; leaving and entering keeps it, another virtual GPU has its own."""
     found = _device_floor.floor()
-    now_ns = h200.machine.host.now_ns
+    now_ns = gpu.machine.host.now_ns
     assert _device_floor.floor() is found
-    assert h200.machine.host.now_ns == now_ns
-    h200.__exit__(None, None, None)
+    assert gpu.machine.host.now_ns == now_ns
+    gpu.__exit__(None, None, None)
     with gpulab.virtual_gpu("H200") as other:
         assert _device_floor.floor() is not found
         assert other.machine.host.now_ns > 0
-    h200.__enter__()
+    gpu.__enter__()
     assert _device_floor.floor() is found
     _device_floor.forget_floors()
     assert _device_floor.floor() is not found
@@ -156,7 +149,7 @@ def test_each_virtual_device_has_its_own_floor() -> None:
     assert second.value_s == pytest.approx(3.35e-6, abs=1e-15)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_looking_for_the_floor_leaves_nothing_behind() -> None:
     """Memory, streams and the mode of autograd are as before."""
     with torch.inference_mode():
@@ -168,7 +161,7 @@ def test_looking_for_the_floor_leaves_nothing_behind() -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_virtual_gpu_has_no_timer_kernel() -> None:
     """It cannot run compiled kernels, and its records need none."""
     with pytest.raises(NotModelledError) as error:
@@ -297,7 +290,7 @@ def test_a_second_group_of_readings_does_not_count(real: Known) -> None:
     assert _device_floor.floor("profiler").value_s == pytest.approx(2.49e-6, abs=1e-15)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_timer_kernel_keeps_what_each_launch_took() -> None:
     """One thread a launch, each with a place of its own; the median of what was read counts."""
     launches: list[tuple[object, object, int, int]] = []
@@ -319,7 +312,7 @@ def test_the_timer_kernel_keeps_what_each_launch_took() -> None:
     assert timer.own_ns() == 2_112
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("took_ns", "own_ns"), [(2_112, 2_112), (2_165, None), (3_072, None)])
 def test_a_clock_of_microseconds_says_nothing(took_ns: int, own_ns: int | None) -> None:
     """Where the clock moves in steps of a microsecond, a run of 2.1 µs reads 3.1."""
@@ -332,7 +325,7 @@ def test_a_clock_of_microseconds_says_nothing(took_ns: int, own_ns: int | None) 
     assert timer.own_ns() == own_ns
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_timer_kernel_is_loaded_by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the private function that both supported versions have; a refusal is no error."""
     asked: list[tuple[str, list[str]]] = []

@@ -1,6 +1,6 @@
 """The floor of some work from its own records: with made-up records, and on the virtual GPU."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -29,14 +29,7 @@ pytestmark = pytest.mark.usefixtures("no_floor_known")
 
 
 @pytest.fixture
-def h200() -> Iterator[None]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
-
-
-@pytest.fixture
-def recording(h200: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 # it is entered first
+def recording(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 # it is entered first
     """Let the virtual GPU's records count as a driver's that leave no trace."""
     monkeypatch.setattr(calibration, "can_record", lambda: True)
 
@@ -55,7 +48,7 @@ def call(read_us: float, *lasts_us: float, pause_us: float = 1.0, n_missing: int
     return Records(tuple(records), (), "measured", "NVIDIA H200", n_missing), read_us * US
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_one_kernel_is_what_its_record_says() -> None:
     """The events' reading in the session does not matter: 5 µs without it, minus 2 µs, is 3."""
     found = calibration.work_floor([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
@@ -67,7 +60,7 @@ def test_one_kernel_is_what_its_record_says() -> None:
     assert found.value_s - found.low_s == pytest.approx(aside_s, rel=1e-6)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_records_that_vary_widen_the_interval() -> None:
     """By half the width of the interval of their median, as an independent error."""
     calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
@@ -76,14 +69,14 @@ def test_records_that_vary_widen_the_interval() -> None:
     assert found.high_s - found.value_s > 0.3 * US
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
     """5 µs longer there: the floor is what events read more than the record there, not -2."""
     found = calibration.work_floor([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
     """Stretched pauses are in readings and spans of the session alike."""
     found = calibration.work_floor([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
@@ -91,7 +84,7 @@ def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
     assert found.high_s - found.value_s > 0.5 * US
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("read_us", "floor_ns"), [(1.0, -1120), (400.0, 397880)])
 def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) -> None:
     """As where the work runs on a stream that the events did not bracket."""
@@ -108,7 +101,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[Call]]) 
     monkeypatch.setattr(_work_floor, "read_calls", lambda *_, **__: answer())
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_lost_records_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls without all of theirs, or without any, are left out; six are needed."""
     whole, lost, empty = call(5.0, 2.0), call(5.0, 2.0, n_missing=1), call(5.0)
@@ -157,14 +150,14 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_a_virtual_gpu_needs_no_records() -> None:
     """Its floor is known to the nanosecond."""
     assert not calibration.can_record()
     assert measure(lambda: sleep_us(20)).floor_error_s == 0.0
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
     """Within half a tick of its events, from the same code that reads a driver's records."""
     readings_s = take_samples("saturated", lambda: sleep_us(20), n_samples=10)
@@ -322,7 +315,7 @@ def aside_us(found: Floor) -> float:
     return (found.high_s - found.value_s) / US
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("more_us", "floor_us"), [(1.4, 3.0), (1.6, 4.6), (-1.4, 3.0), (-1.6, 1.4)]
 )
@@ -332,7 +325,7 @@ def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
     assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_half_the_interval_of_the_records_is_an_error() -> None:
     """The third and the tenth of twelve bracket the median: 0.35 µs to either side."""
     calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
@@ -340,7 +333,7 @@ def test_half_the_interval_of_the_records_is_an_error() -> None:
     assert aside_us(found) == pytest.approx((0.35**2 + 0.15**2 + 0.025**2) ** 0.5)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
     """It is those that count there, not the spans, which go up and down with the readings."""
     steady = calibration.work_floor(
@@ -353,7 +346,7 @@ def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
     assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
     """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
@@ -361,7 +354,7 @@ def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("floor_us", "is_one"), [(0.4, False), (0.6, True), (8.9, True), (9.1, False)]
 )
@@ -427,7 +420,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, str]]:
     return questions
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("method", "of"), [("calibrated", "launches"), ("graph", "graph")])
 def test_the_floor_of_the_device_is_read_before_and_behind(
     asked: list[tuple[object, str]], method: str, of: str
@@ -518,7 +511,7 @@ def test_samples_behind_the_records_have_the_last_clock() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_how_the_floor_was_found_is_told() -> None:
     """A virtual GPU's floor comes from its model; without a floor the text is empty."""
     assert measure(lambda: sleep_us(20)).floor_method == "records"

@@ -16,6 +16,9 @@ from gpulab.timing.cards._works import HIDDEN, LESSONS, spinning, works
 from gpulab.tracing.trials import WatchedWork, tried
 from tests.support.benchmarks import BENCHMARKS
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
+
 Work = Callable[[], object]
 SITUATIONS = {
     "a GPU that is still busy",
@@ -24,13 +27,6 @@ SITUATIONS = {
     "work that waits",
     "work that raises",
 }
-
-
-@pytest.fixture(autouse=True)
-def _gpu() -> Iterator[None]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,7 +1,6 @@
 """Records of what the device did: exact on the virtual GPU, and through a fake profiler."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -35,13 +34,6 @@ INSTEAD = 'or measure without records: method="calibrated"'
 def kernel() -> None:
     """Enqueue a kernel of exactly 10 µs."""
     torch.cuda._sleep(N_CYCLES)
-
-
-@pytest.fixture
-def h200() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
-        yield virtual
 
 
 @pytest.fixture
@@ -80,9 +72,9 @@ def test_nothing_takes_no_time() -> None:
     assert not records().dropped
 
 
-def test_virtual_records_are_the_models_own(h200: VirtualGpu) -> None:
+def test_virtual_records_are_the_models_own(gpu: VirtualGpu) -> None:
     """The records of a kernel have the simulator's times, exact to the nanosecond."""
-    start_ns = h200.machine.host.now_ns
+    start_ns = gpu.machine.host.now_ns
     found = capture(kernel)
     launched_ns = start_ns + HOST.sleep_launch_ns
     began_ns = launched_ns + HOST.launch_latency_ns
@@ -111,7 +103,7 @@ def test_virtual_records_are_the_models_own(h200: VirtualGpu) -> None:
     )
 
 
-@pytest.mark.usefixtures("h200")
+@pytest.mark.usefixtures("gpu")
 def test_virtual_calls_have_cudas_names() -> None:
     """Virtual copies, events, waits and graphs have the names of CUDA's calls."""
     x = torch.zeros(1024, device="cuda")
@@ -167,9 +159,9 @@ def test_devices_have_their_indices() -> None:
         assert [item.device for item in capture(work).records] == [1, 0]
 
 
-def test_the_virtual_host_is_left_as_it_was(h200: VirtualGpu) -> None:
+def test_the_virtual_host_is_left_as_it_was(gpu: VirtualGpu) -> None:
     """The virtual host is not changed, also after errors and nested captures."""
-    before = dict(vars(h200.machine.host))
+    before = dict(vars(gpu.machine.host))
 
     def inner() -> None:
         assert capture(kernel).n_records == 1
@@ -182,7 +174,7 @@ def test_the_virtual_host_is_left_as_it_was(h200: VirtualGpu) -> None:
     for take in (lambda: capture(fails), lambda: per_call(fails, n_samples=2)):
         with pytest.raises(ValueError, match="at the first call"):
             take()
-    assert vars(h200.machine.host).keys() == before.keys()
+    assert vars(gpu.machine.host).keys() == before.keys()
 
 
 def test_the_profilers_records_are_read(fake: FakeGpu) -> None:

@@ -1,12 +1,11 @@
 """Operators are lowered to the kernels that CUDA would launch, with their sizes and bytes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch.nn import functional
 
-import gpulab
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
 from gpulab.virtual.operators import lower, operator_name, operator_of
 from gpulab.virtual.operators._operator_call import COPY
@@ -15,13 +14,6 @@ from gpulab.virtual.tensors._storage import layout_of
 aten = torch.ops.aten
 META = torch.device("meta")
 PLAIN = (False,)  # a softmax that keeps its type
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def names(gpu: VirtualGpu, call: Callable[[], object]) -> list[str]:

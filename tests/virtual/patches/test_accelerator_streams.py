@@ -1,7 +1,7 @@
 """``torch.Stream``, ``torch.Event``, ``torch.accelerator`` and NVTX work as with CUDA."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,13 +10,6 @@ import gpulab
 from gpulab.virtual.simulator._host import HostCosts
 
 CLOCK_NS = HostCosts().clock_read_ns
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def host_ns(work: Callable[[], object]) -> int:

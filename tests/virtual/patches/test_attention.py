@@ -1,7 +1,5 @@
 """Attention on the virtual GPU is one kernel with the host's results and gradients."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import nn
@@ -10,13 +8,6 @@ from torch.nn import functional
 import gpulab
 from gpulab.virtual import VirtualGpu
 from tests.support.launched import kernels
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def inputs(*sizes: int, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:

@@ -1,6 +1,6 @@
 """``torch.autocast("cuda")`` casts on the virtual GPU as it does with CUDA."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,13 +15,6 @@ from gpulab.virtual.patches import _autocast as autocast
 
 HALVES = [torch.float16, torch.bfloat16]
 Operation = Callable[[torch.Tensor], Any]
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 class Casts(TorchDispatchMode):

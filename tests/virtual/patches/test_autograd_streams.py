@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -10,14 +9,10 @@ import torch
 import gpulab
 from gpulab.virtual import Kind, VirtualGpu
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
+
 SLEEP_CYCLES = 20_000_000  # 10 ms
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 class Slow(torch.autograd.Function):
@@ -44,7 +39,6 @@ def forward_on(stream: torch.cuda.Stream, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@pytest.mark.usefixtures("gpu")
 def test_the_callers_stream_waits_for_the_gradients() -> None:
     """The caller's stream waits for gradients of a side stream, which waits for the caller's."""
     x = torch.ones(4, device="cuda", requires_grad=True)
@@ -73,7 +67,6 @@ def test_branches_on_two_streams_run_backward_in_parallel(gpu: VirtualGpu) -> No
     assert x.grad.tolist() == [6.0] * 4
 
 
-@pytest.mark.usefixtures("gpu")
 def test_an_ordered_forward_has_no_hazard_in_backward() -> None:
     """A program with an ordered forward pass has no hazard in its backward pass or its hooks."""
     x = torch.ones(4, device="cuda", requires_grad=True)
@@ -86,7 +79,6 @@ def test_an_ordered_forward_has_no_hazard_in_backward() -> None:
     assert list(found) == []
 
 
-@pytest.mark.usefixtures("gpu")
 def test_an_error_in_backward_restores_the_current_stream() -> None:
     """After an error in a hook the caller's stream is current, and the next backward works."""
     x, side = torch.ones(4, device="cuda", requires_grad=True), torch.cuda.Stream()

@@ -1,7 +1,7 @@
 """CUDA graphs on the virtual GPU capture, replay and fail as with CUDA."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -22,13 +22,6 @@ NOT_PINNED = (
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is "
     "pinned. Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
 )
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def capture(work: Callable[[], object]) -> torch.cuda.CUDAGraph:

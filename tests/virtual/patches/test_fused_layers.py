@@ -1,7 +1,5 @@
 """Layers and optimizers that are one kernel on CUDA are one kernel on the virtual GPU."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch.nn import functional
@@ -10,13 +8,6 @@ from torch.utils import _foreach_utils as foreach_utils
 import gpulab
 from gpulab.virtual import VirtualGpu
 from tests.support.launched import kernels
-
-
-@pytest.fixture
-def gpu() -> Iterator[VirtualGpu]:
-    """Enter a virtual H200."""
-    with gpulab.virtual_gpu("H200", first_use=False) as entered:
-        yield entered
 
 
 def test_dropout_is_one_kernel(gpu: VirtualGpu) -> None:

@@ -2,7 +2,7 @@
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,6 @@ TYPES = {
     "Long": torch.int64,
     "Short": torch.int16,
 }
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 @pytest.mark.usefixtures("gpu")

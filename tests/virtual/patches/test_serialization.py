@@ -37,13 +37,6 @@ def little_gpu() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
-
-
 def file_of(item: object, **options: bool) -> io.BytesIO:
     """Return a file in memory that contains ``item``, at its beginning."""
     file = io.BytesIO()

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -26,13 +26,6 @@ forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
     pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
 ]
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def on_a_thread(work: Callable[[], object]) -> object:

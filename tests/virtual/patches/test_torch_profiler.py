@@ -3,7 +3,7 @@
 import gzip
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,14 +20,7 @@ from gpulab.core.torch_private import C
 from gpulab.tracing import profiling
 from gpulab.virtual.dispatch import VirtualMode
 
-inside = pytest.mark.usefixtures("virtual_h200")
-
-
-@pytest.fixture
-def virtual_h200() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
+inside = pytest.mark.usefixtures("gpu")
 
 
 def rows(found: profile, *, by_shape: bool = False) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
@@ -12,13 +12,6 @@ import torch
 import gpulab
 from gpulab.core.errors import NotModelledError
 from gpulab.virtual.patches._unsupported import UNSUPPORTED, require_dense
-
-
-@pytest.fixture
-def gpu() -> Iterator[None]:
-    """Enter a virtual H200 without first-use costs."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        yield
 
 
 def refusal_of(use: Callable[[], object]) -> str:

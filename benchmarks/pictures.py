@@ -1,20 +1,19 @@
 """Take the pictures of JupyterLab that README and docs show: today's widgets, in light Chromium.
 
-The virtual GPU computes all of them, so each run shows the same.
+    python -m benchmarks.pictures [NAME ...] [--out docs/images]
+
+The virtual GPU computes all of them, so each run shows the same. Look at them afterwards.
 """
 
+import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.support.jupyterlab import (
-    chromium,
-    jupyter,
-    open_notebook,
-    put_notebook,
-    run_all,
-)
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import IMAGES
+from tests.support.jupyterlab import chromium, jupyter, open_notebook, put_notebook, run_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -77,18 +76,27 @@ SHOTS = {
 }
 
 
-def run(names: Sequence[str], folder: Path) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Take the pictures of these names, all if there is none."""
+    options = parser().parse_args(arguments)
     with (
         tempfile.TemporaryDirectory() as place,
         jupyter(Path(place)) as address,
         chromium() as page,
     ):
-        for name in names or SHOTS:
-            path = folder / f"{name}.png"
+        for name in options.names or SHOTS:
+            path = options.out / f"{name}.png"
             _take(page, address, name, path)
             size = path.stat().st_size
             print(f"{path}: {size:,} bytes{', too large' if size > MOST_BYTES else ''}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.pictures", __doc__)
+    made.add_argument("names", nargs="*", help="only these, such as timeline or machine")
+    made.add_argument("--out", type=Path, default=IMAGES, help="where they go")
+    return made
 
 
 def _take(page: "Page", address: str, name: str, path: Path) -> None:
@@ -107,3 +115,7 @@ def _take(page: "Page", address: str, name: str, path: Path) -> None:
     page.wait_for_timeout(_REST_MS)
     # Without menus and side bars, which depend on what else is installed.
     page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer").screenshot(path=path)
+
+
+if __name__ == "__main__":
+    main()

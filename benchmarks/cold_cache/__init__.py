@@ -1,1 +1,0 @@
-"""Which flush makes a GPU's cache cold and clean: times, hardware counters and their page."""
