@@ -365,6 +365,9 @@ def pace_s(tensor, n_calls=50):
 
 paces = pd.DataFrame({"exponent": [10, 12, 14, 16, 18, 20, 22, 24]})
 paces["time_us"] = [1e6 * pace_s(torch.zeros(2**n, device="cuda")) for n in paces["exponent"]]
+paces.round(2)
+
+# %%
 slower = paces["exponent"][paces["time_us"] > 1.15 * paces["time_us"][0]]
 first = f"2^{slower.min()}" if len(slower) else "not yet"
 plots.line(paces, x="exponent", y="time_us", title=f"The GPU sets the pace from: {first}")
