@@ -420,7 +420,9 @@ loops = {
     "e": {"inputs": [(row, weight)], "setup": lambda: weight.copy_(next(next_weight))},
 }
 marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in loops.items()]
-plots.bars(pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s"))
+times_s = pd.Series({mark.label: mark.median_s for mark in marks}, name="time_per_call_s")
+cold = times_s.index[times_s > (times_s.min() + times_s.max()) / 2]
+plots.bars(times_s, title=f"Longer, and so cold: {', '.join(cold)}")
 
 # %% [markdown]
 # What counts is how many other bytes pass between two uses of the same memory. Fresh rows are

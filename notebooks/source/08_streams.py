@@ -83,7 +83,7 @@ plots.side_by_side({name: gpulab.timeline(fn, n_warmup=2) for name, fn in progra
 # there is no order, unless you ask for it.** (You may have read that the default stream waits
 # for all others. PyTorch's streams are of another kind: "Going further" tests it.)
 #
-# `hazards` finds such pairs by the order, also if the values were right by luck. Keep it:
+# `hazards` finds such pairs by their order, even if the values were right by luck. Keep it:
 
 # %%
 with gpulab.hazards() as found:

@@ -43,7 +43,7 @@ exercises.compare("09.copies", gpu_s / cpu_s)
 # ## Is the GPU that slow?
 #
 # `.cpu()` waits, so the stopwatch is right. NVIDIA's data sheet promises 4.8 TB/s for the memory
-# of an H200, more than any CPU has. Where does the time go?
+# of an H200, far more than a usual CPU has. Where does the time go?
 
 # %%
 record = gpulab.timeline(lambda: (x.cuda() + y.cuda()).cpu())

@@ -92,7 +92,9 @@ print(f"with the name {column_us:.0f} µs, without {without_us:.0f} µs")
 
 # %% [markdown]
 # An *annotation* has a row of its own on the GPU. Its time goes from the start of its first kernel
-# to the end of its last one, with all gaps. The optimizer annotates itself, too.
+# to the end of its last one, with all gaps. The optimizer annotates itself, too. (The profiler
+# also takes memory for its records. That time is in the CPU total of the operator around it, and
+# in a row of its own, `Activity Buffer Request`.)
 #
 # The other rows are of two kinds. A row on the *host* is an operator: `aten::addmm` is a matmul
 # plus a bias, `aten::mm` a matmul. It repeats the time of the kernels that it launched. A row on
@@ -152,8 +154,7 @@ trace
 # ## Exercise: what limits a program?
 #
 # A program can wait for its kernels, for copies, for launches, or for memory. Four programs are
-# ready. First ask whether the GPU is busy, then look at the longest rows. (`Activity Buffer
-# Request` is the profiler's own: memory for its records.)
+# ready. First ask whether the GPU is busy, then look at the longest rows.
 
 
 # %%

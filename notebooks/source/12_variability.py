@@ -82,8 +82,8 @@ new_s = gpulab.measure(matmul, n_samples=250).median_s
 exercises.compare("12.itself", 100 * (new_s / old_s - 1))
 
 # %% [markdown]
-# A function cannot be slower than itself. So it is the comparison. Now let both take turns: a
-# call of the one, a call of the other.
+# A function cannot be slower than itself. So the fault is in the comparison. Now let both take
+# turns: a call of the one, a call of the other.
 
 # %%
 print(gpulab.compare(matmul, matmul).verdict())
