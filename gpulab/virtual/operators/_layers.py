@@ -21,9 +21,9 @@ from gpulab.virtual.operators._index_ranges import of_classes
 from gpulab.virtual.operators._model import (
     Alert,
     Autocast,
+    DryRun,
     Models,
     OperatorModel,
-    Rehearsal,
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
@@ -278,9 +278,9 @@ MODELS: Models = {
     "_linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction": (
         _MARGIN_LOSS
     ),
-    "_ctc_loss": replace(_MARGIN_LOSS, rehearsal=Rehearsal.NEVER),
+    "_ctc_loss": replace(_MARGIN_LOSS, dry_run=DryRun.NEVER),
     "_ctc_loss_backward": OperatorModel(
-        rehearsal=Rehearsal.NEVER, nondeterministic=Alert("ctc_loss_backward_gpu")
+        dry_run=DryRun.NEVER, nondeterministic=Alert("ctc_loss_backward_gpu")
     ),
     "nll_loss nll_loss2d l1_loss kl_div poisson_nll_loss triplet_margin_loss": _FLOAT32,
     "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss": _FLOAT32,
