@@ -21,17 +21,17 @@ _SEED = 0
 _OTHER_SEEDS = (1, 2, 3, 4)
 _NOTE_LENGTH = 200
 # Operators that return uninitialized memory.
-_UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"}
-_UNWRITTEN |= {"new_empty_strided"}
+UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"}
+UNWRITTEN |= {"new_empty_strided"}
 # Their statistics have another type or size on a GPU than on a CPU, and so on the virtual GPU.
-_OTHER_ON_GPU = {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm"}
-_OTHER_ON_GPU |= {"native_layer_norm"}
+OTHER_ON_GPU = {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm"}
+OTHER_ON_GPU |= {"native_layer_norm"}
 _TAKES_HOST_TENSORS = {"tensor_split"}  # its positions must stay on the host; `_moved` moves all
 # CUDA refuses the other drivers of LAPACK.
 _DRIVERS_ON_GPU = {"linalg.lstsq": {None, "gels"}}
 # The virtual GPU computes values with the CPU's own kernels, but half types partly in float32, so
 # that they round differently.
-_TOLERANCES = {torch.float16: 0.03, torch.bfloat16: 0.25}
+TOLERANCES = {torch.float16: 0.03, torch.bfloat16: 0.25}
 
 _EXACT = 1e-4
 
@@ -182,12 +182,12 @@ def _try_sample(
     else:
         if refusal is not None:
             kind = "both refuse"  # a GPU may do what a CPU does not
-        elif info.name in _UNWRITTEN:
+        elif info.name in UNWRITTEN:
             kind = "random"
         elif difference := _difference(found, expected, dtype):
             is_drawn = is_random(info, call, sample, expected)
             kind = "random" if is_drawn else "differs"
-            kind = "as a GPU" if info.name in _OTHER_ON_GPU else kind
+            kind = "as a GPU" if info.name in OTHER_ON_GPU else kind
             note = f"{difference} for {described(sample)}"
     return Outcome(*head_of(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
 
@@ -242,7 +242,7 @@ def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
     ours, theirs = pytree.tree_leaves(found), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
-    near = _TOLERANCES.get(dtype, _EXACT)
+    near = TOLERANCES.get(dtype, _EXACT)
     for one, other in zip(ours, theirs, strict=True):
         if not isinstance(other, torch.Tensor):
             is_plain = isinstance(other, (int, float))

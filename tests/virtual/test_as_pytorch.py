@@ -8,6 +8,7 @@ from torch.nn import functional
 
 import gpulab
 from gpulab.virtual.operators import MODELS
+from gpulab.virtual.simulator import active
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +142,26 @@ def test_unique_waits_for_its_size_without_pytorchs_tag() -> None:
     torch.ones(3, 3, device="cuda").index_fill(0, index, filled).sum().backward()
     assert filled.grad is not None
     assert filled.grad.item() == 6
+
+
+@pytest.mark.parametrize("index", [slice(None), slice(None, None, 2), (slice(None), 0)])
+def test_a_copy_onto_itself_does_nothing(index: slice | tuple[slice, int]) -> None:
+    """It does not look at the layout, and launches no kernel."""
+    x = torch.arange(16.0, device="cuda").view(4, 4)[index]
+    host = active().host
+    n_before = host.n_launched
+    assert x.copy_(x) is x
+    assert host.n_launched == n_before
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_gradients_at_positions_that_are_not_finite(mode: str, padding: str) -> None:
+    """PyTorch's CPU code would end the process; a position that is no number has no gradient."""
+    image = torch.rand(2, 3, 4, 4, device="cuda")
+    places = torch.zeros(2, 5, 5, 2)
+    places[0, 0, 0], places[0, 3, 3], places[1, 2, 2] = torch.inf, torch.nan, -1e30
+    grid = places.cuda().requires_grad_()
+    functional.grid_sample(image, grid, mode, padding, align_corners=False).sum().backward()
+    assert grid.grad is not None
+    assert (grid.grad.isnan() == grid.isnan()).all()

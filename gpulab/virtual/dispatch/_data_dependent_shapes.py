@@ -103,11 +103,11 @@ def _take_time(
         for item in reads
     ]
     machine = active()
-    for step in (*work.before, work):
-        demand = ModelledKernel(step, step.accesses_of(accesses))
-        name = step.name or operator.func.overloadpacket.__name__
+    for kernel in (*work.before, work):
+        demand = ModelledKernel(kernel, kernel.accesses_of(accesses))
+        name = kernel.name or operator.func.overloadpacket.__name__
         machine.launch(
-            StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), step.launch_ns
+            StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), kernel.launch_ns
         )
     machine.wait_for_stream(gpu.stream)
 

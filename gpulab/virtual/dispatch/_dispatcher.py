@@ -217,6 +217,8 @@ def _for_host(operator: Operator, args: Any, kwargs: Any) -> Any:
 
 def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     target, source = args[0], args[1]
+    if target is source:
+        return target  # as PyTorch does, before it looks at the layout
     non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))  # noqa: PLR2004 # its third argument
     if not isinstance(source, VirtualTensor):
         if not isinstance(target, VirtualTensor):

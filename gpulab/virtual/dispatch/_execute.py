@@ -152,8 +152,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     accesses = [_access(tensor, is_write=False) for tensor in read]
     accesses += [_access(tensor, is_write=True) for tensor in written]
     # A call may launch several kernels. The last one leaves the values; the others only take time.
-    for step in work.before:
-        _launch_step(machine, call, step, accesses)
+    for kernel in work.before:
+        _launch_earlier(machine, call, kernel, accesses)
     task = StreamTask(
         Kind.KERNEL,
         call.gpu.stream,
@@ -178,7 +178,7 @@ def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
     return position is not None and tensor is call.args[position]
 
 
-def _launch_step(
+def _launch_earlier(
     machine: Machine, call: DispatchedCall, work: KernelWork, accesses: Sequence[CacheAccess]
 ) -> None:
     """Launch one of the kernels that run before the last one of the call."""

@@ -64,13 +64,13 @@ def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
             f"{list(strides)}"
         )
     view = layout(tuple(sizes), tuple(strides), tensor.dtype)
-    _require_room(tensor, view, offset)
+    _require_capacity(tensor, view, offset)
     machine = active()
     machine.host.spend(machine.host.costs.view_ns)
     return wrap(view, tensor.storage_block, offset, like=tensor)
 
 
-def _require_room(tensor: VirtualTensor, view: TensorLayout, offset: int) -> None:
+def _require_capacity(tensor: VirtualTensor, view: TensorLayout, offset: int) -> None:
     needed_bytes = offset * tensor.dtype.itemsize + view.span_bytes
     held_bytes = tensor.storage_block.values.size_bytes
     if view.n_elements and needed_bytes > held_bytes:

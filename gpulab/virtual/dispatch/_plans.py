@@ -14,10 +14,10 @@ import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from gpulab.core.torch_private import allows_tf32
+from gpulab.virtual.dispatch._dry_run import dry_run, overlaps
 from gpulab.virtual.dispatch._effects import CallEffects, Effect, NewResult, effects_of
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta
 from gpulab.virtual.dispatch._placement import named_gpu, refuse_far_apart
-from gpulab.virtual.dispatch._rehearsal import overlaps, rehearse
 from gpulab.virtual.dispatch._value_limits import host_s, too_slow
 from gpulab.virtual.operators import Operator, lower
 from gpulab.virtual.simulator import SimulatedGpu, active
@@ -196,14 +196,14 @@ def _make_plan(
         + [item.layout for item in effects.results if isinstance(item, NewResult)],
     )
     is_kernel = effects.effect is Effect.KERNEL
-    is_wider = is_kernel and rehearse(
+    is_wider = is_kernel and dry_run(
         operator, args, kwargs, tensors, sum(each.n_elements for each in layouts[1])
     )
     work, launch_ns, duration_s = None, 0, 0.0
     # PyTorch launches no kernel for results without elements.
     if is_kernel and (not layouts[1] or any(each.n_elements for each in layouts[1])):
         work = lower(operator, execution.args, execution.kwargs, execution.out, layouts)
-        launch_ns = sum(step.launch_ns for step in (*work.before, work))
+        launch_ns = sum(kernel.launch_ns for kernel in (*work.before, work))
         duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=operator.is_random)
     return ExecutionPlan(
         effects,

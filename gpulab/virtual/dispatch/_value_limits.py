@@ -35,7 +35,7 @@ _SET_BY = {"max_bytes": "gpulab.use(...) or gpulab.virtual_gpu(...)"}
 
 def host_s(work: KernelWork, layouts: Iterable[TensorLayout], *, is_random: bool) -> float:
     """Return the estimated time in seconds that the host takes to compute an operator."""
-    flops = work.flops + sum(step.flops for step in work.before)
+    flops = work.flops + sum(kernel.flops for kernel in work.before)
     size_bytes = sum(item.size_bytes for item in layouts)
     bytes_per_s = _RANDOM_BYTES_PER_S if is_random else _BYTES_PER_S
     # As on the GPU, what takes longer, arithmetic or memory, hides the other.

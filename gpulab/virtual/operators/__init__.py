@@ -9,7 +9,7 @@ from gpulab.virtual.operators._call_arguments import CallArguments
 from gpulab.virtual.operators._host_reads import MASKS, HostRead, When
 from gpulab.virtual.operators._index_ranges import IndexRange
 from gpulab.virtual.operators._lowering import libraries_used, lower
-from gpulab.virtual.operators._model import USE_DENSE, Autocast, Rehearsal
+from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun
 from gpulab.virtual.operators._models import MODELS
 from gpulab.virtual.operators._operators import (
     Operator,
@@ -24,10 +24,10 @@ __all__ = [
     "USE_DENSE",
     "Autocast",
     "CallArguments",
+    "DryRun",
     "HostRead",
     "IndexRange",
     "Operator",
-    "Rehearsal",
     "When",
     "libraries_used",
     "lower",

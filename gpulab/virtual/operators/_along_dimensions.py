@@ -24,7 +24,7 @@ from gpulab.virtual.operators._host_reads import (
     has_sorter,
     is_sorted,
 )
-from gpulab.virtual.operators._model import Alert, Autocast, Models, OperatorModel, Rehearsal
+from gpulab.virtual.operators._model import Alert, Autocast, DryRun, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
 from gpulab.virtual.operators._reduction_launch import reduces_innermost
 from gpulab.virtual.simulator.costs import KernelWork
@@ -174,9 +174,9 @@ MODELS: Models = {
         checks=(refuse("segment_reduce_cuda", NOT_FLOATING),),
         host_reads=(_LENGTHS, replace(_LENGTHS, what="their sums", check=check_lengths)),
         may_find_wrong_values=True,
-        rehearsal=Rehearsal.OF_TYPES,
+        dry_run=DryRun.OF_TYPES,
     ),
-    "_segment_reduce_backward": OperatorModel(rehearsal=Rehearsal.OF_TYPES),
+    "_segment_reduce_backward": OperatorModel(dry_run=DryRun.OF_TYPES),
     # Scans
     "cumsum cumprod": OperatorModel(lowering=_scan, autocast=Autocast.FLOAT32_RESULT),
     "logcumsumexp cummax cummin": OperatorModel(lowering=_scan),
@@ -268,7 +268,7 @@ MODELS: Models = {
                 lambda call: call("output_size") is None and has_elements(call),
             ),
         ),
-        rehearsal=Rehearsal.OF_TYPES,
+        dry_run=DryRun.OF_TYPES,
     ),
     # A draw for each row
     "multinomial": OperatorModel(

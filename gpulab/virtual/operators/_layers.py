@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, log2, prod
+from math import ceil, log2, nan, prod
+from typing import Any
 
 import torch
 
@@ -21,12 +22,14 @@ from gpulab.virtual.operators._index_ranges import of_classes
 from gpulab.virtual.operators._model import (
     Alert,
     Autocast,
+    DryRun,
     Models,
     OperatorModel,
-    Rehearsal,
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
+
+aten = torch.ops.aten
 
 # Host time of a foreach call, and its additional time for each tensor in each list and for each
 # new result: 200 tensors in place took 35 us on an H200's host, 400 pairs 125 us on an H100's, and
@@ -207,6 +210,21 @@ _BICUBIC, _BILINEAR = (
     replace(_RESIZED, checks=(refuse(f"upsample_{kind}2d_out_frame", INTEGERS),))
     for kind in ("bicubic", "bilinear")
 )
+
+
+def _sampled_backward(
+    grad: torch.Tensor, image: torch.Tensor, grid: torch.Tensor, *options: Any
+) -> tuple[torch.Tensor, ...]:
+    """Return the gradients of ``grid_sample``.
+
+    The CPU's code ends the process for positions that are not finite, so they become far ones.
+    """
+    near = grid.nan_to_num(0.0).clamp(-_FAR, _FAR)
+    of_image, of_grid = aten.grid_sampler_2d_backward.default(grad, image, near, *options)
+    return of_image, of_grid.masked_fill(grid.isnan(), nan)
+
+
+_FAR = 1e4  # in halves of an image
 _IMAGES_BACKWARD = OperatorModel(surface=("images backward", layers.images))
 _PAIR_LOSS = OperatorModel(surface=("pair loss", layers.pairs), autocast=Autocast.FLOAT32)
 _MARGIN_LOSS = OperatorModel(may_find_wrong_values=True)
@@ -278,9 +296,9 @@ MODELS: Models = {
     "_linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction": (
         _MARGIN_LOSS
     ),
-    "_ctc_loss": replace(_MARGIN_LOSS, rehearsal=Rehearsal.NEVER),
+    "_ctc_loss": replace(_MARGIN_LOSS, dry_run=DryRun.NEVER),
     "_ctc_loss_backward": OperatorModel(
-        rehearsal=Rehearsal.NEVER, nondeterministic=Alert("ctc_loss_backward_gpu")
+        dry_run=DryRun.NEVER, nondeterministic=Alert("ctc_loss_backward_gpu")
     ),
     "nll_loss nll_loss2d l1_loss kl_div poisson_nll_loss triplet_margin_loss": _FLOAT32,
     "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss": _FLOAT32,
@@ -326,7 +344,9 @@ MODELS: Models = {
     "fractional_max_pool2d_backward fractional_max_pool3d_backward": OperatorModel(
         may_find_wrong_values=True, nondeterministic=_BY_NAME
     ),
-    "grid_sampler_2d_backward": OperatorModel(nondeterministic=Alert("{}_cuda", _is_by_pytorch)),
+    "grid_sampler_2d_backward": OperatorModel(
+        compute=_sampled_backward, nondeterministic=Alert("{}_cuda", _is_by_pytorch)
+    ),
     "upsample_linear1d_backward upsample_trilinear3d_backward reflection_pad1d_backward "
     "reflection_pad3d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward": (
         OperatorModel(nondeterministic=_BY_NAME_OUT)

@@ -20,7 +20,7 @@ from gpulab.virtual.operators._host_reads import (
     has_columns,
     has_elements,
 )
-from gpulab.virtual.operators._model import Autocast, Models, OperatorModel, Rehearsal
+from gpulab.virtual.operators._model import Autocast, DryRun, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 
@@ -143,7 +143,7 @@ def _factorization(call: OperatorCall) -> KernelWork:
 _FACTORIZED = OperatorModel(lowering=_factorization, has_halves=False, host_reads=(INFO_IF_ASKED,))
 _WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
 # These check the values of pivots.
-_SOLVED = OperatorModel(may_find_wrong_values=True, rehearsal=Rehearsal.OF_TYPES)
+_SOLVED = OperatorModel(may_find_wrong_values=True, dry_run=DryRun.OF_TYPES)
 MODELS: Models = {
     "linalg_cholesky_ex linalg_inv_ex _linalg_solve_ex linalg_lu_factor_ex": _FACTORIZED,
     "cholesky": replace(_FACTORIZED, host_reads=(INFO,)),

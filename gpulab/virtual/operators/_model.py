@@ -35,12 +35,12 @@ class Autocast(Enum):
     REFUSED = "an error"
 
 
-class Rehearsal(Enum):
+class DryRun(Enum):
     """Which errors count when the CPU's kernel runs with made-up values.
 
     Examples
     --------
-    >>> OperatorModel().rehearsal.value
+    >>> OperatorModel().dry_run.value
     'all errors'
     """
 
@@ -117,7 +117,7 @@ class OperatorModel:
         Whether CUDA has no such operator.
     is_wrong_on_meta
         Whether its results on meta tensors have other shapes than those on the CPU.
-    rehearsal
+    dry_run
         Which errors of the CPU's kernel count when its call is planned.
     refusal
         For an operator without a model: what the program called, and what to use instead.
@@ -157,7 +157,7 @@ class OperatorModel:
     checks: tuple[Callable[..., None], ...] = ()
     is_on_cpu_alone: bool = False
     is_wrong_on_meta: bool = False
-    rehearsal: Rehearsal = Rehearsal.ALL
+    dry_run: DryRun = DryRun.ALL
     refusal: tuple[str, str] | None = None
     index_ranges: Callable[[list[Any]], list[IndexRange]] | None = None
     may_find_wrong_values: bool = False

@@ -17,9 +17,9 @@ from gpulab.virtual.operators._host_reads import (
 from gpulab.virtual.operators._model import (
     USE_DENSE,
     Autocast,
+    DryRun,
     Models,
     OperatorModel,
-    Rehearsal,
 )
 from gpulab.virtual.operators._operator_call import COPY, Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
@@ -186,7 +186,7 @@ MODELS: Models = {
     # gradients have none: nothing overflowed, so the optimizer takes its step.
     "_amp_foreach_non_finite_check_and_unscale": OperatorModel(flag_at=1),
     # Assertions
-    "_assert_async _functional_assert_async": OperatorModel(rehearsal=Rehearsal.OF_TYPES),
+    "_assert_async _functional_assert_async": OperatorModel(dry_run=DryRun.OF_TYPES),
     # Sparse tensors
     "_to_sparse": OperatorModel(refusal=("torch.Tensor.to_sparse", USE_DENSE)),
     **{

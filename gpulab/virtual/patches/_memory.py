@@ -36,17 +36,13 @@ class MemPool:
 
     Parameters
     ----------
-    allocator
-        Must be None: the virtual GPU cannot use the allocator of another library.
-    use_on_oom
-        Whether other allocations may use its free memory when the device has none left.
-    no_split
-        Whether each allocation takes a whole segment.
+    allocator, use_on_oom, no_split
+        Must have their defaults.
 
     Raises
     ------
     NotModelledError
-        If an allocator is given.
+        If one of them is given.
     """
 
     def __init__(
@@ -55,14 +51,15 @@ class MemPool:
         use_on_oom: bool = False,  # noqa: FBT001, FBT002 # torch's signature
         no_split: bool = False,  # noqa: FBT001, FBT002 # as above
     ) -> None:
-        if allocator is not None:
+        given = {"allocator": allocator, "use_on_oom": use_on_oom, "no_split": no_split}
+        for name in (name for name, value in given.items() if value):
             raise NotModelledError(
-                "the virtual GPU has no model of torch.cuda.MemPool(allocator); "
-                "leave the allocator out, or use a CUDA GPU"
+                f"the virtual GPU has no model of torch.cuda.MemPool({name}); "
+                f"leave {name} out, or use a CUDA GPU"
             )
         self._memory = active().gpu.memory
         self._id = new_pool()
-        self._memory.pools.retain(self._id, no_split=no_split, use_on_oom=use_on_oom)
+        self._memory.pools.retain(self._id)
 
     @property
     def id(self) -> tuple[int, int]:

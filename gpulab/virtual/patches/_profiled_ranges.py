@@ -258,12 +258,12 @@ class _Reading:
         elif kind == "push":
             self._by_handle[handle] = self._begin(entry)
         elif kind == "pop":
-            ending = self._by_handle.pop(handle, None)
-            if isinstance(ending, ProfiledCall):
-                self._end_part(ending)
+            begun = self._by_handle.pop(handle, None)
+            if isinstance(begun, ProfiledCall):
+                self._end_part(begun)
                 self._call = None
-            elif ending in self._open:
-                self._end(ending)
+            elif begun in self._open:
+                self._end(begun)
 
     def finish(self, start_ns: int, end_ns: int) -> list[ProfiledRange]:
         """Give all ranges their times, and return them."""

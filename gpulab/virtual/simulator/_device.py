@@ -123,7 +123,7 @@ class SimulatedDevice:
         try:
             stream.queue.append(task)
             stream.last = task
-            self.n_pending += task.takes_room
+            self.n_pending += task.is_in_launch_queue
             if len(stream.queue) == 1:
                 self.resume(stream)
         except BaseException:
@@ -256,7 +256,7 @@ class SimulatedDevice:
         stream = task.stream
         stream.queue.popleft()
         stream.previous = task
-        self.n_pending -= task.takes_room
+        self.n_pending -= task.is_in_launch_queue
         if task.kind is Kind.KERNEL:
             self.regime.end(self.event_queue.now_ns, task.load)
         record = (

@@ -179,7 +179,9 @@ class Graph:
         for task, follower in self._followers.items():
             follower(launched[task])
         ends = [launched[leaf] for leaf in self._leaves]
-        host.submit(StreamTask(Kind.MARK, stream, name="graph", waits_for=ends, takes_room=False))
+        host.submit(
+            StreamTask(Kind.MARK, stream, name="graph", waits_for=ends, is_in_launch_queue=False)
+        )
         return [(node, launched[node.task]) for node in self.nodes]
 
     def _again(
@@ -194,7 +196,7 @@ class Graph:
             waits_for=waits_for,
             payload=task.payload,
             draw=task.draw,
-            takes_room=False,
+            is_in_launch_queue=False,
         )
 
     def _stream_for(self, captured: SimulatedStream) -> SimulatedStream:

@@ -222,7 +222,7 @@ class StreamTask:
         The power that it draws while it runs.
     waiting
         The streams whose first task waits for this one.
-    takes_room
+    is_in_launch_queue
         Whether it counts in the launch queue; the nodes of a graph share one entry.
     site
         The line of the program that makes it wait for others.
@@ -250,6 +250,7 @@ class StreamTask:
         "demand",
         "draw",
         "end_ns",
+        "is_in_launch_queue",
         "kind",
         "load",
         "n_granted_sms",
@@ -261,7 +262,6 @@ class StreamTask:
         "site",
         "start_ns",
         "stream",
-        "takes_room",
         "updated_ns",
         "version",
         "visible_ns",
@@ -280,7 +280,7 @@ class StreamTask:
         waits_for: Iterable["StreamTask"] = (),
         payload: Callable[[int], None] | None = None,
         draw: Callable[[], int] | None = None,
-        takes_room: bool = True,
+        is_in_launch_queue: bool = True,
     ) -> None:
         self.kind = kind
         self.stream = stream
@@ -289,7 +289,7 @@ class StreamTask:
         self.waits_for = tuple(waits_for)
         self.payload = payload
         self.draw = draw
-        self.takes_room = takes_room
+        self.is_in_launch_queue = is_in_launch_queue
         # The device sets the load when a kernel starts: it depends on the cache. Copies have none.
         self.load = REST
         self.waiting: list[SimulatedStream] = []

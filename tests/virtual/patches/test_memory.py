@@ -247,27 +247,14 @@ def test_a_dropped_pool_gives_its_memory_back() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_pool_passes_its_options_on() -> None:
-    """``no_split`` gives each request a segment; ``use_on_oom`` lends free blocks to others."""
-    with torch.cuda.use_mem_pool(torch.cuda.MemPool(no_split=True)):
-        tensors = [torch.empty(1, device="cuda") for _ in range(2)]
-    assert torch.cuda.memory_allocated() == 4 * MB
-    assert tensors[0].data_ptr() != tensors[1].data_ptr()
-    with torch.cuda.use_mem_pool(pool := torch.cuda.MemPool(use_on_oom=True)):
-        address = mb_tensor(30).data_ptr()
-    torch.cuda.set_per_process_memory_fraction(1e-6)
-    assert mb_tensor(30).data_ptr() == address
-    assert pool.use_count() == 1
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_pool_over_another_allocator_is_refused() -> None:
-    """A pool with an allocator of its own is refused."""
+@pytest.mark.parametrize("option", ["allocator", "use_on_oom", "no_split"])
+def test_options_of_a_pool_are_refused(option: str) -> None:
+    """A pool with an allocator of its own, or with other rules for its blocks, is refused."""
     with pytest.raises(NotModelledError) as error:
-        torch.cuda.MemPool(object())  # type: ignore[arg-type] # any will do
+        torch.cuda.MemPool(**{option: True})  # type: ignore[arg-type] # an allocator may be anything
     assert str(error.value) == (
-        "the virtual GPU has no model of torch.cuda.MemPool(allocator); "
-        "leave the allocator out, or use a CUDA GPU"
+        f"the virtual GPU has no model of torch.cuda.MemPool({option}); "
+        f"leave {option} out, or use a CUDA GPU"
     )
 
 

@@ -561,27 +561,6 @@ def test_a_pool_without_users_is_refused() -> None:
     assert str(error.value) == "no one uses the memory pool (0, 8); retain it first"
 
 
-def test_a_pool_without_splits_gives_whole_segments() -> None:
-    """In a pool with ``no_split`` each request gets a whole segment."""
-    memory = make()
-    memory.pools.retain("graph", no_split=True)
-    blocks = [memory.allocate(512, stream=0, pool="graph") for _ in range(2)]
-    assert [block.size_bytes for block in blocks] == [2 * MB, 2 * MB]
-
-
-def test_a_pool_may_help_out_when_memory_is_short() -> None:
-    """Free blocks of a pool with ``use_on_oom`` serve others before the cache is freed."""
-    memory = make(100)
-    memory.pools.retain("closed")
-    memory.pools.retain("spare", use_on_oom=True)
-    for pool in ("closed", "spare"):
-        memory.release(memory.allocate(40 * MB, stream=0, pool=pool))
-    assert memory.allocate(30 * MB, stream=0).pool == "spare"
-    assert memory.usage.counts["num_alloc_retries"] == 0
-    with pytest.raises(OutOfDeviceMemoryError, match=r"with 50\.00 MiB allocated in private"):
-        memory.allocate(30 * MB, stream=0)
-
-
 def test_the_peak_is_kept_until_it_is_reset() -> None:
     """The peak stays after memory is released, until it is reset, also in private pools."""
     memory = make()

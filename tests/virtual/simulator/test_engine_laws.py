@@ -25,7 +25,7 @@ class Planned(NamedTuple):
     waits_for: frozenset[int]
     later_ns: int
     is_advanced: bool
-    takes_room: bool
+    is_in_launch_queue: bool
 
 
 PROGRAMS = st.lists(
@@ -37,7 +37,7 @@ PROGRAMS = st.lists(
         waits_for=st.frozensets(st.integers(1, 6), max_size=2),
         later_ns=st.sampled_from([0, 0, 1, 30]),
         is_advanced=st.booleans(),
-        takes_room=st.booleans(),
+        is_in_launch_queue=st.booleans(),
     ),
     max_size=20,
 )
@@ -71,7 +71,7 @@ def submitted(
             name=f"task {len(tasks)}",
             demand=demand,
             waits_for=waited,
-            takes_room=planned.takes_room,
+            is_in_launch_queue=planned.is_in_launch_queue,
         )
         if planned.is_advanced:
             queue.advance(now_ns)

@@ -256,12 +256,9 @@ class Allocator:
 
     def _from_device(self, arena: Arena, size_bytes: int) -> MemoryBlock:
         wanted_bytes = segment_bytes(size_bytes)
-        # PyTorch's order: first the device, then pools that allow it (use_on_oom), then the device
-        # again after unused segments went back, and at last the error.
+        # PyTorch's order: first the device, then the device again after unused segments went back,
+        # and at last the error.
         if not self.reserve.has(wanted_bytes):
-            block = None if arena.pool else self._last_resort(arena, size_bytes)
-            if block is not None:
-                return block
             self._make_room()
         if not self.reserve.has(wanted_bytes):
             self.usage.counts["num_ooms"] += 1
@@ -273,15 +270,6 @@ class Allocator:
         if not self.pools.is_routing:
             self.empty_cache()
             self.usage.counts["num_alloc_retries"] += 1
-
-    def _last_resort(self, arena: Arena, size_bytes: int) -> MemoryBlock | None:
-        for private in self.pools.private():
-            if private.use_on_oom:
-                offer = self.pools.arena(private.identity, arena.stream, size_bytes)
-                block = offer.take(size_bytes)
-                if block is not None:
-                    return block
-        return None
 
     def _wait_for_pending(self, pool: PrivatePool | None) -> None:
         self.usage.counts["num_sync_all_streams"] += 1

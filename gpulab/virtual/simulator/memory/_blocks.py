@@ -25,18 +25,12 @@ class PrivatePool:
         How many graphs and ``MemPool`` objects use it. At 0 its free segments may go back.
     n_segments
         The number of its segments.
-    no_split
-        Whether each request gets a whole segment.
-    use_on_oom
-        Whether other requests may take its free blocks when the device has no memory left.
     """
 
-    __slots__ = ("identity", "n_segments", "no_split", "use_count", "use_on_oom")
+    __slots__ = ("identity", "n_segments", "use_count")
 
-    def __init__(self, identity: PoolId, *, no_split: bool, use_on_oom: bool) -> None:
+    def __init__(self, identity: PoolId) -> None:
         self.identity = identity
-        self.no_split = no_split
-        self.use_on_oom = use_on_oom
         self.use_count = self.n_segments = 0
 
 
@@ -97,7 +91,7 @@ class Arena:
 
     def splits(self, rest_bytes: int) -> bool:
         """Return whether a remainder of this size becomes a free block of its own."""
-        return rest_bytes >= self._min_rest_bytes and not (self.pool and self.pool.no_split)
+        return rest_bytes >= self._min_rest_bytes
 
     def whole_segments(self) -> "list[MemoryBlock]":
         """Return the free blocks that are whole segments, which can go back to the device."""

@@ -139,10 +139,10 @@ class MemoryPools:
         """Return the arenas of a private pool; None means those outside all private pools."""
         return [arena for arena in self._arenas.values() if arena.pool is pool]
 
-    def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
+    def retain(self, pool: PoolId) -> None:
         """Count one more user of a private pool; the first one creates it."""
         if pool not in self._private:
-            self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
+            self._private[pool] = PrivatePool(pool)
             self._drop_contents()
         # One count for graphs and MemPool objects alike, as in PyTorch.
         self._private[pool].use_count += 1
@@ -168,7 +168,7 @@ class MemoryPools:
 
     def forget(self, pool: PrivatePool) -> None:
         """Remove a private pool that has no memory."""
-        # With its arenas: a pool of the same key may be made later, with other options.
+        # With its arenas: a pool of the same key may be made later.
         del self._private[pool.identity]
         for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
             del self._arenas[key]

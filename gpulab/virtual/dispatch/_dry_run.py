@@ -2,7 +2,7 @@
 
 PyTorch's functions for meta tensors check shapes, but few types and options. Its kernels check
 these, and would raise only when the values are computed: at a later line, or never where a tensor
-has no values. So a call is rehearsed once, when its plan is made.
+has no values. So a call is tried once, when its plan is made.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +20,16 @@ from gpulab.virtual.dispatch._cpu_errors import (
     is_of_the_cpu,
 )
 from gpulab.virtual.dispatch._meta_execution import shapes_alone
-from gpulab.virtual.operators import MASKS, Operator, Rehearsal, When
+from gpulab.virtual.operators import MASKS, DryRun, Operator, When
 from gpulab.virtual.tensors import TensorLayout, VirtualTensor
 
 _CPU, _META = torch.device("cpu"), torch.device("meta")
-# A call with more elements is rehearsed with smaller tensors, so that it takes microseconds.
+# A call with more elements is tried with smaller tensors, so that it takes microseconds.
 _MOST_ELEMENTS = 1 << 14
 _SMALL_SIZE, _OTHER_SIZE = 4, 6
 
 
-def rehearse(
+def dry_run(
     operator: Operator,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -58,36 +58,36 @@ def rehearse(
         The error of PyTorch's kernel, or one of its subclasses.
     """
     model = operator.model
-    if model.rehearsal is Rehearsal.NEVER:
+    if model.dry_run is DryRun.NEVER:
         return False
-    rehearsal = _Rehearsal(operator, args, kwargs, tensors)
+    trial = _DryRun(operator, args, kwargs, tensors)
     n_elements = n_results + sum(item.layout_key.n_elements for item in tensors)
     least = 0 if n_elements <= _MOST_ELEMENTS else _SMALL_SIZE
     if least and not _checks_sizes(operator):
         return False
-    error = rehearsal.error(least)
+    error = trial.error(least)
     if error is None:
         return False
     # CUDA may have a kernel where the CPU has none, so the call is also tried with wider types.
     wider = model.wider_types
     may_differ = model.mixes_types or is_of_the_cpu(error)
     may_differ = may_differ and any(item.dtype in wider for item in tensors)
-    if may_differ and model.has_halves and rehearsal.error(least, wider) is None:
+    if may_differ and model.has_halves and trial.error(least, wider) is None:
         return True
-    if not is_about_arguments(error) or (least and rehearsal.is_of_sizes(error)):
+    if not is_about_arguments(error) or (least and trial.is_of_sizes(error)):
         return False
     # After its kernels PyTorch reads whether a factorization failed, as made-up values may do.
     has_status = any(read.when is When.AFTER for read in operator.host_reads)
     # Through a mask, as many elements are written as it selects.
     is_by_mask = model.takes_host_indices and _selects_by_mask(args[1])
-    is_of_values = has_status or is_by_mask or model.rehearsal is Rehearsal.OF_TYPES
+    is_of_values = has_status or is_by_mask or model.dry_run is DryRun.OF_TYPES
     if is_of_values and NO_KERNEL not in str(error):
         return False
-    # Without the lines of the rehearsal, which say nothing to the program's author.
+    # Without the lines of the dry run, which say nothing to the program's author.
     raise as_on_cuda(error) from None
 
 
-class _Rehearsal:
+class _DryRun:
     """Runs a call with tensors of the same types on the CPU, of the same or of smaller sizes."""
 
     def __init__(
@@ -120,9 +120,9 @@ class _Rehearsal:
         """
         operator, args, kwargs = self._call
         sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
-        stand_ins = _StandIns(self._tensors, sizes, types or {}, self._shared, device)
-        inputs = [stand_ins.of(arg) for arg in args]
-        options = {name: stand_ins.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
+        made_up = _MadeUpTensors(self._tensors, sizes, types or {}, self._shared, device)
+        inputs = [made_up.of(arg) for arg in args]
+        options = {name: made_up.of(arg) for name, arg in kwargs.items() if name != "pin_memory"}
         if "device" in options:
             options["device"] = device
         with (
@@ -210,7 +210,7 @@ def _smaller_sizes(
     return {n: least + 1 + rank for rank, n in enumerate(large)}
 
 
-class _StandIns:
+class _MadeUpTensors:
     """Makes tensors in place of virtual ones: zeros, or ones where a value may be a divisor."""
 
     def __init__(
@@ -233,7 +233,7 @@ class _StandIns:
                 )
 
     def of(self, value: Any) -> Any:
-        """Return an argument with stand-ins for its tensors."""
+        """Return an argument with made-up tensors."""
         kind = type(value)
         if kind is VirtualTensor:
             return self._made[id(value)]
@@ -251,16 +251,16 @@ class _StandIns:
             return key.sizes, key.strides, dtype
         sizes = tuple(self._sizes.get(n, n) for n in key.sizes)
         strides = [0] * len(sizes)
-        step = 1
+        stride = 1
         # In the same order as before; an expanded dimension stays expanded.
         for dim in sorted(range(len(sizes)), key=lambda dim: key.strides[dim]):
             if key.strides[dim]:
-                strides[dim] = step
-                step *= max(sizes[dim], 1)
+                strides[dim] = stride
+                stride *= max(sizes[dim], 1)
         return sizes, tuple(strides), dtype
 
     def _share(self, first: VirtualTensor, second: VirtualTensor, n_ahead: int) -> None:
-        """Make stand-ins of two tensors that share memory."""
+        """Make up two tensors that share memory."""
         if id(first) in self._made or id(second) in self._made or abs(n_ahead) > _MOST_ELEMENTS:
             return
         layouts = [self._layout(item.layout_key) for item in (first, second)]
@@ -279,7 +279,7 @@ class _StandIns:
 
 
 def _end(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    return 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+    return 1 + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True))
 
 
 def _filled(tensor: torch.Tensor) -> torch.Tensor:

@@ -36,7 +36,7 @@ def test_wrong_calls_raise_where_a_gpu_raises(seed: int, *, with_values: bool) -
 
 @MODES
 def test_large_tensors_are_checked_too(*, with_values: bool) -> None:
-    """Calls that are too large to rehearse as they are raise at their line."""
+    """Calls that are too large to run as they are raise at their line."""
     with virtual(with_values=with_values):
         large = torch.empty(256, 4096, device="cuda")
         whole = torch.empty(256, 4096, dtype=torch.int64, device="cuda")
@@ -101,7 +101,7 @@ def test_memory_that_is_read_and_written_raises_only_where_it_overlaps() -> None
 
 
 def test_no_call_is_refused_for_values_that_it_does_not_have() -> None:
-    """A rehearsal's values may be refused where those of the program are right."""
+    """The values of a dry run may be refused where those of the program are right."""
     with gpulab.virtual_gpu("H200"):
         square = torch.tensor([[2.0, 1.0], [1.0, 3.0]], device="cuda")
         ones = torch.ones(3, dtype=torch.int64, device="cuda")
@@ -124,13 +124,13 @@ def test_no_call_is_refused_for_values_that_it_does_not_have() -> None:
         torch.cuda.synchronize()
 
 
-def test_a_rehearsal_draws_no_random_numbers() -> None:
+def test_a_dry_run_draws_no_random_numbers() -> None:
     """The generators of CPU and GPU go on where they were, and a seed gives the same numbers."""
     with gpulab.virtual_gpu("H200"):
         drawn = []
         for n in (1, 2):
             torch.manual_seed(3)
-            torch.empty(n, device="cuda").exponential_()  # another shape, so that it is rehearsed
+            torch.empty(n, device="cuda").exponential_()  # another shape, so that it is tried
             drawn.append(torch.rand(2))
         assert torch.equal(*drawn)
 
@@ -146,7 +146,7 @@ def test_types_that_only_cuda_has_are_computed_with_wider_ones() -> None:
         assert torch.fft.rfft(torch.ones(4, device="cuda").half()).real[0].item() == 4
 
 
-def test_a_rehearsal_names_a_kernel_of_cuda() -> None:
+def test_a_dry_run_names_a_kernel_of_cuda() -> None:
     """The message does not tell the user of a GPU about the CPU."""
     with gpulab.virtual_gpu("H200"), pytest.raises(NotImplementedError) as raised:
         torch.ones(2, dtype=torch.int64, device="cuda").frac()
@@ -206,7 +206,7 @@ def _raises(call: Call) -> None:
         call()
 
 
-def test_a_rehearsal_that_fails_keeps_no_graph_of_autograd() -> None:
+def test_a_dry_run_that_fails_keeps_no_graph_of_autograd() -> None:
     """A loss of the default stream that the program has dropped does not stop a capture."""
     with gpulab.virtual_gpu("H200", first_use=False):
         side = torch.cuda.Stream()
