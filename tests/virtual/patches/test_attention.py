@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 import gpulab
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual import VirtualGpu
 from tests.support.launched import kernels
 
@@ -131,3 +132,18 @@ def test_the_host_uses_pytorchs_attention() -> None:
     with gpulab.virtual_gpu("H200", first_use=False):
         assert torch.equal(functional.scaled_dot_product_attention(*host), expected)
     assert functional.scaled_dot_product_attention is original
+
+
+@pytest.mark.slow  # it imports PyTorch's compiler
+@pytest.mark.filterwarnings("ignore")  # PyTorch says that it is slow without the compiler
+def test_attention_with_a_function_is_refused_by_name(gpu: VirtualGpu) -> None:
+    """An operator that takes functions has no model, with and without the race detector."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    query, key, value = (item.cuda() for item in inputs(1, 2, 128, 16))
+    kernels(gpu)
+    with pytest.raises(NotModelledError, match="no model of flex_attention"):
+        flex_attention(query, key, value)
+    with gpulab.hazards(), pytest.raises(NotModelledError, match="no model of flex_attention"):
+        flex_attention(query, key, value)
+    assert kernels(gpu) == []
