@@ -140,10 +140,9 @@ def test_attention_with_a_function_is_refused_by_name(gpu: VirtualGpu) -> None:
     """An operator that takes functions has no model, with and without the race detector."""
     from torch.nn.attention.flex_attention import flex_attention
 
+    del gpu
     query, key, value = (item.cuda() for item in inputs(1, 2, 128, 16))
-    kernels(gpu)
     with pytest.raises(NotModelledError, match="no model of flex_attention"):
         flex_attention(query, key, value)
     with gpulab.hazards(), pytest.raises(NotModelledError, match="no model of flex_attention"):
         flex_attention(query, key, value)
-    assert kernels(gpu) == []
