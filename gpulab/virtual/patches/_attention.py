@@ -13,6 +13,7 @@ from torch.nn import functional
 from gpulab.core.torch_private import (
     C_nn,
     flash_attention_for_cpu,
+    flash_attention_for_cpu_backward,
     nested_from_mask_left_aligned,
 )
 from gpulab.virtual._whole_layers import WholeLayers
@@ -26,8 +27,6 @@ from gpulab.virtual.tensors import VirtualTensor, layout
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
 _LONGEST_DEPTH = 256
-_FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
@@ -106,9 +105,17 @@ def _kernels(
     q, k, v = (layout(tuple(x.shape), x.stride(), x.dtype) for x in (query, key, value))
     sums = layout(q.sizes[:-1], q.strides[:-1], torch.float32)
     args = (query, key, value, 0.0, is_causal)
-    forward = lower(operator_of(_FORWARD), args, {}, query, ([q, k, v], [q, sums]))
+    forward = lower(
+        operator_of(flash_attention_for_cpu.default), args, {}, query, ([q, k, v], [q, sums])
+    )
     args = (query, query, key, value, query, query, 0.0, is_causal)
-    backward = lower(operator_of(_BACKWARD), args, {}, query, ([q, q, k, v, q, sums], [q, k, v]))
+    backward = lower(
+        operator_of(flash_attention_for_cpu_backward),
+        args,
+        {},
+        query,
+        ([q, q, k, v, q, sums], [q, k, v]),
+    )
     return [*forward.before, forward], [*backward.before, backward]
 
 
