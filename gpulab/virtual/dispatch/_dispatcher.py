@@ -122,7 +122,7 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     handler = _HANDLERS.get(id(func))
     if handler is not None:
         return handler(func, args, kwargs)
-    if type(func) is not Overload:
+    if not isinstance(func, Overload):
         raise NotModelledError(
             f"the virtual GPU has no model of {func}, an operator that takes functions; write it "
             "with usual operators, or run it on a CUDA GPU"
