@@ -108,10 +108,10 @@ def _kernels(
     forward = lower(
         operator_of(flash_attention_for_cpu.default), args, {}, query, ([q, k, v], [q, sums])
     )
-    args = (query, query, key, value, query, query, 0.0, is_causal)
+    back_args = (query, query, key, value, query, query, 0.0, is_causal)
     backward = lower(
         operator_of(flash_attention_for_cpu_backward),
-        args,
+        back_args,
         {},
         query,
         ([q, q, k, v, q, sums], [q, k, v]),
