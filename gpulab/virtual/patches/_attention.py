@@ -19,6 +19,7 @@ from gpulab.core.torch_private import (
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.dispatch import read_back
 from gpulab.virtual.operators import lower, operator_of
+from gpulab.virtual.patches._dropped_attention import DroppedAttention
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import VirtualTensor, layout
@@ -58,20 +59,20 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
             key, value = _repeated(key, query), _repeated(value, query)
 
-        def plain() -> torch.Tensor:
-            out: torch.Tensor = original(
+        is_fused = _is_eligible(query, key, value, attn_mask) and (not dropout_p or is_owner())
+        if not is_fused:
+            plain: torch.Tensor = original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale
             )
-            return out
-
-        if not _is_eligible(query, key, value, attn_mask):
-            return plain()
-        # The CPU's fused operator has no dropout, so PyTorch's formula computes the values.
+            return plain
+        # The CPU's fused operator has no dropout.
         if dropout_p:
-            if not is_owner():
-                return plain()
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
-            dropped: torch.Tensor = layers.run(plain, *_kernels(query, key, value, is_causal))
+            factor = query.size(-1) ** -0.5 if scale is None else scale
+            args = (query, key, value, attn_mask, dropout_p, is_causal, factor)
+            dropped: torch.Tensor = layers.run(
+                lambda: DroppedAttention.apply(*args), *_kernels(query, key, value, is_causal)
+            )
             return dropped
         mask = _as_numbers(attn_mask, query)
         out: torch.Tensor = flash_attention_for_cpu(
