@@ -110,6 +110,10 @@ read_scalar: Any = torch.ops.aten._local_scalar_dense.default
 pack_padded_sequence: Any = torch.ops.aten._pack_padded_sequence.default
 pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+flash_attention_for_cpu_backward: Any = (
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+)
+safe_softmax: Any = torch.ops.aten._safe_softmax.default
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 linalg_eigh: Any = torch.ops.aten._linalg_eigh.default

@@ -117,16 +117,15 @@ def warm_up(
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     # Minima, because other programs on the host can only add to these two times.
     host_s = min(call.host_s for call in calls)
-    longer_s = min(call.total_s - call.stream_s - call.idle_s for call in calls)
-    if longer_s <= _side_least_s(calls) or (n_calls is None and _is_refuted(work, len(calls))):
-        side_s = None
-    else:
-        side_s = longer_s
+    more_s = min(call.total_s - call.stream_s - call.idle_s for call in calls)
+    is_aside = more_s > _side_least_s(calls) and not (
+        n_calls is None and _is_refuted(work, len(calls))
+    )
     warmed_up = WarmUp(
         len(calls),
         call_s,
         host_s,
-        side_s=side_s,
+        side_s=more_s if is_aside else None,
         real_s=real_s if len(calls) > 1 else None,
     )
     if not probe:

@@ -169,11 +169,7 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     converts = target.dtype != source.dtype
     if converts and non_blocking:
         source = cast("VirtualTensor", source.to(target.dtype))
-    key = source.layout_key
-    is_same = key.is_dense and target.stride() == key.strides
-    if not (is_same or (source.is_contiguous() and target.is_contiguous())):
-        # The driver copies bytes as they lie, so a kernel puts them in order first.
-        source = cast("VirtualTensor", source.contiguous())
+    source = _in_order(source, target)
     on_device = reference(source)
     # The host converts from pageable memory.
     is_direct = (non_blocking or not converts) and _is_direct(target, source.layout_key)
@@ -201,6 +197,15 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     if converts and not non_blocking:
         # The task above has converted the values; here is the time that the host takes for it.
         active().host.run(lambda: None, size_bytes=source.layout_key.size_bytes)
+
+
+def _in_order(source: VirtualTensor, target: torch.Tensor) -> VirtualTensor:
+    """Return the source in an order in which the driver can copy its bytes as they lie."""
+    key = source.layout_key
+    is_same = key.is_dense and target.stride() == key.strides
+    if is_same or (source.is_contiguous() and target.is_contiguous()):
+        return source
+    return cast("VirtualTensor", source.contiguous())
 
 
 def _is_direct(on_host: torch.Tensor, on_device: TensorLayout) -> bool:

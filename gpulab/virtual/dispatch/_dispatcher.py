@@ -10,7 +10,9 @@ from typing import Any, cast
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import (
+    Overload,
     arguments_of,
     check_errors,
     conj_view,
@@ -86,6 +88,9 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
     True
     """
 
+    # Or PyTorch would refuse an operator that takes functions, with a hint about this class.
+    supports_higher_order_operators = True
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # With True, torch 2.13 imports torch._dynamo (1.3 s) and wraps every operation.
@@ -116,6 +121,11 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     handler = _HANDLERS.get(id(func))
     if handler is not None:
         return handler(func, args, kwargs)
+    if not isinstance(func, Overload):
+        raise NotModelledError(
+            f"the virtual GPU has no model of {func}, an operator that takes functions; write it "
+            "with usual operators, or run it on a CUDA GPU"
+        )
     return _run_planned(func, args, kwargs)
 
 

@@ -9,7 +9,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.errors import NotModelledError
-from gpulab.core.torch_private import arguments_of, call_shape_function, has_shape_function
+from gpulab.core.torch_private import (
+    arguments_of,
+    call_shape_function,
+    has_shape_function,
+    schema_of,
+)
 from gpulab.virtual.dispatch._cpu_errors import is_about_arguments
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.operators import USE_DENSE, Operator
@@ -87,11 +92,18 @@ def execute_on_meta(
         if namespace != "aten":
             raise not_modelled(operator) from error
         return _execute_or_refuse(operator, args, kwargs, error)
+    return _execute_on_cpu(operator, args, kwargs)
+
+
+def _execute_on_cpu(
+    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> MetaExecution:
+    """Run an operator that has no kernel for meta tensors on the CPU."""
     try:
         return _execute_on(operator, args, kwargs, _CPU)
     except NotImplementedError:
         # Too large for the CPU; but there is no shape to find if nothing is returned.
-        if operator.func._schema.returns:
+        if schema_of(operator.func).returns:
             raise
         return _execute_on(operator, args, kwargs, META, is_run=False)
     except RuntimeError as error:

@@ -13,11 +13,13 @@ from torch.nn import functional
 from gpulab.core.torch_private import (
     C_nn,
     flash_attention_for_cpu,
+    flash_attention_for_cpu_backward,
     nested_from_mask_left_aligned,
 )
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.dispatch import read_back
 from gpulab.virtual.operators import lower, operator_of
+from gpulab.virtual.patches._dropped_attention import DroppedAttention
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import VirtualTensor, layout
@@ -26,8 +28,6 @@ from gpulab.virtual.tensors import VirtualTensor, layout
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
 _LONGEST_DEPTH = 256
-_FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
@@ -59,20 +59,20 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
             key, value = _repeated(key, query), _repeated(value, query)
 
-        def plain() -> torch.Tensor:
-            out: torch.Tensor = original(
+        is_fused = _is_eligible(query, key, value, attn_mask) and (not dropout_p or is_owner())
+        if not is_fused:
+            plain: torch.Tensor = original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale
             )
-            return out
-
-        if not _is_eligible(query, key, value, attn_mask):
-            return plain()
-        # The CPU's fused operator has no dropout, so PyTorch's formula computes the values.
+            return plain
+        # The CPU's fused operator has no dropout.
         if dropout_p:
-            if not is_owner():
-                return plain()
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
-            dropped: torch.Tensor = layers.run(plain, *_kernels(query, key, value, is_causal))
+            factor = query.size(-1) ** -0.5 if scale is None else scale
+            args = (query, key, value, attn_mask, dropout_p, is_causal, factor)
+            dropped: torch.Tensor = layers.run(
+                lambda: DroppedAttention.apply(*args), *_kernels(query, key, value, is_causal)
+            )
             return dropped
         mask = _as_numbers(attn_mask, query)
         out: torch.Tensor = flash_attention_for_cpu(
@@ -106,9 +106,17 @@ def _kernels(
     q, k, v = (layout(tuple(x.shape), x.stride(), x.dtype) for x in (query, key, value))
     sums = layout(q.sizes[:-1], q.strides[:-1], torch.float32)
     args = (query, key, value, 0.0, is_causal)
-    forward = lower(operator_of(_FORWARD), args, {}, query, ([q, k, v], [q, sums]))
-    args = (query, query, key, value, query, query, 0.0, is_causal)
-    backward = lower(operator_of(_BACKWARD), args, {}, query, ([q, q, k, v, q, sums], [q, k, v]))
+    forward = lower(
+        operator_of(flash_attention_for_cpu.default), args, {}, query, ([q, k, v], [q, sums])
+    )
+    back_args = (query, query, key, value, query, query, 0.0, is_causal)
+    backward = lower(
+        operator_of(flash_attention_for_cpu_backward),
+        back_args,
+        {},
+        query,
+        ([q, q, k, v, q, sums], [q, k, v]),
+    )
     return [*forward.before, forward], [*backward.before, backward]
 
 

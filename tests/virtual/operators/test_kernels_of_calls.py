@@ -177,11 +177,9 @@ def test_a_call_in_an_unusual_form_keeps_the_kernels_of_its_time() -> None:
 
 
 def test_each_kernel_of_a_call_takes_some_time() -> None:
-    """A kernel takes time, also if memory is said to be as fast as the cache."""
+    """A kernel takes at least what the shortest recorded ones took, however small its share."""
     part = KernelWork("other", cached_bytes=1 << 30)
     last = KernelWork("other", whole=(part,), share=0.1)
     spec = gpulab.gpus.gpu("H200")
-    assert duration_ns(last, Traffic(1, 0), spec) == 1
-    assert (
-        duration_ns(replace(last, reads=False, writes=False, share=1e-9), Traffic(0, 0), spec) == 1
-    )
+    alone = replace(last, reads=False, writes=False, share=1e-9)
+    assert duration_ns(last, Traffic(1, 0), spec) == duration_ns(alone, Traffic(0, 0), spec) == 900

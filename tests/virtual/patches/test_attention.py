@@ -1,11 +1,14 @@
 """Attention on the virtual GPU is one kernel with the host's results and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 import gpulab
+from gpulab.core.errors import NotModelledError
 from gpulab.virtual import VirtualGpu
 from tests.support.launched import kernels
 
@@ -122,3 +125,56 @@ def test_the_host_uses_pytorchs_attention() -> None:
     with gpulab.virtual_gpu("H200", first_use=False):
         assert torch.equal(functional.scaled_dot_product_attention(*host), expected)
     assert functional.scaled_dot_product_attention is original
+
+
+@pytest.mark.slow  # it imports PyTorch's compiler
+@pytest.mark.filterwarnings("ignore")  # PyTorch says that it is slow without the compiler
+def test_attention_with_a_function_is_refused_by_name(gpu: VirtualGpu) -> None:
+    """An operator that takes functions has no model, with and without the race detector."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    del gpu
+    query, key, value = (item.cuda() for item in inputs(1, 2, 128, 16))
+    with pytest.raises(NotModelledError, match="no model of flex_attention"):
+        flex_attention(query, key, value)
+    with gpulab.hazards(), pytest.raises(NotModelledError, match="no model of flex_attention"):
+        flex_attention(query, key, value)
+
+
+@pytest.mark.parametrize("form", ["plain", "causal", "mask"])
+def test_gradients_of_attention_with_dropout(gpu: VirtualGpu, form: str) -> None:
+    """They are those of PyTorch's formula with the same weights dropped."""
+    del gpu
+    host = [item.requires_grad_() for item in inputs(1, 2, 8, 8)]
+    device = [item.detach().cuda().requires_grad_() for item in host]
+    mask = torch.tril(torch.ones(8, 8)).bool() if form == "mask" else None
+    options: dict[str, Any] = {"is_causal": form == "causal"}
+    on_device = None if mask is None else mask.cuda()
+    # With these values the result is the weights themselves, so it shows which were dropped.
+    values = torch.eye(8).expand(1, 2, 8, 8)
+    torch.manual_seed(3)
+    weights = functional.scaled_dot_product_attention(
+        *device[:2], values.cuda(), on_device, 0.5, **options
+    )
+    torch.manual_seed(3)
+    out = functional.scaled_dot_product_attention(*device, on_device, 0.5, **options)
+    slope = torch.randn(out.shape)
+    found = torch.autograd.grad(out, device, slope.cuda())
+    kept = (weights.cpu() != 0) * 2.0
+    scores = host[0] @ host[1].mT / 8**0.5
+    if form != "plain":
+        scores = scores.masked_fill(~torch.tril(torch.ones(8, 8)).bool(), float("-inf"))
+    expected = (scores.softmax(-1) * kept) @ host[2]
+    assert torch.allclose(out.cpu(), expected, atol=1e-5)
+    for ours, theirs in zip(found, torch.autograd.grad(expected, host, slope), strict=True):
+        assert torch.allclose(ours.cpu(), theirs, atol=1e-5)
+
+
+def test_attention_with_dropout_keeps_no_matrix_of_weights(gpu: VirtualGpu) -> None:
+    """What is kept for the gradient is a byte for each weight, and not several floats."""
+    del gpu
+    device = [item.cuda().requires_grad_() for item in inputs(1, 1, 256, 16)]
+    before = torch.cuda.memory_allocated()
+    out = functional.scaled_dot_product_attention(*device, dropout_p=0.5)
+    kept = torch.cuda.memory_allocated() - before - out.nbytes
+    assert kept <= 256 * 256 + 512
