@@ -10,15 +10,15 @@ other machines cannot reach. Other users of this machine can, so that the ports 
 TLS with a key that exists as long as the cluster.
 """
 
+import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
-from subprocess import Popen
+from subprocess import PIPE, Popen
 from tempfile import TemporaryFile
 from threading import Event, Thread
 from typing import IO, Any
@@ -43,7 +43,22 @@ _NO_PAGES: dict[str, object] = {"distributed.scheduler.http.routes": []}
 # Workers import torch before they answer; on a busy machine that takes long.
 _START_S = 90
 _LOOK_S = 0.1  # how often to look whether a worker still runs
-_WORKER_SETTINGS = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}
+# What a worker imports for its tasks comes first, while this process starts the scheduler, whose
+# address and keys it then gets. The keys are not among the arguments, which every user can read.
+_WORKER = """
+import json, os, sys
+import gpulab.workloads.sweeps
+settings, address = json.loads(sys.stdin.readline())
+os.environ |= settings
+from distributed.cli.dask_worker import main
+main([address, *sys.argv[1:]])
+"""
+_ARGUMENTS = (
+    *("--no-nanny", "--no-dashboard"),
+    *("--nthreads", "1"),  # one task at a time, which has the GPU to itself
+    *("--memory-limit", "0"),  # Dask would kill a worker for the pinned memory of a task
+    *("--host", _HERE, "--dashboard-address", _ANY_PORT),
+)
 
 
 @contextmanager
@@ -104,27 +119,20 @@ def local(
         raise InvalidOptionError(
             f"dashboard_port={shown(dashboard_port)}; it must be from 1 to {_LAST_PORT}, e.g. 8787"
         )
-    distributed = _import_dask()
+    if not find_spec("distributed"):
+        raise MissingPackageError(
+            "a cluster needs distributed, which is not installed; pip install 'gpulab[cluster]'"
+        )
     gpus = _gpus_for(n_workers)
     with ExitStack() as stack:
         with outside():  # Dask and its threads need the real clocks, not the virtual ones
-            client = _start_cluster(distributed, gpus, dashboard_port, stack)
+            client = _start_cluster(gpus, dashboard_port, stack)
         try:
             # Dask returns the old result of a pure function, and a measurement must run each time.
             yield client.get_executor(pure=False)
         finally:
             with outside():
                 stack.close()
-
-
-def _import_dask() -> Any:  # noqa: ANN401  # Dask has no types
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            f"a cluster needs {error.name}, which is not installed; pip install 'gpulab[cluster]'"
-        ) from error
-    return distributed
 
 
 def _gpus_for(n_workers: int | None) -> list[str | None]:
@@ -167,25 +175,24 @@ def _visible(n_gpus: int) -> list[str]:
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
 
 
-def _start_cluster(
-    distributed: Any,  # noqa: ANN401  # as above
-    gpus: list[str | None],
-    dashboard_port: int | None,
-    stack: ExitStack,
-) -> Any:  # noqa: ANN401  # as above
+def _start_cluster(gpus: list[str | None], dashboard_port: int | None, stack: ExitStack) -> Any:  # noqa: ANN401  # Dask has no types
     """Return a client with all workers ready; closing ``stack`` stops everything."""
-    keys = _temporary_keys(distributed)
-    scheduler = _start_scheduler(distributed, keys, dashboard_port)
-    # Closed in reverse order: first the client, then the workers, and last the scheduler.
-    stack.callback(scheduler.close)
     log = stack.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
-    start = partial(_start_worker, scheduler.scheduler_address, _settings_of(keys), log)
-    ended = Event()
-    keepers = [Thread(target=_keep_running, args=(partial(start, gpu), ended)) for gpu in gpus]
-    for keeper in keepers:
+    ended, told = Event(), Future[str]()
+    keepers = [Thread(target=_keep_running, args=(gpu, log, told, ended)) for gpu in gpus]
+    for keeper in keepers:  # first of all, because they import torch, which takes longest
         keeper.start()
         stack.callback(keeper.join)
+    stack.callback(told.cancel)
     stack.callback(ended.set)
+
+    import distributed
+
+    keys = _temporary_keys(distributed)
+    scheduler = _start_scheduler(distributed, keys, dashboard_port)
+    # Closed in reverse order: first the client, then the scheduler, and last the workers.
+    stack.callback(scheduler.close)
+    told.set_result(json.dumps([_settings_of(keys), scheduler.scheduler_address]))
     client = distributed.Client(scheduler)
     stack.callback(client.close)
     try:
@@ -207,13 +214,14 @@ def _temporary_keys(distributed: Any) -> Any:  # noqa: ANN401  # as above
 
 
 def _settings_of(keys: Any) -> dict[str, str]:  # noqa: ANN401  # as above
-    """Return environment variables that give a worker the keys; only its user can read them."""
+    """Return environment variables that give a worker the keys, and take its pages away."""
+    no_pages = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}
     if keys is None:
-        return {}
+        return no_pages
     tls = keys.get_tls_config_for_role("worker")
     given = {"CA_FILE": tls["ca_file"], "WORKER__CERT": tls["cert"], "WORKER__KEY": tls["key"]}
     settings = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": text for name, text in given.items()}
-    return settings | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+    return no_pages | settings | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
 
 
 def _start_scheduler(distributed: Any, keys: Any, dashboard_port: int | None) -> Any:  # noqa: ANN401  # as above
@@ -230,41 +238,28 @@ def _start_scheduler(distributed: Any, keys: Any, dashboard_port: int | None) ->
         )
 
 
-def _start_worker(
-    address: str, settings: dict[str, str], log: IO[str], gpu: str | None
-) -> "Popen[str]":
-    """Start a worker that sees one GPU."""
+def _keep_running(gpu: str | None, log: IO[str], told: Future[str], ended: Event) -> None:
+    """Start a worker, start it again whenever it dies, and kill it when the cluster has ended."""
     # Set before the process starts: a library that the worker imports may start the CUDA driver,
     # after which the variable has no effect.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-    options = {
-        "--nthreads": "1",  # one task at a time, which has the GPU to itself
-        "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task
-        "--host": _HERE,
-        "--dashboard-address": _ANY_PORT,
-        # Before the first task: in a short sweep a worker that still imports would get none.
-        "--preload": "gpulab.workloads.sweeps",
-    }
-    arguments = [
-        "--no-nanny",
-        "--no-dashboard",
-        *(word for pair in options.items() for word in pair),
-    ]
-    return Popen(  # noqa: S603  # it is this Python
-        [sys.executable, "-m", "distributed.cli.dask_worker", address, *arguments],
-        env=os.environ | _WORKER_SETTINGS | settings | seen,
-        stdout=log,
-        stderr=log,
-        text=True,
-    )
-
-
-def _keep_running(start: Callable[[], "Popen[str]"], ended: Event) -> None:
-    """Start a worker, start it again whenever it dies, and kill it when the cluster has ended."""
     while not ended.is_set():
-        worker = start()
-        while worker.poll() is None and not ended.wait(_LOOK_S):
-            pass
-        # Nothing is lost: the sweep has waited for its tasks, or has given them up.
-        worker.kill()
-        worker.wait()
+        # The pipe breaks if the worker dies before it has read the address.
+        with (
+            suppress(CancelledError, BrokenPipeError),
+            Popen(  # noqa: S603  # it is this Python
+                [sys.executable, "-c", _WORKER, *_ARGUMENTS],
+                env=os.environ | seen,
+                stdin=PIPE,
+                stdout=log,
+                stderr=log,
+                text=True,
+            ) as worker,
+        ):
+            try:
+                print(told.result(), file=worker.stdin, flush=True)
+                while worker.poll() is None and not ended.wait(_LOOK_S):
+                    pass
+            finally:
+                # Nothing is lost: the sweep has waited for its tasks, or has given them up.
+                worker.kill()

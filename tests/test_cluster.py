@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import ssl
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -308,7 +307,7 @@ def test_numbers_of_workers_are_checked(
 
 def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Dask, the error names the extra that installs it."""
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
     with pytest.raises(MissingPackageError) as error, cluster.local():
         pass
     assert str(error.value) == (

@@ -81,7 +81,7 @@ def test_supported_python(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_untried_torch_is_named_once(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch outside the range that was tried gives one warning, which names both."""
     monkeypatch.setattr(versions, "torch_version", lambda: version)
-    both = rf"tried with torch 2\.11 to 2\.13, and this is torch {re.escape(version)}:"
+    both = rf"tried with torch 2\.11 to 2\.14, and this is torch {re.escape(version)}:"
     with pytest.warns(UserWarning, match=both):
         versions.warn_of_untried_torch()
     versions.warn_of_untried_torch()  # a second warning would be an error

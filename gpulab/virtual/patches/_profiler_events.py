@@ -39,6 +39,7 @@ class ProfilerEvent:
         "kwinputs": {},
         "linked_correlation_id": 0,
         "metadata_json": "",
+        "typed_metadata": {},  # from torch 2.14 on
         "nbytes": 0,
         "overload_name": "",
         "privateuse1_elapsed_us": -1,

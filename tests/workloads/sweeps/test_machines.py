@@ -46,7 +46,8 @@ cluster.close()
 """
 EXPECTED = ["2", "['', '']"]
 SLURM = {
-    "sbatch": 'cat "$1" >> scripts\nMACHINE=$$ setsid sh "$1" > "job$$.log" 2>&1 &\n'
+    # SLURM keeps the script, which is deleted as soon as sbatch returns.
+    "sbatch": 'cat "$1" > "job$$.sh"\nMACHINE=$$ setsid sh "job$$.sh" > "job$$.log" 2>&1 &\n'
     'echo "Submitted batch job $!"',
     "scancel": 'kill -- "-$1"',
 }
@@ -147,4 +148,5 @@ def test_two_jobs_of_slurm(tmp_path: Path) -> None:
     program = PROGRAM.format(cluster=cluster, sweep=SWEEP)
     path = f"{tmp_path}:{os.environ['PATH']}"
     assert run(program, tmp_path, PATH=path, DASK_JOBQUEUE__SLURM__INTERFACE="lo") == EXPECTED
-    assert "--gres=gpu:1" in (tmp_path / "scripts").read_text()
+    scripts = [each.read_text() for each in tmp_path.glob("job*.sh")]
+    assert ["--gres=gpu:1" in script for script in scripts] == [True, True]
