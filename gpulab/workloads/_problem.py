@@ -41,7 +41,6 @@ class Whole:
     Examples
     --------
     >>> import torch
-    >>> from gpulab.workloads import Whole
     >>> drawn = Whole(10, (3,)).draw(torch.float32, torch.device("cpu"), None)
     >>> drawn.dtype, drawn.shape
     (torch.int64, torch.Size([3]))

@@ -10,8 +10,7 @@ import torch
 import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.gpus import gpu
-from gpulab.timing import warm_up
-from gpulab.timing._warmup import WarmUp, waits
+from gpulab.timing._warmup import WarmUp, waits, warm_up
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 

@@ -166,11 +166,6 @@ class Card(Saved):
         """Whether it times the works of the lessons well and the hidden ones badly."""
         return self._median_error(LESSONS) < _CLOSE and self.median_error > _FAR
 
-    @property
-    def unhandled(self) -> tuple[CardCheck, ...]:
-        """The checks of situations that the benchmark does not handle."""
-        return tuple(check for check in self.checks if check.problem)
-
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per work, times in seconds and errors as shares."""
         import pandas as pd
