@@ -1,6 +1,6 @@
 """Give every figure a look that reads without colour, a text alternative, and its source."""
 
-from gpulab.figures._figure import WIDTH_IN, Figure, describe, render
+from gpulab.figures._figure import WIDTH_IN, Figure, render
 from gpulab.figures._inputs import (
     SIZE_IN,
     check_axes,
@@ -59,7 +59,6 @@ __all__ = [
     "check_axes",
     "check_frame",
     "check_words",
-    "describe",
     "finish",
     "frame_of",
     "has_provenance",

@@ -129,15 +129,9 @@ def data_sheet(spec: GpuSpec) -> Roof:
 def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
     """Return the data sheet's roof at other clocks; peaks and bandwidth are proportional to them.
 
-    Parameters
-    ----------
-    sm_mhz, memory_mhz
-        Clocks of the multiprocessors and of the device memory, as the driver reports them. The
-        result can be above the data sheet, which states some peaks at less than the boost clock.
-
-    Examples
-    --------
-    An H200's 989 TFLOP/s in half precision are stated at 1,830 MHz, and it runs at 1,980.
+    The clocks are those of the multiprocessors and of the device memory, as the driver reports
+    them. The result can be above the data sheet, which states some peaks at less than the boost
+    clock: an H200's 989 TFLOP/s in half precision are stated at 1,830 MHz, and it runs at 1,980.
 
     >>> from gpulab.gpus import gpu
     >>> f"{at_clocks(gpu('H200'), 1980, 3201).peak('float16') / 1e12:,.0f} TFLOP/s"

@@ -87,26 +87,10 @@ def table(
 def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     """Return the relative error of each model: the predicted over the measured time, minus one.
 
-    Parameters
-    ----------
-    table
-        A table from :func:`table`.
-    by
-        A column to group by, e.g. ``"workload"``; None: all together.
+    The columns are ``model``, ``n``, ``median`` and ``p90`` of the absolute error, and
+    ``median_signed``, for all points of a :func:`table` or for each value of the column ``by``. A
+    model without any prediction has no row.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``model``, ``n``, ``median`` and ``p90`` of the absolute error, and ``median_signed`` of
-        the signed error. A model without any prediction has no row.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the table has no such column.
-
-    Examples
-    --------
     >>> import gpulab
     >>> from gpulab.workloads.sweeps import Point, Task
     >>> point = Point(Task("add", 2**20), median_s=5e-6, low_s=5e-6, high_s=5e-6, n_samples=9,

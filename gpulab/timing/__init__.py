@@ -9,11 +9,10 @@ from gpulab.timing._findings import examine_samples
 from gpulab.timing._isolation import left_as_found, restore_settings_at_exit
 from gpulab.timing._ladder import N_RUNGS, Ladder, Rung, ladder, run_ladder
 from gpulab.timing._measure import measure
-from gpulab.timing._methods import METHODS, Method, find_method, take_samples
+from gpulab.timing._methods import METHODS, find_method, take_samples
 from gpulab.timing._options import DEFAULTS, FLOORS, MeasurementOptions
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._statement import run_setup, users_traceback, work_of
-from gpulab.timing._warmup import warm_up
 from gpulab.timing.calibration import (
     Floor,
     floor,
@@ -31,7 +30,6 @@ __all__ = [
     "Floor",
     "Ladder",
     "MeasurementOptions",
-    "Method",
     "Rung",
     "Sampler",
     "compare",
@@ -52,6 +50,5 @@ __all__ = [
     "take_cpu_samples",
     "take_samples",
     "users_traceback",
-    "warm_up",
     "work_of",
 ]

@@ -11,7 +11,7 @@ from gpulab.core.errors import FlushMemoryError
 from gpulab.core.requirements import NameOf
 from gpulab.core.units import format_bytes
 
-__all__ = ["FLUSHES", "flusher", "forget_flushes"]
+__all__ = ["FLUSHES", "flusher"]
 
 
 # Size of the buffer, as a multiple of the L2. On an H200, from 1.5 on hardware counters show that
@@ -96,14 +96,6 @@ def flusher(kind: str = "read") -> Callable[[], None]:
     _FLUSH.check(kind=kind)
     buffer = _buffer()
     return buffer.read if kind == "read" else buffer.write
-
-
-def forget_flushes() -> None:
-    """Free the flush buffers of all GPUs, except those of functions still in use.
-
-    A function that :func:`flusher` returned still works, with the buffer that it had.
-    """
-    _buffers.clear()
 
 
 def _buffer() -> _Buffer:

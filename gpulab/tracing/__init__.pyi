@@ -6,7 +6,6 @@ from ._call_counts import call_counts as call_counts
 from ._capture import timeline as timeline
 from ._figure import draw_timeline as draw_timeline
 from ._figure import timeline_plot as timeline_plot
-from ._lanes import layout as layout
 from ._read_trace import read_trace as read_trace
 from ._spans import Span as Span
 from ._summary import Summary as Summary

@@ -14,23 +14,9 @@ from gpulab.tracing._spans import ENGINES, MOST_S, Span
 class CounterSeries:
     """A quantity that changes in steps: each value is valid until the next time.
 
-    Attributes
-    ----------
-    name
-        Name of the quantity, e.g. ``"memory"``.
-    unit
-        ``"B"`` for bytes, otherwise the noun that is counted, e.g. ``"launches"``.
-    device
-        Index of the GPU.
-    times_s
-        Seconds from the start of the timeline, in ascending order.
-    values
-        The value from each time on.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are not as many values as times, a value is not finite, or the times go back.
+    The unit is ``"B"`` for bytes, otherwise the noun that is counted, e.g. ``"launches"``. The
+    times count from the start of the timeline and ascend. If they go back, a value is not finite,
+    or there are not as many values, this raises `InvalidOptionError`.
     """
 
     name: str

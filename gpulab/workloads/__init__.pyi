@@ -4,4 +4,3 @@ from ._catalogue import WORKLOADS as WORKLOADS
 from ._catalogue import Workload as Workload
 from ._catalogue import names as names
 from ._catalogue import workload as workload
-from ._problem import Whole as Whole

@@ -45,22 +45,12 @@ _N_ROUNDINGS = 4  # inputs, products, sums and the result are each rounded
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How close a result is to the same computation in float64.
+    """How close a result is to the same computation in float64, relative to the largest reference.
 
-    Attributes
-    ----------
-    worst
-        Largest distance of an element from its reference, relative to the largest reference.
-    allowed
-        The distance that rounding alone may cause: four units in the last place of the type, plus
-        four of the type of the sums, times the root of the number of terms. Half types are summed
-        in float32, as in PyTorch's kernels.
-
-    Examples
-    --------
-    >>> from gpulab.workloads._catalogue import Agreement
-    >>> print(Agreement(worst=1e-7, allowed=1e-6))
-    agrees with float64: 1.0e-07 apart, 1.0e-06 allowed
+    ``worst`` is the largest distance of an element from its reference. ``allowed`` is what
+    rounding alone may cause: four units in the last place of the type, plus four of the type of
+    the sums, times the root of the number of terms. Half types are summed in float32, as in
+    PyTorch's kernels.
     """
 
     worst: float

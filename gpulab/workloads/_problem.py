@@ -29,23 +29,7 @@ class Normal:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An input of random whole numbers from 0 to ``high - 1``, for indices and labels.
-
-    Attributes
-    ----------
-    high
-        All numbers are below it.
-    shape
-        Shape of the tensor.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.workloads import Whole
-    >>> drawn = Whole(10, (3,)).draw(torch.float32, torch.device("cpu"), None)
-    >>> drawn.dtype, drawn.shape
-    (torch.int64, torch.Size([3]))
-    """
+    """An input of random whole numbers from 0 to ``high - 1``, for indices and labels."""
 
     high: int
     shape: tuple[int, ...]

@@ -8,7 +8,8 @@ import itertools
 import pytest
 import torch
 
-from gpulab.timing import METHODS, measure, warm_up
+from gpulab.timing import METHODS, measure
+from gpulab.timing._warmup import warm_up
 
 pytestmark = [
     pytest.mark.gpu,

@@ -9,7 +9,6 @@ import torch
 import gpulab
 from gpulab.core.errors import FlushMemoryError, UnknownNameError
 from gpulab.timing import FLUSHES, _cache_flush, flusher
-from gpulab.timing._cache_flush import forget_flushes
 from gpulab.virtual import Kind, VirtualGpu
 
 MIB = 1024**2
@@ -140,20 +139,6 @@ def test_making_the_buffer_is_over_before_the_flush() -> None:
     """The kernels that fill the buffer are done when `flusher` returns, so none gets timed."""
     flusher()
     assert torch.cuda.current_stream().query()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("gpu")
-def test_forgotten_buffers_are_freed() -> None:
-    """A forgotten buffer is freed with its last flusher, and the next flusher makes a new one."""
-    empty = flusher()
-    forget_flushes()
-    empty()
-    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
-    del empty
-    assert torch.cuda.memory_allocated() == 0
-    flusher()
-    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from gpulab import workloads
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, _profiler, measure, warm_up
+from gpulab.timing import METHODS, _profiler, measure
+from gpulab.timing._warmup import warm_up
 
 pytestmark = pytest.mark.usefixtures("gpu")
 

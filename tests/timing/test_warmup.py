@@ -9,8 +9,7 @@ import torch
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.gpus import gpu
-from gpulab.timing import warm_up
-from gpulab.timing._warmup import WarmUp, waits
+from gpulab.timing._warmup import WarmUp, waits, warm_up
 from gpulab.virtual.simulator import HostCosts
 
 pytestmark = pytest.mark.usefixtures("gpu")

@@ -1,7 +1,7 @@
 """The layout of spans: lanes from top to bottom, and rows where spans overlap."""
 
-from gpulab.tracing import Span, layout
-from gpulab.tracing._lanes import Lane
+from gpulab.tracing import Span
+from gpulab.tracing._lanes import Lane, layout
 from tests.support.spans import host, mark, work
 
 

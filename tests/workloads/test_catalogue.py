@@ -12,8 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.virtual import virtual_gpu
-from gpulab.workloads import WORKLOADS, Whole, Workload, names, workload
+from gpulab.workloads import WORKLOADS, Workload, names, workload
 from gpulab.workloads._catalogue import Agreement
+from gpulab.workloads._problem import Whole
 
 # FLOPs and bytes in float32, worked out by hand from the sizes that the docstrings name.
 BY_HAND = {

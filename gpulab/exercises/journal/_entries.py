@@ -33,36 +33,12 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Guess(Saved):
-    """A guess of a prediction.
+    """A guess of a prediction, at a time in UTC; a drawing is in ``strokes``.
 
-    Attributes
-    ----------
-    name
-        Lesson and name of the prediction, such as ``"01.naive"``.
-    at
-        Time of the guess, in UTC.
-    number
-        The guess in seconds or as a count; None if it is a choice or a drawing.
-    choice
-        The chosen answer; empty if the guess is not a choice.
-    unit
-        Unit in which the number was given.
-    confidence
-        One of the keys of ``CONFIDENCE``; empty if not given.
-    is_late
-        Whether the outcome had been shown before.
-    strokes
-        The drawn curves.
-    question
-        Text of the question, for readers of the file who do not have the lesson.
-    n_choices
-        Number of choices; 0 if the guess is not a choice, or if an older gpulab saved it.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Guess
-    >>> Guess("01.naive", "2026-11-22T12:00:00+00:00", number=3e-4, unit="µs").said
-    (0.0003, '', '', ())
+    ``number`` is in seconds or a count; None if the guess is a choice or a drawing. ``confidence``
+    is one of the keys of ``CONFIDENCE``, empty if not given. ``is_late`` says that the outcome had
+    been shown before. The text of the question is for readers of the file who do not have the
+    lesson. ``n_choices`` is 0 if the guess is not a choice, or if an older gpulab saved it.
     """
 
     schema = "guess"
@@ -93,33 +69,12 @@ class Guess(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Reveal(Saved):
-    """An outcome as it was shown, and how far the guess was from it.
+    """An outcome as it was shown, at a time in UTC, and how far the guess was from it.
 
-    Attributes
-    ----------
-    name
-        Lesson and name of the prediction.
-    at
-        Time at which it was shown, in UTC.
-    outcome
-        The outcome as text.
-    message
-        Text that the learner saw; empty without a guess.
-    counts
-        Rule that judged the guess, such as ``"factor"`` or ``"choice"``.
-    word
-        The verdict in a word or two, such as ``"Far off."``; empty without a guess.
-    size
-        How far the guess was off, in the unit of the rule: times, percentage points, a count or
-        percent. None if the rule gives no number.
-    is_right
-        Whether the guess counts as right; None without a guess.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Reveal
-    >>> Reveal("01.naive", "2026-11-22T12:01:00+00:00", "20.0 µs").is_right is None
-    True
+    ``message`` is what the learner saw, and ``word`` the verdict, such as ``"Far off."``; without
+    a guess both are empty and ``is_right`` is None. ``counts`` is the rule that judged it, such as
+    ``"factor"``. ``size`` is in its unit: times, percentage points, a count or percent; None if
+    the rule gives no number.
     """
 
     schema = "reveal"

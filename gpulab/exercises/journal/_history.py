@@ -19,23 +19,8 @@ from gpulab.exercises.journal._entries import (
 class KeptPrediction:
     """All entries of one prediction.
 
-    Attributes
-    ----------
-    name
-        Lesson and name of the prediction.
-    guess
-        The guess that counts: the last one before the outcome was shown; None if there was none.
-    reveal
-        The outcome and the score as they were shown first; None if they were not shown yet.
-    late
-        Guesses from after the outcome was shown.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Guess, KeptPrediction
-    >>> kept = KeptPrediction("01.naive", Guess("01.naive", "2026-11-22T12:00:00+00:00", 3e-4))
-    >>> kept.is_scored
-    False
+    ``guess`` is the one that counts: the last one before the outcome was shown. ``reveal`` has
+    outcome and score as they were shown first. ``late`` are guesses from after that.
     """
 
     name: str

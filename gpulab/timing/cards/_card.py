@@ -29,25 +29,12 @@ _HEAD = ("work", "known", "records", "yours", "off by", "spread", "gpulab.measur
 
 @dataclass(frozen=True, slots=True)
 class CardEntry:
-    """One work of a card.
+    """One work of a card, of the group ``"lessons"`` or ``"hidden"``.
 
-    Attributes
-    ----------
-    work
-        What the work does, with its size.
-    group
-        ``"lessons"`` or ``"hidden"``.
-    records_s
-        Seconds according to the driver's records, for the card's state of the cache.
-    measured_s
-        Seconds according to :func:`gpulab.measure`; None if it could not measure the work.
-    readings_s
-        The seconds that the benchmark returned, one for each call of it.
-    problem
-        Why a reading is missing; empty if none is.
+    ``records_s`` is the time by the driver's records, for the card's state of the cache,
+    ``measured_s`` that by :func:`gpulab.measure`, or None. ``readings_s`` are what the benchmark
+    returned, one for each call of it. ``problem`` says why a reading is missing.
 
-    Examples
-    --------
     >>> entry = CardEntry("matmul of 512", "hidden", 20e-6, 20e-6, (22e-6, 22e-6, 23e-6))
     >>> f"{entry.error:+.0%}"
     '+10%'
@@ -80,19 +67,9 @@ class CardEntry:
 
 @dataclass(frozen=True, slots=True)
 class CardCheck:
-    """Whether the benchmark handles one difficult situation.
+    """Whether the benchmark handles a difficult situation, such as ``"a GPU that is still busy"``.
 
-    Attributes
-    ----------
-    situation
-        Such as ``"a GPU that is still busy"``.
-    problem
-        What went wrong; empty if the benchmark handles it.
-
-    Examples
-    --------
-    >>> CardCheck("work that raises", "returned as if nothing had happened").problem
-    'returned as if nothing had happened'
+    ``problem`` is what went wrong; empty if it handles it.
     """
 
     situation: str
@@ -165,11 +142,6 @@ class Card(Saved):
     def is_tuned(self) -> bool:
         """Whether it times the works of the lessons well and the hidden ones badly."""
         return self._median_error(LESSONS) < _CLOSE and self.median_error > _FAR
-
-    @property
-    def unhandled(self) -> tuple[CardCheck, ...]:
-        """The checks of situations that the benchmark does not handle."""
-        return tuple(check for check in self.checks if check.problem)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per work, times in seconds and errors as shares."""

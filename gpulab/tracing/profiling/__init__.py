@@ -8,7 +8,7 @@ from gpulab.tracing.profiling._capture import (
     short_name,
     split_by_window,
 )
-from gpulab.tracing.profiling._kineto import kind_of_call, obstacle
+from gpulab.tracing.profiling._kineto import kind_of_call
 from gpulab.tracing.profiling._records import Records
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "capture",
     "kind_of_call",
     "leaves_no_trace",
-    "obstacle",
     "open_source",
     "short_name",
     "split_by_window",

@@ -12,30 +12,10 @@ _NS = 1e-9
 class Records:
     """What the device did for one call of some work.
 
-    Attributes
-    ----------
-    records
-        Kernels, copies and fills, sorted by start.
-    calls
-        CUDA functions that the host called meanwhile, sorted by start.
-    source
-        ``"measured"`` or ``"virtual"``.
-    device_name
-        Name of the GPU as the driver reports it.
-    n_missing
-        Number of records known to be missing: launches without a record, or fewer records than
-        another call of the same work had. It is a lower bound: more may be missing.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     records = gpulab.tracing.profiling.capture(lambda: (a @ a).relu())
-    >>> records.n_kernels, [call.kind for call in records.calls]
-    (2, ['launch', 'launch', 'wait'])
-    >>> records.busy_s < records.span_s
-    True
+    ``records`` are kernels, copies and fills, ``calls`` the CUDA functions that the host called
+    meanwhile, both sorted by start. ``source`` is ``"measured"`` or ``"virtual"``. ``n_missing``
+    counts records known to be missing: launches without a record, or fewer records than another
+    call of the same work had. It is a lower bound: more may be missing.
     """
 
     records: tuple[ActivityRecord, ...]

@@ -38,25 +38,7 @@ def show(name: str) -> Animation:
 def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
     """Run each film's program on the virtual GPU, write the films, and return their paths.
 
-    Parameters
-    ----------
-    folder
-        Where to write them; by default the folder of the shipped films.
-
-    Examples
-    --------
-    ::
-
-        gpulab.animations.make(Path("films"))
-
-    The folder must exist:
-
-    >>> from gpulab import animations
-    >>> try:
-    ...     animations.make("no-such-folder")
-    ... except OSError as error:
-    ...     print(type(error).__name__)
-    NotSavedError
+    By default the folder, which must exist, is that of the shipped films.
     """
     PATH.check(folder=folder)
     paths = []

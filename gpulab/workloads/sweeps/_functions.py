@@ -79,26 +79,11 @@ _OBJECT = Requirement('an object in JSON, such as {"n": 64}', _is_object)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One choice of parameters for a function of one's own.
+    """One choice of parameters for a function of one's own, as JSON; ``how`` has method and cache.
 
-    Attributes
-    ----------
-    function
-        Name of the function.
-    parameters
-        The parameters with their values, as JSON.
-    how
-        Method and state of the cache.
-    code
-        A hash of the function's own code. A point of another version is not taken for one of this.
+    ``code`` is a hash of the function's own code. A point of another version is not taken for one
+    of this. Parameters that are no JSON object raise `InvalidOptionError`.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the parameters are not an object in JSON.
-
-    Examples
-    --------
     >>> print(Setting("add", '{"n": 4096, "dtype": "float16"}'))
     add(n=4,096, dtype=float16)
     """

@@ -27,7 +27,8 @@ from gpulab.device import outside
 from gpulab.device.measurement import Measurement
 from gpulab.timing import examine_samples, find_method, measure
 from gpulab.virtual import ValueLimits
-from gpulab.workloads import Whole, Workload, workload
+from gpulab.workloads import Workload, workload
+from gpulab.workloads._problem import Whole
 from gpulab.workloads.sweeps import _host
 from gpulab.workloads.sweeps._tasks import WALL, Point, Task
 from gpulab.workloads.sweeps._transfers import host_bytes, with_copies
