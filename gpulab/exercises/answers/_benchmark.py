@@ -7,6 +7,7 @@ One file, because the readings of a rung and the rules for them are of no use wi
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
@@ -417,11 +418,11 @@ _EVENTS: tuple[BenchmarkRule, ...] = (
 )
 
 
-def _read_slow_at_first(benchmark: Benchmark) -> BenchmarkReading:
+def _read_slow_at_first(n_slow: int, benchmark: Benchmark) -> BenchmarkReading:
     # So short that a warm-up of 25 ms, which many tools have, goes beyond the slow calls.
     true_s = _true_s(spinning(0.02))
-    trial = tried(benchmark, WatchedWork(slow_at_first(0.02)))
-    return BenchmarkReading(trial, f"work whose first {N_SLOW} calls are slow", true_s)
+    trial = tried(benchmark, WatchedWork(slow_at_first(0.02, n_slow)))
+    return BenchmarkReading(trial, f"work whose first {n_slow} calls are slow", true_s)
 
 
 _WARM_UP: tuple[BenchmarkRule, ...] = (
@@ -609,7 +610,10 @@ _PROBES: dict[str, tuple[Probe, ...]] = {
         (_read_outliers, _MEDIAN),
     ),
     "events": ((_read_short_kernel, _EVENTS),),
-    "warm-up": ((_read_slow_at_first, _WARM_UP), (_read_never_steady, _LIMIT)),
+    "warm-up": (
+        *((partial(_read_slow_at_first, n_slow), _WARM_UP) for n_slow in N_SLOW),
+        (_read_never_steady, _LIMIT),
+    ),
     "clock": ((_read_clocks, _CLOCK),),
     "flush": ((_read_cold, _FLUSH),),
     # Many kernels: the gaps add up, and the floor of the events is added only once.
