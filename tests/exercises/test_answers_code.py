@@ -313,3 +313,9 @@ def test_an_iterator_without_end_gets_a_verdict(exercise_id: str) -> None:
     for answer in (itertools.count(), dict.fromkeys("abcd", itertools.count())):
         assert exercises.check(exercise_id, answer).ok is False
     assert exercises.check("05.which-to-discard", lambda *_: itertools.count()).ok is False
+
+
+@pytest.mark.parametrize("exercise_id", ["02.time-it-right", "13.two-streams", "09.how-many"])
+def test_a_message_stays_short(exercise_id: str) -> None:
+    """A result of a million characters is cut in the message."""
+    assert len(exercises.check(exercise_id, lambda *_: "x" * 10**6).message) < 1500
