@@ -5,9 +5,7 @@ from itertools import chain, cycle, repeat
 
 from gpulab.device.work import Work
 
-# Slow first calls: more than half of 100 samples, so that they move a median; and fewer, so that
-# no rule is right by luck, which ends with the last of them.
-N_SLOW = (55, 48)
+N_SLOW = 55  # slow first calls: more than half of 100 samples, so that they move a median
 _SLOW_BY = (40, 20, 30, 10)  # neighbours differ, so that no three of them look steady
 OUTLIER_EACH, OUTLIER_BY = 7, 20  # one call in seven takes 20 times as long
 
@@ -20,11 +18,11 @@ def spinning(length_ms: float) -> Work:
     return lambda: spin(n_cycles)
 
 
-def slow_at_first(length_ms: float, n_slow: int) -> Work:
+def slow_at_first(length_ms: float) -> Work:
     """Return work whose first calls take up to forty times as long, the later ones less."""
     lengths_ms = (
-        length_ms * (1 + _SLOW_BY[number % len(_SLOW_BY)] * (1 - number / n_slow))
-        for number in range(n_slow)
+        length_ms * (1 + _SLOW_BY[number % len(_SLOW_BY)] * (1 - number / N_SLOW))
+        for number in range(N_SLOW)
     )
     return _in_turn(chain(lengths_ms, repeat(length_ms)))
 
