@@ -1,6 +1,8 @@
 """The functions that a notebook calls: show an exercise, check an answer, read hints, progress."""
 
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -27,6 +29,7 @@ from gpulab.exercises.journal import (
     predictions_of,
     read,
 )
+from gpulab.tracing.trials import stream_kept
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -369,7 +372,9 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
 def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
     """Judge an answer; an answer that raises an error when it is read is wrong."""
     try:
-        return asked.judge(answer, readings)
+        # An answer that is data needs no torch, and its check must not load it.
+        with stream_kept() if "torch" in sys.modules else nullcontext():
+            return asked.judge(answer, readings)
     except GpulabError:  # the notebook's own mistake, such as readings without their columns
         raise
     except KeyboardInterrupt:

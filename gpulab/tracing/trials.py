@@ -41,6 +41,7 @@ __all__ = [
     "first_fitting",
     "number_in",
     "pair_in",
+    "stream_kept",
     "tried",
 ]
 
@@ -57,6 +58,7 @@ _READY_MADE = {
     "timeit": "timeit",
 }
 
+_MOST_PARTS = 10_000
 _STOPWATCH = 2  # readings of a clock that a stopwatch needs
 # A benchmark that warms up for a second calls a kernel of 2 µs about 200,000 times.
 _MOST_CALLS = 500_000
@@ -215,6 +217,8 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
         return Trial(function(*arguments))
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return Trial(None, error)
+    except (SystemExit, GeneratorExit) as error:  # exit() would end the learner's session
+        return Trial(None, RuntimeError(f"it ends with {type(error).__name__}"))
 
 
 def tried(
@@ -329,6 +333,31 @@ def counted_calls() -> Iterator[Counter[str]]:
         yield counts
 
 
+@contextmanager
+def stream_kept() -> Iterator[None]:
+    """Let the stream that is current before the ``with`` block be current after it.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     with stream_kept():
+    ...         torch.cuda.set_stream(torch.cuda.Stream())
+    ...     torch.cuda.current_stream() == torch.cuda.default_stream()
+    True
+    """
+    import torch
+
+    from gpulab.core.torch_private import current_raw_stream
+
+    stream = current_raw_stream() if torch.cuda.is_initialized() else 0  # type: ignore[no-untyped-call]  # torch's gap
+    try:
+        yield
+    finally:
+        if torch.cuda.is_initialized() and current_raw_stream() != stream:  # type: ignore[no-untyped-call]  # torch's gap
+            torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
+
+
 def _counting(
     original: Callable[..., object], counts: Counter[str], key: str
 ) -> Callable[..., object]:
@@ -385,19 +414,15 @@ class _Observer:
         """Call the function, and wait for the work that it left in the queue."""
         import torch
 
-        from gpulab.core.torch_private import current_raw_stream
-
-        arguments, stream = make(), current_raw_stream()
-        start_ns = self._now_ns()
+        arguments, start_ns = make(), self._now_ns()
         with ExitStack() as stack:
             stack.callback(torch.cuda.synchronize)
             try:
-                value = function(*arguments)
+                with stream_kept():
+                    value = function(*arguments)
             finally:
                 self._window_ns = (start_ns, self._now_ns())
                 self._queries = self._counts.copy()
-                if current_raw_stream() != stream:
-                    torch.cuda.set_stream(torch.cuda.ExternalStream(stream))  # type: ignore[no-untyped-call]  # torch's gap
             # Before anything waits, as a caller would read it: if a stream still writes the value
             # and nobody waits for it, that is a race.
             return _on_host(value)
@@ -444,6 +469,8 @@ def _on_host(value: object) -> object:
 
     if isinstance(value, torch.Tensor):
         return value.detach().cpu()
+    if isinstance(value, dict | list | tuple) and len(value) > _MOST_PARTS:
+        return value  # it takes long, and no answer has so many parts
     if isinstance(value, dict):
         return {key: _on_host(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from math import isclose, isfinite
 
 from gpulab.core.errors import InvalidOptionError, shown
@@ -305,6 +306,10 @@ def read_number(answer: object) -> float | None:
         return None
 
 
+# Of an iterator without end, or a very long list; no answer has so many.
+_MOST_ITEMS = 100
+
+
 def _letters(answer: object) -> frozenset[str] | None:
     """Return the letters of a set, list, array, text, or dict of truth values; None if others."""
     if isinstance(answer, Mapping):
@@ -317,7 +322,7 @@ def _letters(answer: object) -> frozenset[str] | None:
         answer = [mark for mark in answer if mark.isalnum()]
     if not isinstance(answer, Iterable):
         return None
-    return frozenset(_word(item) for item in answer)
+    return frozenset(map(_word, islice(answer, _MOST_ITEMS)))
 
 
 def _key(key: object) -> str:
@@ -331,7 +336,7 @@ def _words(value: object) -> tuple[str, ...]:
         value = value.item()  # an array of one word
     if isinstance(value, str) or not isinstance(value, Iterable) or number_in(value) is not None:
         return (_word(value),)
-    return tuple(map(_word, value))
+    return tuple(map(_word, islice(value, _MOST_ITEMS)))
 
 
 def _word(value: object) -> str:

@@ -35,7 +35,7 @@ class Diagnosis:
 KnownErrors = tuple[tuple[str | type[Exception], Diagnosis], ...]
 _Reading = TypeVar("_Reading")
 TrialRule = Rule[Trial, Diagnosis]
-_LONGEST = 500  # characters of an error's message
+LONGEST = 500  # characters of an error's message, or of a result
 
 
 # Outcomes that depend on the judge's `how`, which completes their messages.
@@ -165,7 +165,7 @@ def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
             return diagnosis
     if isinstance(error, CutOffError):
         return Diagnosis("endless", f"Your function was stopped: {error}.")
-    message = f"Your function raised {type(error).__name__}: {shortened(str(error), _LONGEST)}"
+    message = f"Your function raised {type(error).__name__}: {shortened(str(error), LONGEST)}"
     return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 

@@ -7,10 +7,12 @@ from functools import cache, cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
+    LONGEST,
     UNANSWERED,
     Diagnosis,
     FunctionJudge,
@@ -388,7 +390,7 @@ class Mended(FunctionJudge):
         shown = called(self.show, value)
         if shown.error is not None:  # a result of another type may not fit `show`
             return f"something of type {type(value).__name__}"
-        return str(shown.value)
+        return shortened(str(shown.value), LONGEST)
 
 
 @cache

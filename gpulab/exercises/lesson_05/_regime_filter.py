@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from gpulab.device.clocks import Reading
 from gpulab.exercises._exercise import is_open
@@ -56,7 +57,12 @@ class RegimeFilter(FunctionJudge):
 
 def _select(keep: Callable[..., object], *given: object) -> object:
     selected = keep(*given)
-    return list(selected) if isinstance(selected, Iterable) else selected
+    # One more than it got is too many already, and an iterator may have no end.
+    return (
+        list(islice(selected, len(_SAMPLES_MS) + 1))
+        if isinstance(selected, Iterable)
+        else selected
+    )
 
 
 def _indices(trial: Trial, samples_s: list[float]) -> set[int] | None:

@@ -137,20 +137,15 @@ _NO_ORDER = (
     ),
     ANY_RACE,
 )
-_ORDERED = (
-    "The sum is right, and gpulab.hazards() finds no race: whoever reads the numbers waits until "
-    "they are written."
-)
-_DOUBLE_WORKS = (
-    HiddenWork("1,000 numbers", lambda: (numbers(), slow_double)),
-    HiddenWork("300 numbers", lambda: (numbers(300), slow_double)),
-)
-
-_SUM_MENDED = Mended(
+_SUM_IN_TWO_STREAMS = Mended(
     signature="mended(x, double)",
     returns="the sum of double(x), which runs in a stream of its own, as a number",
-    why=_ORDERED,
-    works=_DOUBLE_WORKS,
+    why="The sum is right, and gpulab.hazards() finds no race: whoever reads the numbers waits "
+    "until they are written.",
+    works=(
+        HiddenWork("1,000 numbers", lambda: (numbers(), slow_double)),
+        HiddenWork("300 numbers", lambda: (numbers(300), slow_double)),
+    ),
     right=_sum_of_double,
     mistakes=(),
     hidden_mistakes=_NO_ORDER,
@@ -161,7 +156,7 @@ _SUM_MENDED = Mended(
 TWO_STREAMS = Exercise(
     "13.two-streams",
     "Mend the program whose two streams are in no order.",
-    _SUM_MENDED,
+    _SUM_IN_TWO_STREAMS,
     hints=(
         "What orders the sum after the kernel in the other stream?",
         "torch.cuda.current_stream().wait_stream(side), after the block.",
@@ -171,7 +166,7 @@ TWO_STREAMS = Exercise(
 WAIT_BEFORE_RECORD = Exercise(
     "13.wait-before-record",
     "Mend the program that waits for an event too soon.",
-    _SUM_MENDED,
+    _SUM_IN_TWO_STREAMS,
     hints=(
         "What does waiting for an event do that nobody has recorded yet?",
         "Move the wait to a place after done.record(side).",
