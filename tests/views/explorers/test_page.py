@@ -14,8 +14,8 @@ import pytest
 
 from gpulab.core.units import format_bytes, format_rate, format_ratio, format_time
 from gpulab.figures import widgets
-from gpulab.views.explorers import Explorer, _open, crossover_explorer, roofline_explorer
 from gpulab.roofline.scaling._curve import amounts
+from gpulab.views.explorers import Explorer, _open, crossover_explorer, roofline_explorer
 from gpulab.views.explorers._explorer import merge
 from tests.support.explored import formula, points, recording, take
 from tests.support.notebook_display import shown_in
