@@ -31,7 +31,7 @@ export class Live {
     const host = tag("div", { class: "panel" });
     this.frame.stage.append(host);
     const x = new Axis({ tick: value => `${Number(value.toPrecision(3))} s` }),
-      y = new Axis({ tick: String, name: label });
+      y = new Axis({ tick: value => value.toLocaleString("en"), name: label });
     const redraw = () => this.view && this.draw(place);
     const plane = new Plane(host, { label, x, y, redraw });
     return { plane, reach: new Reach(plane, sentence => this.frame.say(sentence)) };
@@ -42,10 +42,16 @@ export class Live {
     this.frame.show({ title: view.title, detail: view.note });
     for (const [place, { plane }] of this.panels.entries()) {
       const { values, limit } = view.panels[place];
-      plane.x.fit([0, Math.max(view.span_s, view.times_s.at(-1) ?? 0)]);
+      plane.x.fit([0, this.seconds(view)]);
       plane.y.fit([0, HEADROOM * Math.max(...values, limit ?? 0) || 1]);
       this.draw(place);
     }
+  }
+
+  // The axis doubles as the load goes on, so that a long one is not a line at the left border.
+  seconds({ span_s, times_s }) {
+    const last_s = times_s.at(-1) ?? 0;
+    return Math.max(last_s, Math.min(span_s, 2 ** Math.ceil(Math.log2(Math.max(last_s, 1)))));
   }
 
   draw(place) {
