@@ -74,8 +74,9 @@ def test_a_digit_chooses_and_enter_answers(shown: "Locator", lab: Lab) -> None:
     for key in "xdbac0":
         page.keyboard.press(key)
     page.keyboard.press("2")
-    pressed = form.locator("[aria-pressed=true]")
-    assert pressed.all_inner_texts() == ["2events"]  # what a digit chooses is marked at once
+    # What a digit chooses is marked at once, and does not look answered.
+    assert form.locator("[data-chosen]").all_inner_texts() == ["2events"]
+    assert form.locator(".answers [aria-pressed=true]").count() == 0
     form.get_by_text('Enter answers with "events".').wait_for()
     page.keyboard.press("Enter")
     form.get_by_text("You say events.").wait_for()

@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_cell, take_picture
+from tests.support.jupyterlab import (
+    Lab,
+    axe_findings,
+    needs_browser,
+    put_notebook,
+    run_cell,
+    take_picture,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -23,13 +30,13 @@ trace""",
 left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.name]
 f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 ]
-NEW_FRAME = """([cell, seen]) => {
-    const source = cell.querySelector('figure.gpulab-figure img')?.getAttribute('src');
-    if (source && !seen.includes(source)) return source;
-    if (!cell.querySelector('.jp-InputArea-prompt').textContent.includes('*')) {
-        const shown = cell.querySelector('.jp-OutputArea')?.innerText;
-        throw new Error(`the cell has ended after ${seen.length} pictures: ${shown}`);
-    }
+# The number of points of the clock, which grows while the cell runs.
+GROWN = """([cell, n_before]) => {
+    const line = cell.querySelector('.live polyline.curve');
+    const n_points = line ? line.getAttribute('points').split(',').length / 2 : 0;
+    if (n_points > n_before) return n_points;
+    if (!cell.querySelector('.jp-InputArea-prompt').textContent.includes('*'))
+        throw new Error(`the cell has ended after ${n_before} points`);
     return false;
 }"""
 
@@ -54,7 +61,13 @@ def _watch(page: "Page", notebook: "Locator") -> None:
     for number, (words, button) in enumerate(stops.items()):
         run_cell(second)
         second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for()
-        assert len(set(_frames(page, second))) == 3
+        n_points = 0
+        for _ in range(3):
+            grown = page.wait_for_function(
+                GROWN, arg=[second.element_handle(), n_points], polling=100
+            )
+            n_points = grown.json_value()
+        assert axe_findings(page, ".live") == []
         take_picture(page, f"live_{number}_running")
         button.click()
         _wait(page, second)
@@ -76,12 +89,3 @@ def _wait(page: "Page", cell: "Locator") -> None:
     page.wait_for_function(
         "element => /[0-9]/.test(element.textContent)", arg=prompt.element_handle(), polling=100
     )
-
-
-def _frames(page: "Page", cell: "Locator") -> list[str]:
-    """Collect three different pictures of a running cell; fail if the cell ends first."""
-    seen: list[str] = []
-    while len(seen) < 3:
-        frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen], polling=100)
-        seen.append(frame.json_value())
-    return seen

@@ -52,7 +52,7 @@ FORMS = {
     "form.answer >> nth=0": "input >> nth=2",
     "form.answer >> nth=1": "select >> nth=0",
     "form.answer >> nth=2": "input >> nth=1",
-    ".sketch": "[role=slider]",
+    ".sketch:visible": "[role=slider]",
 }
 
 
@@ -63,7 +63,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     with lab.notebook("presented") as notebook:
         run_all(lab.page)
         notebook.locator(".explorer .plane").nth(1).wait_for()
-        notebook.locator(".sketch").wait_for()
+        notebook.locator(".sketch:visible").wait_for()
         yield notebook
 
 

@@ -71,7 +71,9 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     cells = [f"{CELLS[0]}\nfrom gpulab.exercises import lesson_09 as lab", ASK, PREDICT, DRAW]
     url = put_notebook(lab.address, "shared", cells)
     errors: list[str] = []
-    with lab.page.context.browser.new_context() as context:
+    browser = lab.page.context.browser
+    assert browser is not None
+    with browser.new_context() as context:
         context.set_default_timeout(RUN_TIMEOUT_MS)
         pages = [context.new_page() for _ in range(2)]
         for number, page in enumerate(pages):

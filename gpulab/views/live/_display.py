@@ -1,10 +1,9 @@
 """The screens for a growing figure: a live notebook, an exported one, or a text bar."""
 
-import contextvars
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from gpulab.core.foreign_text import visible
@@ -16,9 +15,10 @@ from gpulab.views.live._stop import Stop, StopButton
 PERIOD_S = 0.2  # least time from the end of one drawing to the beginning of the next
 # Drawing takes at most half of the time: after one that took 1 s, the work has 1 s to itself.
 _REST = 1
-THREAD = "gpulab live picture"
 
 Draw = Callable[[Any], Figure]
+# Returns what the page draws of a record, given how far it is.
+View = Callable[[Any, str], dict[str, Any]]
 
 
 class Screen:
@@ -74,18 +74,22 @@ class ExportScreen(Screen):
 
 
 class NotebookScreen(Screen):
-    """A figure that is replaced in its place, a few times a second."""
+    """A picture that grows in its place, a few times a second.
+
+    With a ``view`` the page draws it, so that a load does not wait for matplotlib; without one,
+    each frame is a figure. At the end there is a figure, which a saved notebook keeps.
+    """
 
     is_watched = True
 
     def __init__(
-        self, draw: Draw, activity: str, total: float | None, unit: str, stop: Stop
+        self, draw: Draw, view: View | None, note: Callable[[float], str], stop: Stop
     ) -> None:
         from IPython.display import display
 
-        self._draw = draw
-        self._of = "" if total is None else f" of {total:g}"
-        self._activity, self._unit = activity, unit
+        self._draw, self._view = draw, view
+        self._widget: Any = None
+        self._note = note
         self._button = StopButton(stop)
         self._due_s = 0.0
         handle = display(_plain(self._note(0)), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
@@ -100,67 +104,29 @@ class NotebookScreen(Screen):
         self._button.offer()
         # A plot may need more results than the first ones, so only the final figure may fail.
         with suppress(Exception):
-            self._handle.update(_frame(self._draw(record), self._note(n_done)), raw=True)
+            self._show_frame(record, self._note(n_done))
         drawn_s = time.monotonic()
         self._due_s = drawn_s + max(PERIOD_S, _REST * (drawn_s - began_s))
+
+    def _show_frame(self, record: object, note: str) -> None:
+        if self._view is None:
+            self._handle.update(_frame(self._draw(record), note), raw=True)
+        elif self._widget is None:
+            self._widget = widgets.view_class("live")(view=self._view(record, note))
+            shown = widgets.widget_data(self._widget) | _plain(note)
+            self._handle.update(shown, raw=True)
+        else:
+            self._widget.view = self._view(record, note)
 
     def close(self, record: object | None, note: str) -> None:
         """Draw the final figure and remove the button."""
         self._button.close()
+        if self._widget is not None:
+            self._widget.close()
         if record is None:
             self._handle.update(_plain(note), raw=True)
         else:
             self._handle.update(self._draw(record))
-
-    def _note(self, n_done: float) -> str:
-        done = f"{n_done:.1f}" if isinstance(n_done, float) else n_done
-        return (
-            f"{self._activity}: {done}{self._of}{self._unit}. "
-            "Interrupt the kernel to stop; what there is by then is kept."
-        )
-
-
-class Painter(Screen):
-    """Draws the newest record on a thread of its own, and skips records that come meanwhile.
-
-    So a load does not wait for drawings: the host launches kernels while a figure is drawn.
-    """
-
-    def __init__(self, screen: NotebookScreen) -> None:
-        self.is_watched = True
-        self._screen = screen
-        self._newest: tuple[object, float] | None = None
-        self._changed = threading.Condition()
-        self._closed = False
-        # ipykernel finds the cell of an output by the context of the thread that writes it.
-        run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._work,), name=THREAD, daemon=True)
-        self._thread.start()
-
-    def show(self, record: object, n_done: float) -> None:
-        """Pass on the results so far; returns at once."""
-        with self._changed:
-            self._newest = (record, n_done)
-            self._changed.notify()
-
-    def close(self, record: object | None, note: str) -> None:
-        """End the thread, wait for it, and show the final figure from this thread."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        # A front end shows what arrives last, so no drawing may arrive after the final figure.
-        self._thread.join()
-        self._screen.close(record, note)
-
-    def _work(self) -> None:
-        while (newest := self._take()) is not None:
-            self._screen.show(*newest)
-
-    def _take(self) -> tuple[object, float] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._newest is not None)
-            newest, self._newest = self._newest, None
-            return None if self._closed else newest
 
 
 def screen_for(  # noqa: PLR0913  # all but two are keyword-only
@@ -171,7 +137,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     unit: str,
     total: float | None,
     progress: bool,
-    threaded: bool = False,
+    view: View | None = None,
 ) -> Screen:
     """Return the best screen for this environment.
 
@@ -185,15 +151,20 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
         For the line that shows how far it is: ``"loading: 0.4 of 2 s"``.
     progress
         Whether anything is shown before the end.
-    threaded
-        Whether growing figures are drawn on a thread of their own.
+    view
+        For a page that draws growing pictures itself; None: each is a figure.
     """
     if widgets.jupyter_kernel() is None:
         return TextScreen(activity, total, unit) if progress else Screen()
     if progress and widgets.is_watched():
-        screen = NotebookScreen(draw, activity, total, unit, stop)
-        return Painter(screen) if threaded else screen
+        of = "" if total is None else f" of {total:g}"
+        return NotebookScreen(draw, view, partial(_note, activity, f"{of}{unit}"), stop)
     return ExportScreen(draw)
+
+
+def _note(activity: str, of: str, n_done: float) -> str:
+    done = f"{n_done:.1f}" if isinstance(n_done, float) else n_done
+    return f"{activity}: {done}{of}. Interrupt the kernel to stop; what there is by then is kept."
 
 
 def _plain(note: str) -> dict[str, str]:

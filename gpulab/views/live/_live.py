@@ -30,7 +30,7 @@ from gpulab.figures import Figure, provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
-from gpulab.views.live._figure import SIZE_IN, alt_of, live
+from gpulab.views.live._figure import SIZE_IN, alt_of, live, view_of
 from gpulab.views.live._loop import run_load, run_series
 from gpulab.views.live._records import Series, Trace
 from gpulab.views.live._stop import Stop
@@ -122,7 +122,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
             unit=" s",
             total=duration_s,
             progress=progress,
-            threaded=True,
+            view=partial(view_of, title=title),
         )
         so_far = partial(
             Trace,

@@ -10,7 +10,7 @@ import pytest
 from gpulab.figures import Figure
 from gpulab.figures._figure import PackedCanvas
 from gpulab.views.live import _display, _stop
-from gpulab.views.live._display import Painter, Screen, screen_for
+from gpulab.views.live._display import Screen, screen_for
 from gpulab.views.live._stop import Stop, StopButton
 from tests.support.notebook_display import needs_ipywidgets_8, shown_in
 
@@ -29,7 +29,7 @@ def picture(record: object) -> Figure:
     )
 
 
-def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:
+def opened(stop: Stop | None = None, *, progress: bool = True) -> Screen:
     """Return the screen for the place that the test pretends to be in."""
     return screen_for(
         picture,
@@ -38,7 +38,6 @@ def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = 
         unit=" results",
         total=9,
         progress=progress,
-        threaded=threaded,
     )
 
 
@@ -130,7 +129,7 @@ def test_an_exported_picture_is_shown_once(
 ) -> None:
     """Without a front end, or without progress, only the finished picture is shown."""
     shown = shown_in(monkeypatch, watched=watched)
-    screen = opened(progress=progress, threaded=True)
+    screen = opened(progress=progress)
     screen.show("one", 1)
     screen.close("all", "")
     ((figure,),) = shown.outputs
@@ -161,44 +160,32 @@ def test_without_ipython_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(opened(), _display.TextScreen)
 
 
-# The thread
-
-
-class _Slow(Screen):
-    """A screen that blocks until told, and records what was shown and on which thread."""
-
-    def __init__(self) -> None:
-        self.shown: list[object] = []
-        self.threads: set[str] = set()
-        self.go_on = threading.Event()
-        self.began = threading.Event()
-
-    def show(self, record: object, n_done: float) -> None:
-        self.shown.append((record, n_done))
-        self.threads.add(threading.current_thread().name)
-        self.began.set()
-        self.go_on.wait()
-
-    def close(self, record: object | None, note: str) -> None:
-        self.shown.append((record, note, threading.current_thread().name))
-
-
-def test_the_thread_draws_the_newest_and_ends() -> None:
-    """The thread skips to the newest record, and the caller draws the finished picture."""
-    screen: Any = _Slow()
-    painter = Painter(screen)
-    painter.show("first", 1)
-    screen.began.wait()
-    screen.began.clear()
-    for number in range(2, 6):
-        painter.show("later", number)
-    screen.go_on.set()
-    screen.began.wait()
-    painter.close("all", "done")
-    here = threading.current_thread().name
-    assert screen.shown == [("first", 1), ("later", 5), ("all", "done", here)]
-    assert screen.threads == {_display.THREAD}
-    assert not painter._thread.is_alive()
+@needs_ipywidgets_8
+def test_a_page_draws_a_growing_picture_itself(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The widget takes the place of the note, gets each view, and ends with the figure."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen: Any = screen_for(
+        picture,
+        Stop(),
+        activity="loading",
+        unit=" s",
+        total=9,
+        progress=True,
+        view=lambda record, note: {"record": record, "note": note},
+    )
+    screen.show("one", 1)
+    widget = screen._widget
+    assert widget.view == {"record": "one", "note": f"loading: 1 of 9 s. {NOTE}"}
+    clock[0] += 1
+    screen.show("two", 2)
+    assert widget.view["record"] == "two"
+    screen.close("all", "")
+    _, frame, last = shown.outputs[0]
+    assert any("widget" in kind for kind in frame)
+    assert last.title == "all"
+    assert widget.comm is None
 
 
 # The button

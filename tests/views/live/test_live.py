@@ -1,7 +1,6 @@
 """Loads and series are shown while they run, and keep their results however they end."""
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,7 +16,6 @@ from gpulab.device.clocks import _read
 from gpulab.figures import Figure
 from gpulab.timing import _ladder
 from gpulab.views.live import _live
-from gpulab.views.live._display import THREAD
 from gpulab.views.live._stop import Stop
 from tests.support.notebook_display import shown_in
 
@@ -29,13 +27,12 @@ WATCHED = pytest.mark.parametrize("watched", [False, True])
 
 @pytest.fixture(autouse=True)
 def gpu() -> Iterator[None]:
-    """Enter a virtual H200, and check that the test leaves no work, handler or thread."""
+    """Enter a virtual H200, and check that the test leaves no work or handler."""
     handler = signal.getsignal(signal.SIGINT)
     with gpulab.virtual_gpu("H200", first_use=False):
         yield
         assert torch.cuda.current_stream().query()
     assert signal.getsignal(signal.SIGINT) is handler
-    assert THREAD not in [thread.name for thread in threading.enumerate()]
 
 
 def sleep() -> None:
@@ -259,27 +256,6 @@ def test_a_virtual_load_runs_in_real_time_if_watched(
 
 
 @pytest.mark.slow
-def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread draws the frames while the host launches; the caller draws the last picture."""
-    drawn: list[str] = []
-    draw = _live.draw
-
-    def noted(record: _live.Trace, **options: Any) -> Figure:  # noqa: ANN401  # passed on
-        drawn.append(threading.current_thread().name)
-        return draw(record, **options)
-
-    def until_drawn() -> None:
-        sleep()
-        if drawn:
-            interrupt()
-
-    monkeypatch.setattr(_live, "draw", noted)
-    shown_in(monkeypatch, watched=True)
-    _live.load(until_drawn, duration_s=3600)
-    assert set(drawn[:-1]) == {THREAD}
-    assert drawn[-1] == threading.current_thread().name
-
-
 def test_bad_options_of_a_load() -> None:
     """Work that cannot be called and times that are not positive are refused."""
     with pytest.raises(NotCallableError) as not_callable:

@@ -4,7 +4,7 @@ import { drawn } from "../shared.js";
 import { Layer } from "./marks.js";
 
 const WIDE = { top: 24, right: 132, bottom: 46, left: 62 },
-  NARROW = { top: 24, right: 108, bottom: 44, left: 54 };
+  NARROW = { top: 24, right: 104, bottom: 44, left: 62 };
 const NARROW_PX = 560,
   BRUSH_PX = 8,
   ZOOM_MS = 350;

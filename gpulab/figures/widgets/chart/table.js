@@ -17,5 +17,5 @@ function tableRows(rows) {
 }
 
 function asText(value) {
-  return typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(4) : String(value);
+  return typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(3) : String(value);
 }
