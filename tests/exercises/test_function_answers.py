@@ -326,7 +326,7 @@ right("08.benchmark")(
         one_long_sleep,
         "a_sleep_in_parts",
         "torch.cuda._sleep(100_000_000) -> pass",
-        "flush()\n        start -> *map(torch.cuda._sleep, [2_000_000] * 3), flush()\n        start",
+        "flush()\n        start -> *map(torch.cuda._sleep, [10**6] * 6), flush()\n        start",
     )
 )
 
