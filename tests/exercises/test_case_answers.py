@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import gpulab
-from tests.support.answers import Answer, Answers, assert_verdict
+from tests.support.answers import Answer, Answers, assert_verdict, changed
 
 Work = Callable[[], object]
 Model = Callable[[Tensor], Tensor]
@@ -103,16 +103,6 @@ def by_a_graph(n: int) -> float:
     return 5 * 2 * n**3 / waited(graph.replay) / 1e12
 
 
-@wrong("launch", "case-01.mend")
-def no_wait(n: int) -> float:
-    a, b = matrices(n)
-    a @ b
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    a @ b
-    return 2 * n**3 / (time.perf_counter() - start) / 1e12
-
-
 @wrong("backlog", "case-01.mend")
 def no_wait_before(n: int) -> float:
     a, b = matrices(n)
@@ -121,6 +111,16 @@ def no_wait_before(n: int) -> float:
     a @ b
     torch.cuda.synchronize()
     return 2 * n**3 / (time.perf_counter() - start) / 1e12
+
+
+wrong("launch", "case-01.mend")(
+    changed(
+        no_wait_before,
+        "no_wait",
+        "a @ b\n    torch.cuda.synchronize() -> a @ b",
+        "start -> torch.cuda.synchronize(); start",
+    )
+)
 
 
 @wrong("first-use", "case-01.mend")
@@ -268,10 +268,7 @@ def ten_calls(work: Work) -> float:
     return in_a_row(work, 10)
 
 
-@wrong("mixed", "case-03.mend")
-def mean_of_both_clocks(work: Work) -> float:
-    work()
-    return in_a_row(work, 50)
+wrong("mixed", "case-03.mend")(changed(ten_calls, "mean_of_both_clocks", "10 -> 50"))
 
 
 # case-04.mend
@@ -398,35 +395,22 @@ def only_the_step_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, T
     return time.perf_counter() - start, torch.stack(results)
 
 
-@wrong("not-arrived", "case-04.mend")
-def only_the_copy_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
-    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
-    copying, results = torch.cuda.Stream(), []
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for number, batch in enumerate(batches):
-        copying.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(copying):
-            buffers[number % 2].copy_(batch, non_blocking=True)
-        results.append(step(buffers[number % 2]))
-    torch.cuda.synchronize()
-    return time.perf_counter() - start, torch.stack(results)
-
-
-@wrong("both-races", "case-04.mend")
-def sleeps_in_place_of_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
-    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
-    copying, results = torch.cuda.Stream(), []
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for number, batch in enumerate(batches):
-        with torch.cuda.stream(copying):
-            buffers[number % 2].copy_(batch, non_blocking=True)
-        time.sleep(0.01)
-        results.append(step(buffers[number % 2]))
-        time.sleep(0.01)
-    torch.cuda.synchronize()
-    return time.perf_counter() - start, torch.stack(results)
+wrong("not-arrived", "case-04.mend")(
+    changed(
+        only_the_step_waits,
+        "only_the_copy_waits",
+        "with -> copying.wait_stream(torch.cuda.current_stream())\n        with",
+        "torch.cuda.current_stream().wait_stream(copying) -> pass",
+    )
+)
+wrong("both-races", "case-04.mend")(
+    changed(
+        only_the_step_waits,
+        "sleeps_in_place_of_waits",
+        "torch.cuda.current_stream().wait_stream(copying) -> time.sleep(0.01)",
+        "2]))\n -> 2])), time.sleep(0.01)\n",
+    )
+)
 
 
 # case-05.mend
@@ -503,36 +487,29 @@ def events_in_the_current_stream(op: Any) -> float:
     return in_a_row(op.launch, 1)
 
 
-@wrong("backlog", "case-05.mend")
-def stopwatch_without_a_wait_before(op: Any) -> float:
-    start = time.perf_counter()
-    op.launch()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-@wrong("backlog", "case-05.mend")
-def pause_in_place_of_the_first_wait(op: Any) -> float:
-    current = torch.cuda.current_stream()
-    time.sleep(0.1)
-    start, end = events()
-    start.record()
-    op.stream.wait_stream(current)
-    op.launch()
-    current.wait_stream(op.stream)
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-@wrong("pause", "case-05.mend")
-def pause_before_the_events_are_read(op: Any) -> float:
-    start, end = events()
-    start.record(op.stream)
-    op.launch()
-    end.record(op.stream)
-    time.sleep(0.1)
-    return start.elapsed_time(end) / 1e3
+wrong("backlog", "case-05.mend")(
+    changed(
+        waited,
+        "stopwatch_without_a_wait_before",
+        "work: Work -> op: Any",
+        "torch.cuda.synchronize() -> pass",
+        "work() -> op.launch()",
+    )
+)
+wrong("backlog", "case-05.mend")(
+    changed(
+        joined_streams,
+        "pause_in_place_of_the_first_wait",
+        "current.wait_stream(op.stream) -> time.sleep(0.1)",
+    )
+)
+wrong("pause", "case-05.mend")(
+    changed(
+        in_its_stream,
+        "pause_before_the_events_are_read",
+        "op.stream.synchronize() -> time.sleep(0.1)",
+    )
+)
 
 
 # case-06.mend
@@ -745,14 +722,9 @@ def no_copies_in_the_time(step: Model, data: Tensor, n_steps: int) -> float:
     return (time.perf_counter() - start) / n_steps
 
 
-@wrong("no-result", "case-08.mend")
-def no_copy_back(step: Model, data: Tensor, n_steps: int) -> float:
-    start = time.perf_counter()
-    x = data.to("cuda")
-    for _ in range(n_steps):
-        x = step(x)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / n_steps
+wrong("no-result", "case-08.mend")(
+    changed(waits_and_copies, "no_copy_back", 'x.to("cpu") -> pass')
+)
 
 
 # case-09.mend
@@ -846,36 +818,17 @@ def graphed_callable(model: Model, requests: Sequence[Tensor]) -> tuple[float, l
     return (time.perf_counter() - start) / len(requests), outputs
 
 
-@wrong("stale-input", "case-09.mend")
-def the_first_input(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        y = model(requests[0])
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    outputs = []
-    for _ in requests:
-        graph.replay()
-        outputs.append(y.clone())
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / len(requests), outputs
-
-
-@wrong("aliased-output", "case-09.mend")
-def the_last_output(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
-    static = requests[0].clone()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        y = model(static)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    outputs = []
-    for request in requests:
-        static.copy_(request)
-        graph.replay()
-        outputs.append(y)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / len(requests), outputs
+wrong("stale-input", "case-09.mend")(
+    changed(
+        answers_in_the_host,
+        "the_first_input",
+        "static.copy_(request) -> pass",
+        "y.cpu() -> y.clone()",
+    )
+)
+wrong("aliased-output", "case-09.mend")(
+    changed(answers_in_the_host, "the_last_output", "y.cpu() -> y")
+)
 
 
 @wrong("no-graph", "case-09.mend")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.support.answers import Answer, Answers, assert_verdict
+from tests.support.answers import Answer, Answers, assert_verdict, changed
 
 Work = Callable[[], object]
 Double = Callable[[Tensor], Tensor]
@@ -109,25 +109,20 @@ def poll_the_stream(work: Work) -> float:
     return time.perf_counter() - start
 
 
-@right("13.too-early")
-def events_and_stream_wait(work: Work) -> float:
-    start, end = events()
-    start.record()
-    work()
-    end.record()
-    torch.cuda.current_stream().synchronize()
-    return start.elapsed_time(end) * 1e-3
-
-
-@right("13.too-early")
-def events_and_polling(work: Work) -> float:
-    start, end = events()
-    start.record()
-    work()
-    end.record()
-    while not end.query():
-        time.sleep(1e-4)
-    return start.elapsed_time(end) / 1e3
+right("13.too-early")(
+    changed(
+        events_and_device_wait,
+        "events_and_stream_wait",
+        "cuda.synchronize() -> cuda.current_stream().synchronize()",
+    )
+)
+right("13.too-early")(
+    changed(
+        events_and_device_wait,
+        "events_and_polling",
+        "torch.cuda.synchronize() -> while not end.query(): time.sleep(1e-4)",
+    )
+)
 
 
 @right("13.too-early")
@@ -154,15 +149,13 @@ def median_of_pairs(work: Work) -> float:
     return median(start.elapsed_time(end) for start, end in pairs) / 1e3
 
 
-@right("13.too-early")
-def wait_for_a_later_event(work: Work) -> float:
-    start, end = (torch.cuda.Event(enable_timing=True, blocking=True) for _ in range(2))
-    start.record()
-    work()
-    end.record()
-    later = torch.cuda.current_stream().record_event()
-    later.synchronize()
-    return start.elapsed_time(end) / 1e3
+right("13.too-early")(
+    changed(
+        events_and_device_wait,
+        "wait_for_a_later_event",
+        "torch.cuda.synchronize() -> torch.cuda.current_stream().record_event().synchronize()",
+    )
+)
 
 
 @right("13.first-call")
@@ -175,60 +168,39 @@ def second_of_two(work: Work) -> float:
     return [waited(work) for _ in range(2)][-1]
 
 
-@right("13.first-call")
-def warm_up_thrice(work: Work) -> float:
-    for _ in range(3):
-        work()
-    start, end = events()
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-@wrong("launch", "13.unwaited")
-def wait_before_only(work: Work) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-@wrong("unexplained", "13.unwaited")
-def sleep_in_place_of_a_wait(work: Work) -> float:
-    start = time.perf_counter()
-    work()
-    time.sleep(0.01)
-    return time.perf_counter() - start
-
-
-@wrong("backlog", "13.backlog")
-def wait_after_only(work: Work) -> float:
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-@wrong("pause", "13.backlog", "13.first-call")
-def pause_before_the_clock(work: Work) -> float:
-    work()
-    time.sleep(0.1)
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-@wrong("pause", "13.too-early")
-def pause_before_the_events_are_read(work: Work) -> float:
-    start, end = events()
-    start.record()
-    work()
-    end.record()
-    time.sleep(0.1)
-    return start.elapsed_time(end) / 1e3
+right("13.first-call")(
+    changed(
+        events_and_device_wait,
+        "warm_up_thrice",
+        "start, end -> work(), work(), work(); start, end",
+    )
+)
+wrong("launch", "13.unwaited")(
+    changed(waited, "wait_before_only", "work()\n    torch.cuda.synchronize() -> work()")
+)
+wrong("unexplained", "13.unwaited")(
+    changed(
+        waited,
+        "sleep_in_place_of_a_wait",
+        "torch.cuda.synchronize() -> pass",
+        "torch.cuda.synchronize() -> time.sleep(0.01)",
+    )
+)
+wrong("backlog", "13.backlog")(
+    changed(waited, "wait_after_only", "torch.cuda.synchronize() -> pass")
+)
+wrong("pause", "13.backlog", "13.first-call")(
+    changed(
+        waited, "pause_before_the_clock", "torch.cuda.synchronize() -> work(), time.sleep(0.1)"
+    )
+)
+wrong("pause", "13.too-early")(
+    changed(
+        events_and_device_wait,
+        "pause_before_the_events_are_read",
+        "torch.cuda.synchronize() -> time.sleep(0.1)",
+    )
+)
 
 
 @wrong("first-use", "13.first-call")
@@ -299,14 +271,13 @@ def wait_for_the_stream_once(layers: Sequence[Work]) -> float:
     return time.perf_counter() - start
 
 
-@wrong("waits-each-layer", "13.each-layer")
-def wait_for_an_event_each(layers: Sequence[Work]) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for layer in layers:
-        layer()
-        torch.cuda.current_stream().record_event().synchronize()
-    return time.perf_counter() - start
+wrong("waits-each-layer", "13.each-layer")(
+    changed(
+        wait_for_the_stream_once,
+        "wait_for_an_event_each",
+        "[layer() -> [(layer(), stream.record_event().synchronize())",
+    )
+)
 
 
 @wrong("waits-each-layer", "13.each-layer")
@@ -314,13 +285,13 @@ def sum_of_waited_layers(layers: Sequence[Work]) -> float:
     return sum(waited(layer) for layer in layers)
 
 
-@wrong("launch", "13.each-layer")
-def no_wait_at_the_end(layers: Sequence[Work]) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for layer in layers:
-        layer()
-    return time.perf_counter() - start
+wrong("launch", "13.each-layer")(
+    changed(
+        wait_for_the_stream_once,
+        "no_wait_at_the_end",
+        "layers]\n    stream.synchronize() -> layers]",
+    )
+)
 
 
 # 13.pageable
@@ -407,42 +378,21 @@ def no_copy_at_all(n_bytes: int, work: Work) -> float:
     return waited(work)
 
 
-@wrong("no-overlap", "13.pageable")
-def pinned_in_one_stream(n_bytes: int, work: Work) -> float:
-    host = torch.empty(n_bytes, dtype=torch.uint8, pin_memory=True)
-    target = torch.empty_like(host, device="cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    target.copy_(host, non_blocking=True)
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-@wrong("no-overlap", "13.pageable")
-def pageable_with_a_stream(n_bytes: int, work: Work) -> float:
-    host = torch.empty(n_bytes, dtype=torch.uint8)
-    target = torch.empty_like(host, device="cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        target.copy_(host, non_blocking=True)
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-@wrong("pageable", "13.pageable")
-def kernel_first_then_a_pageable_copy(n_bytes: int, work: Work) -> float:
-    host = torch.empty(n_bytes, dtype=torch.uint8)
-    target = torch.empty_like(host, device="cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        target.copy_(host, non_blocking=True)
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
+wrong("no-overlap", "13.pageable")(
+    changed(kernel_first, "pinned_in_one_stream", "stream(side) -> stream(None)")
+)
+wrong("no-overlap", "13.pageable")(
+    changed(
+        kernel_first,
+        "pageable_with_a_stream",
+        ".pin_memory() -> ",
+        "work() -> pass",
+        "True)\n -> True)\n    work()\n",
+    )
+)
+wrong("pageable", "13.pageable")(
+    changed(kernel_first, "kernel_first_then_a_pageable_copy", ".pin_memory() -> ")
+)
 
 
 @wrong("part-copied", "13.pageable")
@@ -506,20 +456,20 @@ def copy_in_a_side_stream(x: Tensor) -> float:
     return host.sum().item()
 
 
-@wrong("not-arrived", "13.read-too-early")
-def sleep_for_the_copy(x: Tensor) -> float:
-    host = torch.zeros(x.shape, pin_memory=True)
-    host.copy_(x, non_blocking=True)
-    time.sleep(0.05)
-    return host.sum().item()
-
-
-@wrong("not-arrived", "13.read-too-early")
-def wait_for_another_stream(x: Tensor) -> float:
-    host = torch.zeros(x.shape, pin_memory=True)
-    host.copy_(x, non_blocking=True)
-    torch.cuda.Stream().synchronize()
-    return host.sum().item()
+wrong("not-arrived", "13.read-too-early")(
+    changed(
+        wait_for_an_event,
+        "sleep_for_the_copy",
+        "torch.cuda.current_stream().record_event().synchronize() -> time.sleep(0.05)",
+    )
+)
+wrong("not-arrived", "13.read-too-early")(
+    changed(
+        wait_for_an_event,
+        "wait_for_another_stream",
+        "current_stream().record_event().synchronize() -> Stream().synchronize()",
+    )
+)
 
 
 @wrong("not-on-host", "13.read-too-early")
@@ -542,13 +492,14 @@ def host_waits_for_the_side(x: Tensor, double: Double) -> float:
     return y.sum().item()
 
 
-@right(*IN_TWO_STREAMS)
-def device_waits(x: Tensor, double: Double) -> float:
-    torch.cuda.synchronize()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        y = double(x)
-    torch.cuda.synchronize()
-    return float(y.sum())
+right(*IN_TWO_STREAMS)(
+    changed(
+        host_waits_for_the_side,
+        "device_waits",
+        "side.wait_stream(torch.cuda.current_stream()) -> torch.cuda.synchronize()",
+        "side.synchronize() -> torch.cuda.synchronize()",
+    )
+)
 
 
 @right(*IN_TWO_STREAMS)
@@ -583,32 +534,27 @@ def record_event_and_record_stream(x: Tensor, double: Double) -> float:
     return y.sum().item()
 
 
-@right(*IN_TWO_STREAMS)
-def host_adds(x: Tensor, double: Double) -> float:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        host = double(x).cpu()
-    return host.sum().item()
-
-
-@wrong("no-order", *IN_TWO_STREAMS)
-def sleep_for_the_side(x: Tensor, double: Double) -> float:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        y = double(x)
-    time.sleep(0.01)
-    return y.sum().item()
-
-
-@wrong("input-not-ordered", *IN_TWO_STREAMS)
-def side_does_not_wait(x: Tensor, double: Double) -> float:
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        y = double(x)
-    torch.cuda.current_stream().wait_stream(side)
-    return y.sum().item()
+right(*IN_TWO_STREAMS)(
+    changed(
+        host_waits_for_the_side,
+        "host_adds",
+        "double(x) -> double(x).cpu()",
+        "side.synchronize() -> pass",
+    )
+)
+wrong("no-order", *IN_TWO_STREAMS)(
+    changed(
+        host_waits_for_the_side, "sleep_for_the_side", "side.synchronize() -> time.sleep(0.01)"
+    )
+)
+wrong("input-not-ordered", *IN_TWO_STREAMS)(
+    changed(
+        host_waits_for_the_side,
+        "side_does_not_wait",
+        "side.wait_stream(torch.cuda.current_stream()) -> pass",
+        "side.synchronize() -> torch.cuda.current_stream().wait_stream(side)",
+    )
+)
 
 
 @wrong("one-stream", *IN_TWO_STREAMS)
@@ -651,16 +597,7 @@ def side_before_del(x: Tensor, double: Double) -> Tensor:
     return result + 0 * other
 
 
-@right("13.freed")
-def no_del(x: Tensor, double: Double) -> Tensor:
-    side, current = torch.cuda.Stream(), torch.cuda.current_stream()
-    temporary = x + 1
-    side.wait_stream(current)
-    with torch.cuda.stream(side):
-        result = double(temporary)
-    other = torch.full_like(x, -1.0)
-    current.wait_stream(side)
-    return result + 0 * other
+right("13.freed")(changed(side_before_del, "no_del", "del temporary -> pass"))
 
 
 @right("13.freed")
@@ -686,17 +623,14 @@ def line_that_shows_it_is_deleted(x: Tensor, double: Double) -> Tensor:
     return result
 
 
-@right("13.freed")
-def host_waits_before_del(x: Tensor, double: Double) -> Tensor:
-    side = torch.cuda.Stream()
-    temporary = x + 1
-    torch.cuda.synchronize()
-    with torch.cuda.stream(side):
-        result = double(temporary)
-    side.synchronize()
-    del temporary
-    other = torch.full_like(x, -1.0)
-    return result + 0 * other
+right("13.freed")(
+    changed(
+        side_before_del,
+        "host_waits_before_del",
+        "side.wait_stream(current) -> torch.cuda.synchronize()",
+        "current.wait_stream(side) -> side.synchronize()",
+    )
+)
 
 
 @right("13.freed")
@@ -713,18 +647,14 @@ def record_stream_at_once(x: Tensor, double: Double) -> Tensor:
     return result + 0 * other
 
 
-@wrong("memory-reused", "13.freed")
-def sleep_before_del(x: Tensor, double: Double) -> Tensor:
-    side, current = torch.cuda.Stream(), torch.cuda.current_stream()
-    temporary = x + 1
-    side.wait_stream(current)
-    with torch.cuda.stream(side):
-        result = double(temporary)
-    time.sleep(0.05)
-    del temporary
-    other = torch.full_like(x, -1.0)
-    current.wait_stream(side)
-    return result + 0 * other
+wrong("memory-reused", "13.freed")(
+    changed(
+        side_before_del,
+        "sleep_before_del",
+        "current.wait_stream(side) -> time.sleep(0.05)",
+        "return -> current.wait_stream(side)\n    return",
+    )
+)
 
 
 @wrong("one-stream", "13.freed")
@@ -732,29 +662,20 @@ def no_side_stream(x: Tensor, double: Double) -> Tensor:
     return double(x + 1)
 
 
-@wrong("no-order", "13.freed")
-def nobody_waits_for_the_side(x: Tensor, double: Double) -> Tensor:
-    side = torch.cuda.Stream()
-    temporary = x + 1
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        result = double(temporary)
-    temporary.record_stream(side)
-    del temporary
-    return result
-
-
-@wrong("input-not-ordered", "13.freed")
-def side_does_not_wait_for_the_temporary(x: Tensor, double: Double) -> Tensor:
-    side, current = torch.cuda.Stream(), torch.cuda.current_stream()
-    temporary = x + 1
-    with torch.cuda.stream(side):
-        result = double(temporary)
-    temporary.record_stream(side)
-    del temporary
-    other = torch.full_like(x, -1.0)
-    current.wait_stream(side)
-    return result + 0 * other
+wrong("no-order", "13.freed")(
+    changed(
+        side_before_del,
+        "nobody_waits_for_the_side",
+        "current.wait_stream(side) -> temporary.record_stream(side)",
+    )
+)
+wrong("input-not-ordered", "13.freed")(
+    changed(
+        side_before_del,
+        "side_does_not_wait_for_the_temporary",
+        "side.wait_stream(current) -> temporary.record_stream(side)",
+    )
+)
 
 
 # 13.refilled
@@ -777,14 +698,14 @@ def a_buffer_for_each(batches: Sequence[Tensor]) -> Tensor:
     return torch.stack([each.to("cuda", non_blocking=True) for each in pinned])
 
 
-@right("13.refilled")
-def blocking_uploads(batches: Sequence[Tensor]) -> Tensor:
-    staging = torch.empty(batches[0].shape, pin_memory=True)
-    uploaded = []
-    for batch in batches:
-        staging.copy_(batch)
-        uploaded.append(staging.to("cuda"))
-    return torch.stack(uploaded)
+right("13.refilled")(
+    changed(
+        device_wait_each_round,
+        "blocking_uploads",
+        ", non_blocking=True -> ",
+        "torch.cuda.synchronize() -> pass",
+    )
+)
 
 
 @right("13.refilled")
@@ -816,27 +737,19 @@ def rows_of_one_tensor(batches: Sequence[Tensor]) -> Tensor:
     return uploaded
 
 
-@wrong("refilled", "13.refilled")
-def sleep_each_round(batches: Sequence[Tensor]) -> Tensor:
-    staging = torch.empty(batches[0].shape, pin_memory=True)
-    uploaded = []
-    for batch in batches:
-        staging.copy_(batch)
-        uploaded.append(staging.to("cuda", non_blocking=True))
-        time.sleep(0.01)
-    return torch.stack(uploaded)
-
-
-@wrong("refilled", "13.refilled")
-def wait_for_the_event_before(batches: Sequence[Tensor]) -> Tensor:
-    staging = torch.empty(batches[0].shape, pin_memory=True)
-    uploaded, copied = [], torch.cuda.Event()
-    for batch in batches:
-        staging.copy_(batch)
-        copied.record()
-        copied.synchronize()
-        uploaded.append(staging.to("cuda", non_blocking=True))
-    return torch.stack(uploaded)
+wrong("refilled", "13.refilled")(
+    changed(
+        device_wait_each_round, "sleep_each_round", "torch.cuda.synchronize() -> time.sleep(0.01)"
+    )
+)
+wrong("refilled", "13.refilled")(
+    changed(
+        device_wait_each_round,
+        "wait_for_the_event_before",
+        "torch.cuda.synchronize() -> pass",
+        "uploaded.app -> torch.cuda.current_stream().synchronize()\n        uploaded.app",
+    )
+)
 
 
 @wrong("on-host", "13.refilled")
@@ -907,26 +820,20 @@ def wait_for_each_filler(first: Work, fill: Work) -> int:
     return n_fillers
 
 
-@wrong("too-long", "13.endless")
-def query_the_busy_stream(first: Work, fill: Work) -> int:
-    n_fillers = 0
-    first()
-    while not torch.cuda.current_stream().query():
-        fill()
-        n_fillers += 1
-    return n_fillers
-
-
-@wrong("waits", "13.endless")
-def wait_at_once(first: Work, fill: Work) -> int:
-    n_fillers, done = 0, torch.cuda.Event()
-    first()
-    done.record()
-    done.synchronize()
-    while not done.query():
-        fill()
-        n_fillers += 1
-    return n_fillers
+wrong("too-long", "13.endless")(
+    changed(
+        another_event_for_the_fillers,
+        "query_the_busy_stream",
+        "done.query() -> torch.cuda.current_stream().query()",
+    )
+)
+wrong("waits", "13.endless")(
+    changed(
+        another_event_for_the_fillers,
+        "wait_at_once",
+        "done.record() -> done.record(), done.synchronize()",
+    )
+)
 
 
 @wrong("never-fills", "13.endless")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gpulab import clocks
-from tests.support.answers import Answer, Answers, assert_verdict
+from tests.support.answers import Answer, Answers, assert_verdict, changed
 
 Work = Callable[[], object]
 Fill = Callable[[Tensor, int], None]
@@ -209,21 +209,6 @@ def capture_begin_and_end(function: Function, x: Tensor) -> Function:
     return partial(replay, graph)
 
 
-@wrong("input-not-copied", "07.graph-it")
-def input_is_never_copied(function: Function, x: Tensor) -> Function:
-    function(x)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = function(x)
-
-    def replay(new: Tensor) -> Tensor:
-        x = new  # noqa: F841  # the mistake: a name and not its memory
-        graph.replay()
-        return result.clone()
-
-    return replay
-
-
 @right("07.graph-it")
 def result_is_not_cloned(function: Function, x: Tensor) -> Function:
     function(x)
@@ -237,6 +222,16 @@ def result_is_not_cloned(function: Function, x: Tensor) -> Function:
         return result
 
     return replay
+
+
+wrong("input-not-copied", "07.graph-it")(
+    changed(
+        result_is_not_cloned,
+        "input_is_never_copied",
+        "x.copy_(new) -> x = new",
+        "return result -> return result.clone()",
+    )
+)
 
 
 @wrong("no-graph", "07.graph-it")
@@ -350,32 +345,12 @@ def a_tensor_for_each_number(fn: Work) -> tuple[Tensor, Tensor]:
     return torch.tensor(times_s).median(), torch.tensor(float(clock_mhz))
 
 
-@wrong("gaps", "07.benchmark", "08.benchmark")
-def lesson_06(fn: Work) -> tuple[float, float]:
-    warm_up(fn)
-    flush, pairs = read_l2(), [events() for _ in range(11)]
-    for start, end in pairs:
-        flush()
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    clock_mhz = torch.cuda.clock_rate()
-    return median(start.elapsed_time(end) for start, end in pairs) / 1e3, clock_mhz
-
-
-@wrong("hot-cache", "07.benchmark")
-def no_flush(fn: Work) -> tuple[float, float]:
-    warm_up(fn)
-    torch.cuda._sleep(100_000_000)
-    pairs = [events() for _ in range(11)]
-    for start, end in pairs:
-        start.record()
-        fn()
-        end.record()
-    torch.cuda.synchronize()
-    clock_mhz = torch.cuda.clock_rate()
-    return median(start.elapsed_time(end) for start, end in pairs) / 1e3, clock_mhz
+wrong("gaps", "07.benchmark", "08.benchmark")(
+    changed(one_long_sleep, "lesson_06", "torch.cuda._sleep(100_000_000) -> pass")
+)
+wrong("hot-cache", "07.benchmark")(
+    changed(one_long_sleep, "no_flush", "flush()\n    torch -> torch", "        flush() -> ")
+)
 
 
 # 08.double-buffer
@@ -497,38 +472,6 @@ def third_stream_joined_at_both_ends(
     torch.cuda.current_stream().wait_stream(computing)
 
 
-@wrong("speed", "08.double-buffer")
-def waits_of_the_report(
-    slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
-) -> None:
-    for step in range(n_steps):
-        slot = slots[step % 2]
-        copying.synchronize()
-        fill(slot.pinned, step)
-        copying.wait_stream(torch.cuda.default_stream())
-        with torch.cuda.stream(copying):
-            slot.on_device.copy_(slot.pinned, non_blocking=True)
-            slot.copied.record()
-        torch.cuda.current_stream().wait_event(slot.copied)
-        compute(slot.on_device, step)
-
-
-@wrong("speed", "08.double-buffer")
-def device_wait_every_second_step(
-    slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
-) -> None:
-    for step in range(n_steps):
-        slot = slots[step % 2]
-        if step % 2 == 0:
-            torch.cuda.synchronize()
-        fill(slot.pinned, step)
-        with torch.cuda.stream(copying):
-            slot.on_device.copy_(slot.pinned, non_blocking=True)
-            slot.copied.record()
-        torch.cuda.current_stream().wait_event(slot.copied)
-        compute(slot.on_device, step)
-
-
 @wrong("both-races", "08.double-buffer")
 def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
     for step in range(n_steps):
@@ -541,17 +484,28 @@ def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: i
         compute(slot.on_device, step)
 
 
-@wrong("both-races", "08.double-buffer")
-def sleeps(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
-    for step in range(n_steps):
-        slot = slots[step % 2]
-        fill(slot.pinned, step)
-        with torch.cuda.stream(copying):
-            slot.on_device.copy_(slot.pinned, non_blocking=True)
-            slot.copied.record()
-        torch.cuda.current_stream().wait_event(slot.copied)
-        compute(slot.on_device, step)
-        time.sleep(0.01)
+wrong("speed", "08.double-buffer")(
+    changed(
+        as_listed,
+        "waits_of_the_report",
+        "fill( -> copying.synchronize(); fill(",
+        "with -> copying.wait_stream(torch.cuda.default_stream())\n        with",
+    )
+)
+wrong("speed", "08.double-buffer")(
+    changed(
+        as_listed,
+        "device_wait_every_second_step",
+        "fill( -> step % 2 or torch.cuda.synchronize(); fill(",
+    )
+)
+wrong("both-races", "08.double-buffer")(
+    changed(
+        as_listed,
+        "sleeps",
+        "compute(slot.on_device, step) -> compute(slot.on_device, step), time.sleep(0.01)",
+    )
+)
 
 
 # 09.how-many

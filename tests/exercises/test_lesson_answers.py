@@ -21,7 +21,7 @@ from torch.cuda import Event
 import gpulab
 from gpulab import clocks, exercises, stats
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
-from tests.support.answers import Answer, Answers, assert_verdict
+from tests.support.answers import Answer, Answers, assert_verdict, changed
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
@@ -165,18 +165,6 @@ wrong("no-wait", "02.benchmark")(by_nanoseconds)
 
 
 @wrong("no-wait", "02.benchmark")
-def waits_first(fn: Work) -> float:
-    """Wait only before the work."""
-    samples_s = []
-    for _ in range(11):
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        fn()
-        samples_s.append(time.perf_counter() - start_s)
-    return statistics.median(samples_s)
-
-
-@wrong("no-wait", "02.benchmark")
 def waits_after_the_reading(fn: Work) -> float:
     """Wait, but after the second reading."""
     samples_s = []
@@ -187,6 +175,15 @@ def waits_after_the_reading(fn: Work) -> float:
         samples_s.append(time.perf_counter() - start_s)
         torch.cuda.synchronize()
     return statistics.median(samples_s)
+
+
+wrong("no-wait", "02.benchmark")(
+    changed(
+        waits_after_the_reading,
+        "waits_first",
+        "start_s)\n        torch.cuda.synchronize() -> start_s)",
+    )
+)
 
 
 @wrong("backlog", "02.benchmark")
@@ -274,31 +271,29 @@ def timed_several(work: Work) -> float:
     return statistics.median(samples_s)
 
 
-@wrong("launch-only", "02.time-it-right")
-def timed_launch(work: Work) -> float:
-    """Wait only before the work, on an idle GPU."""
-    start_s = time.perf_counter()
-    work()
-    return time.perf_counter() - start_s
-
-
-@wrong("backlog-charged", "02.time-it-right")
-def timed_after_a_sleep(work: Work) -> float:
-    """Sleep in place of the first wait."""
-    time.sleep(0.5)
-    start_s = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start_s
-
-
-@wrong("waited-before-work", "02.time-it-right")
-def timed_the_backlog(work: Work) -> float:
-    """Wait between the first reading and the work."""
-    start_s = time.perf_counter()
-    torch.cuda.synchronize()
-    work()
-    return time.perf_counter() - start_s
+wrong("launch-only", "02.time-it-right")(
+    changed(
+        timed_warm,
+        "timed_launch",
+        "work()\n    torch.cuda.synchronize() -> pass",
+        "work()\n    torch.cuda.synchronize() -> work()",
+    )
+)
+wrong("backlog-charged", "02.time-it-right")(
+    changed(
+        timed_warm,
+        "timed_after_a_sleep",
+        "work()\n    torch.cuda.synchronize() -> time.sleep(0.5)",
+    )
+)
+wrong("waited-before-work", "02.time-it-right")(
+    changed(
+        timed_warm,
+        "timed_the_backlog",
+        "work()\n    torch.cuda.synchronize() -> pass",
+        "work()\n    torch.cuda.synchronize() -> torch.cuda.synchronize(), work()",
+    )
+)
 
 
 @right("03.event-time")
@@ -312,16 +307,13 @@ def event_wait_for_all(work: Work) -> float:
     return start.elapsed_time(end) * 1e-3
 
 
-@right("03.event-time")
-def event_poll(work: Work) -> float:
-    """Ask until the second event is completed."""
-    start, end = Event(True), Event(True)  # noqa: FBT003  # PyTorch's own order
-    start.record()
-    work()
-    end.record()
-    while not end.query():
-        time.sleep(1e-4)
-    return start.elapsed_time(end) / 1000
+right("03.event-time")(
+    changed(
+        event_wait_for_all,
+        "event_poll",
+        "torch.cuda.synchronize() -> while not end.query(): time.sleep(1e-4)",
+    )
+)
 
 
 @right("03.event-time")
@@ -350,62 +342,43 @@ def event_median(work: Work) -> float:
     return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
 
 
-@right("03.event-time")
-def event_of_any_device(work: Work) -> float:
-    """Use the events that PyTorch has for any kind of device."""
-    start, end = torch.Event(enable_timing=True), torch.Event(enable_timing=True)
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-@right("03.event-time")
-def event_tensor(work: Work) -> torch.Tensor:
-    """Return a tensor on the GPU."""
-    start, end = Event(enable_timing=True), Event(enable_timing=True)
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return torch.tensor(start.elapsed_time(end) / 1e3, device="cuda", dtype=torch.float64)
+right("03.event-time")(
+    changed(
+        event_wait_for_all,
+        "event_of_any_device",
+        "start, end = Event( -> from torch import Event; start, end = Event(",
+    )
+)
+right("03.event-time")(
+    changed(
+        event_wait_for_all,
+        "event_tensor",
+        "return start.elapsed_time(end) -> return torch.tensor(start.elapsed_time(end)).cuda()",
+    )
+)
 
 
 wrong("host-clock", "03.event-time")(timed_by_stream)
-
-
-@wrong("no-synchronize", "03.event-time")
-def event_too_early(work: Work) -> float:
-    """Ask without a wait."""
-    start, end = Event(enable_timing=True), Event(enable_timing=True)
-    start.record()
-    work()
-    end.record()
-    return start.elapsed_time(end) / 1e3
-
-
-@wrong("no-timing", "03.event-time")
-def event_without_timing(work: Work) -> float:
-    """Make events that keep no time."""
-    start, end = Event(), Event()
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-@wrong("nothing-between", "03.event-time")
-def event_elsewhere(work: Work) -> float:
-    """Record both events in another stream than the work's."""
-    side = torch.cuda.Stream()
-    start, end = Event(enable_timing=True), Event(enable_timing=True)
-    start.record(side)
-    work()
-    end.record(side)
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1e3
+wrong("no-synchronize", "03.event-time")(
+    changed(event_wait_for_all, "event_too_early", "torch.cuda.synchronize() -> pass")
+)
+wrong("no-timing", "03.event-time")(
+    changed(
+        event_wait_for_all,
+        "event_without_timing",
+        "enable_timing=True -> ",
+        "enable_timing=True -> ",
+    )
+)
+wrong("nothing-between", "03.event-time")(
+    changed(
+        event_wait_for_all,
+        "event_elsewhere",
+        "start, end = -> side = torch.cuda.Stream(); start, end =",
+        "start.record() -> start.record(side)",
+        "end.record() -> end.record(side)",
+    )
+)
 
 
 @wrong("milliseconds", "03.event-time")
