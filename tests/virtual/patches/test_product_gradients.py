@@ -86,3 +86,25 @@ def test_what_no_gradient_needs_is_pytorchs_own() -> None:
         assert (out.item(), x.prod().grad_fn) == (6.0, None)
         with pytest.raises(IndexError, match="Dimension out of range"):
             x.requires_grad_().prod(7)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [2.0, 0.0, 3.0, 0.0, 5.0],
+        [0.0, 4.0, 2.0],
+        [2.0, torch.inf, 3.0, 0.0],
+        [2.0, 0.0, torch.nan],
+    ],
+)
+def test_a_cumulative_product_around_zeros(row: list[float]) -> None:
+    """The gradient is that of the CPU, also where an infinity makes it no number."""
+    gradients = []
+    with gpulab.virtual_gpu("H200"):
+        for device in ("cpu", "cuda"):
+            x = torch.tensor(row, device=device, requires_grad=True)
+            weights = torch.arange(1.0, len(row) + 1, device=device)
+            (x.cumprod(0) * weights).sum().backward()
+            assert x.grad is not None
+            gradients.append(x.grad.cpu())
+    assert torch.equal(gradients[0].nan_to_num(7.5), gradients[1].nan_to_num(7.5))
