@@ -134,8 +134,9 @@ def _around_zeros(
     is_first = (source == 0) & (n_zeros == 1)
     is_between = (n_zeros == 1) & ~is_first
     product_before = factors.masked_fill(~is_before, 1).prod(dim, keepdim=True)
+    # A product that is infinite after the second zero gives no number, as in PyTorch.
     after = factors.masked_fill(~is_between, 1).cumprod(dim) * grad
-    at_first = product_before * after.masked_fill(n_zeros != 1, 0).sum(dim, keepdim=True)
+    at_first = product_before * (after * (n_zeros == 1)).sum(dim, keepdim=True)
     return torch.where(is_before, before, torch.where(is_first, at_first, 0))
 
 

@@ -88,23 +88,14 @@ def test_what_no_gradient_needs_is_pytorchs_own() -> None:
             x.requires_grad_().prod(7)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        [2.0, 0.0, 3.0, 0.0, 5.0],
-        [0.0, 4.0, 2.0],
-        [2.0, torch.inf, 3.0, 0.0],
-        [2.0, 0.0, torch.nan],
-    ],
-)
-def test_a_cumulative_product_around_zeros(row: list[float]) -> None:
+def test_cumulative_products_around_zeros() -> None:
     """The gradient is that of the CPU, also where an infinity makes it no number."""
-    gradients = []
+    values = [0.0, 2.0, torch.inf, 1e30, torch.nan]
+    rows = torch.cartesian_prod(*[torch.tensor(values)] * 3)
+    x = rows.clone().requires_grad_()
+    x.cumprod(1).sum().backward()
     with gpulab.virtual_gpu("H200"):
-        for device in ("cpu", "cuda"):
-            x = torch.tensor(row, device=device, requires_grad=True)
-            weights = torch.arange(1.0, len(row) + 1, device=device)
-            (x.cumprod(0) * weights).sum().backward()
-            assert x.grad is not None
-            gradients.append(x.grad.cpu())
-    assert torch.equal(gradients[0].nan_to_num(7.5), gradients[1].nan_to_num(7.5))
+        y = rows.cuda().requires_grad_()
+        y.cumprod(1).sum().backward()
+        assert y.grad is not None
+        torch.testing.assert_close(y.grad.cpu(), x.grad, equal_nan=True)
