@@ -106,21 +106,49 @@ class Cumprod(torch.autograd.Function):
         # As cumprod_backward in PyTorch's ReduceOps.cpp.
         if source.numel() <= 1 or source.size(ctx.dim) == 1:
             return grad.clone(), None, None, None
-        weighted = result.conj() * grad
         if _has_zero(source):
-            return _multiplied(grad, source, ctx.plain), None, None, None
-        summed = weighted.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim)
+            make = _multiplied if torch.is_grad_enabled() else _around_zeros
+            return make(grad, source, result, ctx.dim, ctx.plain), None, None, None
+        summed = _sum_of_rest(result.conj() * grad, ctx.dim)
         return summed / source.to(grad.dtype).conj(), None, None, None
 
 
-def _multiplied(
-    grad: torch.Tensor, source: torch.Tensor, plain: Callable[[torch.Tensor], torch.Tensor]
+def _sum_of_rest(source: torch.Tensor, dim: int) -> torch.Tensor:
+    """Return the sum of each element and those after it."""
+    return source.flip(dim).cumsum(dim).flip(dim)
+
+
+def _around_zeros(
+    grad: torch.Tensor,
+    source: torch.Tensor,
+    result: torch.Tensor,
+    dim: int,
+    _plain: Callable[[torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Return the gradient by PyTorch's own formula for tensors without values."""
-    is_recorded = torch.is_grad_enabled()
-    with torch.enable_grad():
-        same = source if is_recorded else source.detach().requires_grad_()
-        return torch.autograd.grad(plain(same), same, grad, create_graph=is_recorded)[0]
+    """Return the gradient of a cumulative product: in each row, 0 after the first zero."""
+    factors = source.to(grad.dtype).conj()
+    n_zeros = (source == 0).cumsum(dim)
+    is_before = n_zeros == 0
+    before = _sum_of_rest((result.conj() * grad).masked_fill(~is_before, 0), dim) / factors
+    # At the first zero, the product of those before it times the products up to the second one.
+    is_first = (source == 0) & (n_zeros == 1)
+    is_between = (n_zeros == 1) & ~is_first
+    product_before = factors.masked_fill(~is_before, 1).prod(dim, keepdim=True)
+    # A product that is infinite after the second zero gives no number, as in PyTorch.
+    after = factors.masked_fill(~is_between, 1).cumprod(dim) * grad
+    at_first = product_before * (after * (n_zeros == 1)).sum(dim, keepdim=True)
+    return torch.where(is_before, before, torch.where(is_first, at_first, 0))
+
+
+def _multiplied(
+    grad: torch.Tensor,
+    source: torch.Tensor,
+    _result: torch.Tensor,
+    _dim: int,
+    plain: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Return the gradient, of which there is one, by PyTorch's formula for no values."""
+    return torch.autograd.grad(plain(source), source, grad, create_graph=True)[0]
 
 
 def _gradient(

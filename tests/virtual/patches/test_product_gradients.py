@@ -86,3 +86,16 @@ def test_what_no_gradient_needs_is_pytorchs_own() -> None:
         assert (out.item(), x.prod().grad_fn) == (6.0, None)
         with pytest.raises(IndexError, match="Dimension out of range"):
             x.requires_grad_().prod(7)
+
+
+def test_cumulative_products_around_zeros() -> None:
+    """The gradient is that of the CPU, also where an infinity makes it no number."""
+    values = [0.0, 2.0, torch.inf, 1e30, torch.nan]
+    rows = torch.cartesian_prod(*[torch.tensor(values)] * 3)
+    x = rows.clone().requires_grad_()
+    x.cumprod(1).sum().backward()
+    with gpulab.virtual_gpu("H200"):
+        y = rows.cuda().requires_grad_()
+        y.cumprod(1).sum().backward()
+        assert y.grad is not None
+        torch.testing.assert_close(y.grad.cpu(), x.grad, equal_nan=True)
