@@ -177,7 +177,7 @@ down, and then the GPU ran the programs. Nothing was fitted to these programs.
 | --- | --: | --: | --: | --: | --: |
 | busy time | 8% | 25% | 9.4% | 26.4% | -6.5% |
 | kernels | 5% | 15% | 5.0% | 17.7% | -1.2% |
-| peak memory | 1% | 10% | 0.9% | 25.4% | -0.5% |
+| peak memory | 1% | 10% | 0.9% | 20.8% | -0.4% |
 | host time | | | 20.9% | 39.9% | -14.9% |
 
 One program was refused (a fused SGD with large weights; it runs now). The H100's memory is less
