@@ -186,7 +186,7 @@ with a tenth of the time or more were the same in 26 of 30 programs, by a rule t
 the readings. The largest kind of error was attention with dropout, which ran as PyTorch's formula:
 in BERT and ELECTRA 26 to 37 % too long, with up to 87 % too much memory. It is mended; so is the
 gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind` repeats
-the examination with another seed.
+the examination with another seed; `benchmarks/results/programs-h100.json` has the readings.
 
 ## What is extrapolated
 
