@@ -177,7 +177,7 @@ down, and then the GPU ran the programs. Nothing was fitted to these programs.
 | --- | --: | --: | --: | --: | --: |
 | busy time | 8% | 25% | 9.4% | 26.4% | -6.5% |
 | kernels | 5% | 15% | 5.0% | 17.7% | -1.2% |
-| peak memory | 1% | 10% | 0.9% | 25.4% | -0.5% |
+| peak memory | 1% | 10% | 0.9% | 20.8% | -0.4% |
 | host time | | | 20.9% | 39.9% | -14.9% |
 
 One program was refused (a fused SGD with large weights; it runs now). The H100's memory is less
@@ -185,8 +185,8 @@ One program was refused (a fused SGD with large weights; it runs now). The H100'
 with a tenth of the time or more were the same in 26 of 30 programs, by a rule that was made after
 the readings. The largest kind of error was attention with dropout, which ran as PyTorch's formula:
 in BERT and ELECTRA 26 to 37 % too long, with up to 87 % too much memory. It is mended; so is the
-gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind`
-repeats the examination with another seed.
+gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind` repeats
+the examination with another seed; `benchmarks/results/programs-h100.json` has the readings.
 
 ## What is extrapolated
 

@@ -66,6 +66,7 @@ _STEPS = (
 )
 N_RUNGS = len(_STEPS)
 _MAX_TIME_S = 0.5  # for each rung
+_MOSTLY = 0.95  # kernels that take this share of the work leave no pauses to speak of
 _OF_ALL_RUNGS = frozenset(
     {"below-resolution", "nothing-launched", "shared-gpu", "slow-simulation"}
 )
@@ -135,6 +136,9 @@ class Ladder(Saved):
         Where the times come from, as in a :class:`~gpulab.device.measurement.Measurement`.
     label
         Name of the work.
+    kernels_s
+        Seconds of its kernels alone on a cold cache, by the driver's records; None if they are as
+        long as the work, which includes the pauses between them.
 
     Raises
     ------
@@ -157,6 +161,7 @@ class Ladder(Saved):
     source: str
     device_name: str
     label: str = ""
+    kernels_s: float | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -200,15 +205,27 @@ class Ladder(Saved):
             for line in [_HEAD, *lines]
         ]
         notes = [f"  note: {finding.brief()}" for finding in self.findings]
+        if self.kernels_s is not None:
+            notes.insert(0, f"  {self._of_kernels()}")
         return "\n".join([*rows, f"({device_label(self.device_name, self.source)})", *notes])
 
     __repr__ = __str__
+
+    def _of_kernels(self) -> str:
+        if self.kernels_s is None:
+            return ""
+        return (
+            f"the kernels alone take {format_time(self.kernels_s)} (cold): this is how much the "
+            "GPU has to do; a program waits for the pauses between them, too"
+        )
 
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
         caption = f"{name}every method beside the driver's records; {self.device_name}"
         shown = table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
-        notes = "".join(f"<li>{clean(str(finding))}</li>" for finding in self.findings)
+        texts = [self._of_kernels()] * (self.kernels_s is not None)
+        texts += map(str, self.findings)
+        notes = "".join(f"<li>{clean(text)}</li>" for text in texts)
         return f"{shown}<ul>{notes}</ul>" if notes else shown
 
 
@@ -291,6 +308,8 @@ def run_ladder(
         # Clocks drift while a ladder is climbed, so the referee is read before the other rungs,
         # too.
         first = {cache: _rung(work, options, _records(cache)).record for cache in _CACHES}
+        alone = _rung(work, options, _PlannedRung("", "", "profiler", "cold")).record
+        kernels_s = _without_pauses(alone, first["cold"])
         rungs: list[Rung] = []
         for step in _STEPS:
             rungs.append(_rung(work, options, step))
@@ -299,7 +318,13 @@ def run_ladder(
                 record.conditions.cache: record for record in records if record.method == REFEREE
             }
             judged = tuple(_judged(rung, first, last) for rung in rungs)
-            yield Ladder(judged, in_use.source, in_use.name, label)
+            yield Ladder(judged, in_use.source, in_use.name, label, kernels_s)
+
+
+def _without_pauses(alone: Measurement | None, whole: Measurement | None) -> float | None:
+    if alone is None or whole is None or alone.median_s >= _MOSTLY * whole.median_s:
+        return None
+    return alone.median_s
 
 
 def _records(cache: str) -> _PlannedRung:

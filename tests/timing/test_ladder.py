@@ -186,3 +186,22 @@ def test_a_ladder_has_one_of_the_three_sources() -> None:
     """A misspelt source is refused, so that a model's times cannot pass for a GPU's."""
     with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
         Ladder((), "virtuam", "NVIDIA H200")
+
+
+def test_a_ladder_of_several_kernels_says_how_long_they_take_alone() -> None:
+    """The pauses between kernels are in the readings; a single kernel has none."""
+    a = torch.ones(64, device="cuda")
+
+    def several() -> None:
+        for _ in range(4):
+            a.add(1)
+
+    one, four = (gpulab.ladder(work, progress=False) for work in (lambda: a.add(1), several))
+    assert one.kernels_s is None
+    assert "kernels alone" not in str(one)
+    whole_s = four.rungs[-1].referee_s
+    assert four.kernels_s is not None
+    assert whole_s is not None
+    assert 2e-6 < whole_s - four.kernels_s < 4e-6  # three pauses of about 1 µs
+    assert "the kernels alone take" in str(four)
+    assert "the kernels alone take" in four._repr_html_()

@@ -70,9 +70,9 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
             factor = query.size(-1) ** -0.5 if scale is None else scale
             args = (query, key, value, attn_mask, dropout_p, is_causal, factor)
-            dropped: torch.Tensor = layers.run(
-                lambda: DroppedAttention.apply(*args), *_kernels(query, key, value, is_causal)
-            )
+            works = _kernels(query, key, value, is_causal)
+            function: Any = DroppedAttention
+            dropped: torch.Tensor = layers.run(lambda: function.apply(*args), *works)
             return dropped
         mask = _as_numbers(attn_mask, query)
         out: torch.Tensor = flash_attention_for_cpu(

@@ -38,7 +38,7 @@ class DroppedAttention(torch.autograd.Function):
         return out.transpose(1, 2).contiguous().transpose(1, 2)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator] # torch's is untyped
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Any:  # autograd's
         """Return the gradients of queries, keys and values."""
         query, key, value, mask, kept = ctx.saved_tensors
