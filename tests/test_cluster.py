@@ -253,6 +253,7 @@ def on_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, 1, ["0"]),
         ("3, 1", None, ["3", "1"]),
         ("GPU-abc,GPU-def", 2, ["GPU-abc", "GPU-def"]),
+        ("MIG-abc,MIG-def", None, ["MIG-abc", "MIG-def"]),
     ],
 )
 def test_each_worker_gets_a_gpu_of_its_own(
