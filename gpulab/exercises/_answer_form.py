@@ -58,9 +58,9 @@ class AnswerForm:
     def _answer(self, content: Mapping[str, Any]) -> None:
         if content.get("hint") is True:
             self._told = self._hint()
-        elif (fields := self._fields.read(content.get("check"))) is not None:
-            _GIVEN[self._question.exercise_id] = fields
-            self._verdict = self._judged(fields)
+        elif (given := self._fields.read(content.get("check"))) is not None:
+            _GIVEN[self._question.exercise_id] = given
+            self._verdict = self._judged(given)
             for other in _SHOWN[self._question.exercise_id] - {self}:
                 other.follow(self._verdict)
         self._show()
@@ -74,12 +74,12 @@ class AnswerForm:
         widgets.answer_form(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
-    def _judged(self, fields: Mapping[str, list[str]]) -> Verdict:
+    def _judged(self, given: Mapping[str, list[str]]) -> Verdict:
         # What is not complete is no try.
-        if problem := self._fields.problem(fields):
+        if problem := self._fields.problem(given):
             return Verdict(ok=None, message=problem)
         try:
-            return self._check(self._fields.answer(fields))
+            return self._check(self._fields.answer(given))
         except GpulabError as error:  # the readings do not fit
             return Verdict(ok=None, message=f"{error}.")
 

@@ -1,17 +1,5 @@
 """The learner's progress file: guesses, drawings and answers, one per line, never overwritten."""
 
-from gpulab.exercises.journal._entries import (
-    CONFIDENCE,
-    Answer,
-    Guess,
-    HintRead,
-    JournalEntry,
-    Reset,
-    Reveal,
-    Stroke,
-    Version,
-    now,
-)
 from gpulab.exercises.journal._file import (
     FILE_NAME,
     Contents,
@@ -27,6 +15,18 @@ from gpulab.exercises.journal._history import (
     lesson_of,
     predictions_of,
     versions_of,
+)
+from gpulab.exercises.journal._records import (
+    CONFIDENCE,
+    Answer,
+    Guess,
+    HintRead,
+    JournalEntry,
+    Reset,
+    Reveal,
+    Stroke,
+    Version,
+    now,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ from gpulab.core.errors import DamagedDataError, FileInUseError, GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.core.units import counted
-from gpulab.exercises.journal._entries import Guess, JournalEntry, from_line, to_line
+from gpulab.exercises.journal._records import Guess, JournalEntry, from_line, to_line
 from gpulab.figures.widgets import jupyter_kernel
 from gpulab.lessons import FIRST_LESSON
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpulab.exercises.journal._entries import (
+from gpulab.exercises.journal._records import (
     Answer,
     Guess,
     HintRead,
