@@ -76,12 +76,12 @@ class AnswerForm:
         widgets.show_view(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
-    def _judged(self, fields: Mapping[str, list[str]]) -> Verdict:
+    def _judged(self, given: Mapping[str, list[str]]) -> Verdict:
         # What is not complete is no try.
-        if problem := self._fields.problem(fields):
+        if problem := self._fields.problem(given):
             return Verdict(ok=None, message=problem)
         try:
-            return self._check(self._fields.answer(fields))
+            return self._check(self._fields.answer(given))
         except GpulabError as error:  # the readings do not fit
             return Verdict(ok=None, message=f"{error}.")
 

@@ -179,11 +179,11 @@ class DrawnPrediction:
     @property
     def curves(self) -> Curves:
         """The drawn points: for each curve its x values and its y values."""
-        drawn = {}
+        found = {}
         for name, values in self._drawn.items():
             there = [(x, y) for x, y in zip(self.axes.x, values, strict=True) if y is not None]
-            drawn[name] = ([x for x, _ in there], [y for _, y in there])
-        return drawn
+            found[name] = ([x for x, _ in there], [y for _, y in there])
+        return found
 
     @property
     def is_empty(self) -> bool:
@@ -464,20 +464,20 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     NAME.check(name=name)
     instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
     made = DrawnPrediction(question, axes, name)
-    saved = predictions_of(journal().entries).get(name)
+    kept = predictions_of(journal().entries).get(name)
     if not is_open(guess):
         _give(made, guess)
-    elif saved is not None and saved.latest is not None:
-        _restore(made, saved.latest.strokes)
+    elif kept is not None and kept.latest is not None:
+        _restore(made, kept.latest.strokes)
     return made
 
 
 def _give(drawing: DrawnPrediction, guess: object) -> None:
     """Set the drawing from a typed curve; if it cannot be read, the axes stay empty."""
     axes = drawing.axes
-    heights: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
+    given: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
     try:
-        curves = {str(name): list(values) for name, values in heights.items()}
+        curves = {str(name): list(values) for name, values in given.items()}
         drawing.give(curves)
     except (TypeError, InvalidOptionError):
         return
@@ -569,7 +569,7 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: 
         ),
         (ax.yaxis, [(10.0**i, f"{10.0 ** (i - exponent):,.9g}") for i in powers]),
     ):
-        axis.set_ticks([tick for tick, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
         # A logarithmic axis labels minor ticks too if it has few decades, and overprints these.
         axis.set_ticks([], minor=True)
     ax.set_ylim(axes.low, axes.high)
