@@ -17,8 +17,8 @@ def script(path: Path) -> str:
 
     anywidget sends a widget's script to the browser as one module, which cannot import files
     beside it. So the files that it imports are put before it, and before them the style sheet as
-    the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own element, where it applies from the
-    first frame; a style sheet that anywidget adds comes later.
+    the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own
+    element, where it applies from the first frame; a style sheet that anywidget adds comes later.
 
     Parameters
     ----------
