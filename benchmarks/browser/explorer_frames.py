@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.browser.times import line
+from gpulab import exercises
+from gpulab.exercises import lesson_09
 from gpulab.figures.widgets import page_html
 from gpulab.views.explorers import crossover_explorer, roofline_explorer
-from tests.support.jupyterlab import CHROMIUM, CHROMIUM_OPTIONS
+from tests.support.jupyterlab import CHROMIUM, CHROMIUM_OPTIONS, axe_findings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -40,9 +42,17 @@ def run() -> None:
     """Print the size of each script, the time to the first picture, and that of each step."""
     from playwright.sync_api import sync_playwright
 
-    makers: dict[str, Callable[[], Any]] = {
-        "crossover": lambda: crossover_explorer("matmul", transfers="both", link="PCIe 3"),
-        "roofline": roofline_explorer,
+    def crossover() -> str:
+        return _html(crossover_explorer("matmul", transfers="both", link="PCIe 3"))
+
+    def sketch() -> str:
+        made = exercises.draw("How long?", name="09.near", axes=lesson_09.MATMUL_TIMES)
+        return made._bundle()["text/html"]
+
+    makers: dict[str, Callable[[], str]] = {
+        "crossover": crossover,
+        "roofline": lambda: _html(roofline_explorer()),
+        "sketch": sketch,
     }
     print(f"goals: {GOAL_MS} ms a step, {FIRST_GOAL_MS} ms to the first picture")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -56,6 +66,8 @@ def run() -> None:
             print(line("first picture", starts))
             for title, path in (("", one), (" of ten", ten)):
                 page = _opened(browser, path)
+                if path is ten:
+                    print(f"axe findings of ten: {axe_findings(page, '.charted')}")
                 page.evaluate(PROBE)
                 for gesture in GESTURES[name]:
                     page.evaluate("steps.length = 0")
@@ -67,8 +79,13 @@ def run() -> None:
         browser.close()
 
 
-def _page(path: Path, make: Callable[[], Any], count: int) -> Path:
-    html = "".join(make()._shown()["text/html"] for _ in range(count))
+def _html(explorer: Any) -> str:  # noqa: ANN401 # of either kind
+    html: str = explorer._shown()["text/html"]
+    return html
+
+
+def _page(path: Path, make: Callable[[], str], count: int) -> Path:
+    html = "".join(make() for _ in range(count))
     path.write_text(f'<!doctype html><meta charset="utf-8">{html}', "utf-8")
     return path
 
@@ -78,7 +95,7 @@ def _opened(browser: "Browser", path: Path) -> "Page":
         context.close()
     page = browser.new_page(viewport=WINDOW)
     page.goto(path.as_uri())
-    page.locator(".explorer .plane").first.wait_for()
+    page.locator(".plane").first.wait_for()
     page.wait_for_timeout(300)
     return page
 
@@ -98,10 +115,19 @@ def _drag(page: "Page") -> None:
 
 
 def _key(page: "Page") -> None:
-    slider = page.locator(".slider")
+    slider = page.locator("[role=slider]")
     (slider if slider.count() else page.locator(".plane")).first.focus()
     for step in range(N_STEPS):
         page.keyboard.press("ArrowLeft" if step % N_BACK < N_BACK / 2 else "ArrowRight")
+
+
+def _stroke(page: "Page") -> None:
+    box = _box(page, ".plane")
+    page.mouse.move(box["x"] + 100, box["y"] + 200)
+    page.mouse.down()
+    for step in range(N_STEPS):
+        page.mouse.move(box["x"] + 100 + 5 * step % 600, box["y"] + 100 + step % 200)
+    page.mouse.up()
 
 
 def _hover(page: "Page") -> None:
@@ -137,4 +163,5 @@ def _slide(page: "Page", selector: str) -> None:
 GESTURES: dict[str, tuple[Callable[["Page"], None], ...]] = {
     "crossover": (_drag, _key, _hover, _zoom, _link),
     "roofline": (_key, _hover, _zoom, _bytes),
+    "sketch": (_stroke, _key),
 }

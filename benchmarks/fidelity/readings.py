@@ -20,7 +20,8 @@ from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.workload import Workload
 from gpulab.core.errors import NoValuesError
 from gpulab.device.work import Work
-from gpulab.timing import elapsed_s, new_event
+from gpulab.timing import elapsed_s
+from gpulab.timing._event_pairs import new_event
 from gpulab.tracing.profiling import ActivityRecord
 
 Recording = dict[str, Any]

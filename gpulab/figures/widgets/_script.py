@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gpulab.core.palette import named, style_sheet
 
-_SHARED = Path(__file__).with_name("shared.js")
 _IMPORT = re.compile(r'^import ([^;]+?) from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
@@ -18,9 +17,8 @@ def script(path: Path) -> str:
 
     anywidget sends a widget's script to the browser as one module, which cannot import files
     beside it. So the files that it imports are put before it, and before them the style sheet as
-    the constant ``LOOK``, and its colours as ``COLOURS``. A script without imports gets what
-    ``shared.js`` exports. Put ``LOOK`` into the widget's own element, where it applies from the
-    first frame; a style sheet that anywidget adds comes later.
+    the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own
+    element, where it applies from the first frame; a style sheet that anywidget adds comes later.
 
     Parameters
     ----------
@@ -29,17 +27,12 @@ def script(path: Path) -> str:
 
     Examples
     --------
-    >>> script(_SHARED.with_name("sketch.js")).startswith("const LOOK")
+    >>> script(Path(__file__).with_name("machine.js")).startswith("const LOOK")
     True
     """
     constants = (("LOOK", style_sheet()), ("COLOURS", named()))
     parts = [f"const {name} = {json.dumps(value)};" for name, value in constants]
-    text = path.read_text("utf-8")
-    if _IMPORT.search(text):
-        parts += _bundled(path.resolve())
-    else:
-        parts += [_EXPORT.sub("", _SHARED.read_text("utf-8")), text]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_bundled(path.resolve())])
 
 
 def _bundled(entry: Path) -> list[str]:

@@ -27,7 +27,7 @@ export class Form {
     const slider = { min: Math.log2(SLOWEST), max: Math.log2(FASTEST), step: 0.02 };
     this.root = tag(
       "form",
-      { "aria-label": "What is compared" },
+      {},
       tag(
         "div",
         { class: "pair" },

@@ -21,7 +21,7 @@ export class Form {
     ]);
     this.root = tag(
       "form",
-      { "aria-label": "What is shown" },
+      {},
       segments("model", "Model", same(["plain", "refined"]), state.model),
       segments("view", "Picture", VIEWS, state.view),
       segments("dtype", "Type", same(data.dtypes), state.dtype),
