@@ -184,10 +184,10 @@ One program was refused (a fused SGD with large weights; it runs now). The H100'
 65 MiB, which cuBLAS keeps for the process; the virtual GPU's takes none. The families of kernels
 with a tenth of the time or more were the same in 26 of 30 programs, by a rule that was made after
 the readings. The largest kind of error was attention with dropout, which ran as PyTorch's formula:
-in BERT and ELECTRA 26 to 37 % too long, with up to 87 % too much memory. It is mended; so is the
-gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind`
-repeats the examination with another seed; `benchmarks/results/programs-h100.json` has the
-readings.
+in BERT and ELECTRA 26 to 37 % too long, with up to 87 % too much memory. It is mended, and so is
+the gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind`
+repeats the examination with another seed; the readings are in
+`benchmarks/results/programs-h100.json`.
 
 ## What is extrapolated
 

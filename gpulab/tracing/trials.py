@@ -245,7 +245,7 @@ def tried(
     >>> with gpulab.virtual_gpu("H200", first_use=False):
     ...     trial = tried(lambda: torch.zeros(4, device="cuda").tolist())
     >>> trial.value, [call.name for call in trial.waits]
-    ([0.0, 0.0, 0.0, 0.0], ['cudaEventSynchronize'])
+    ([0.0, 0.0, 0.0, 0.0], ['cudaStreamSynchronize'])
     """
     observer = _Observer()
     with observer.watching(races=races, clocks=clocks):

@@ -15,6 +15,7 @@ from gpulab.core.torch_private import (
     flash_attention_for_cpu,
     flash_attention_for_cpu_backward,
     nested_from_mask_left_aligned,
+    record_operator,
 )
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.dispatch import read_back
@@ -72,7 +73,10 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             args = (query, key, value, attn_mask, dropout_p, is_causal, factor)
             works = _kernels(query, key, value, is_causal)
             function: Any = DroppedAttention
-            dropped: torch.Tensor = layers.run(lambda: function.apply(*args), *works)
+            # The profiler gives kernels to the operator in which they are launched.
+            with record_operator("aten::scaled_dot_product_attention"):
+                dropped: torch.Tensor = layers.run(lambda: function.apply(*args), *works)
+                dropped.detach()  # an operator after the launches, at which the range may end
             return dropped
         mask = _as_numbers(attn_mask, query)
         out: torch.Tensor = flash_attention_for_cpu(
