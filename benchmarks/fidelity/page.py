@@ -189,8 +189,8 @@ cuBLAS keeps for the process (65 MiB on an H100); the virtual GPU's cuBLAS takes
 
 After the first, attention with dropout got CUDA's kernels (it had been PyTorch's formula, 26 to
 37 % too long in BERT and ELECTRA), the gradient of a convolution's bias got one, and a fused SGD
-with large weights is refused no more. `python -m benchmarks.programs blind` repeats the examination
-with another seed; the readings are in `benchmarks/results/programs-h100.json`.
+with large weights is refused no more. `python -m benchmarks.programs blind` repeats the
+examination with another seed; the readings are in `benchmarks/results/programs-h100.json`.
 
 ## What is extrapolated
 
