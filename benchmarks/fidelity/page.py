@@ -169,25 +169,28 @@ make calls that are repeated in a loop, as here, too long on the host.
 A seed draws 30 whole models of torchvision, timm and transformers with their sizes: forward,
 training, generation, mixed and half precision, channels-last, three styles of three optimizers,
 clipping, moving averages, checkpoints. A step's busy time, kernels and peak memory are compared.
-The examination was blind: an H100's machine drew the seed (1478895691), the virtual H100's values
-and their digest (66d65fbc219ad2aa9ad1a24197181ad515b92df2a3c038d1d9729e5a83a51cbd) were written
-down, and then the GPU ran the programs. Nothing was fitted to these programs.
+Both examinations were blind: an H100's machine drew the seed, the virtual H100's values and their
+digest were written down, and then the GPU ran the programs. Nothing was fitted to them. The first
+(seed 1478895691, digest 66d65fbc) showed what to mend; the second (seed 372014815, digest
+759de133) is of the version after that.
 
-| a step's | goal, median | goal, p90 | median | p90 | median with sign |
-| --- | --: | --: | --: | --: | --: |
-| busy time | 8% | 25% | 9.4% | 26.4% | -6.5% |
-| kernels | 5% | 15% | 5.0% | 17.7% | -1.2% |
-| peak memory | 1% | 10% | 0.9% | 20.8% | -0.4% |
-| host time | | | 20.9% | 39.9% | -14.9% |
+| a step's | goal, median | goal, p90 | first, median | p90 | second, median | p90 | with sign |
+| --- | --: | --: | --: | --: | --: | --: | --: |
+| busy time | 8% | 25% | 9.4% | 26.4% | 8.5% | 20.2% | -6.9% |
+| kernels | 5% | 15% | 5.0% | 17.7% | 4.6% | 24.5% | -3.8% |
+| peak memory | 1% | 10% | 0.9% | 20.8% | 0.3% | 1.3% | -0.0% |
+| host time | | | 20.9% | 39.9% | 28.2% | 42.5% | -28.2% |
 
-One program was refused (a fused SGD with large weights; it runs now). The H100's memory is less
-65 MiB, which cuBLAS keeps for the process; the virtual GPU's takes none. The families of kernels
-with a tenth of the time or more were the same in 26 of 30 programs, by a rule that was made after
-the readings. The largest kind of error was attention with dropout, which ran as PyTorch's formula:
-in BERT and ELECTRA 26 to 37 % too long, with up to 87 % too much memory. It is mended, and so is
-the gradient of a convolution's bias, which had no kernel. `python -m benchmarks.programs blind`
-repeats the examination with another seed; the readings are in
-`benchmarks/results/programs-h100.json`.
+The goals that are missed in the second are the median of the busy time and the p90 of the kernels:
+images in half precision without autocast launch a third more kernels, which change the layout.
+The families of kernels with a tenth of the time or more are the same in 29 of 30 programs (goal:
+27). In the first it was 26, by a rule that was made after its readings. Memory is without what
+cuBLAS keeps for the process (65 MiB on an H100); the virtual GPU's cuBLAS takes none.
+
+After the first, attention with dropout got CUDA's kernels (it had been PyTorch's formula, 26 to
+37 % too long in BERT and ELECTRA), the gradient of a convolution's bias got one, and a fused SGD
+with large weights is refused no more. `python -m benchmarks.programs blind` repeats the
+examination with another seed; the readings are in `benchmarks/results/programs-h100.json`.
 
 ## What is extrapolated
 
