@@ -28,7 +28,7 @@ CHOSEN = {
     "11": "plots.timeline(",
     "11b": "util_and_power",
     "12": "plots.bars",
-    "13": "plots.timeline",
+    "13": "host_and_gpu",
 }
 _SOURCES = ROOT / "notebooks" / "source"
 _PICTURE = re.compile(

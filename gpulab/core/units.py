@@ -14,6 +14,7 @@ _RATE_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BYTE_STEP = 1024
 _TOO_LONG = 10_000  # of a unit; a reader would have to count the digits of more
+_MOST_EXACT = 1e15  # above it a float does not have every whole number
 _ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
 
 
@@ -126,6 +127,16 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     QUANTITY.check(ratio=ratio)
     DIGITS.check(digits=digits)
     return f"{float(f'{ratio:.{digits}g}'):,.15g}"
+
+
+def format_number(value: float) -> str:
+    """Return a number as text: a whole number in full, as a count is, any other with three digits.
+
+    >>> format_number(1024), format_number(1874.3), format_number(0.05661)
+    ('1,024', '1,870', '0.0566')
+    """
+    is_count = float(value).is_integer() and abs(value) < _MOST_EXACT
+    return f"{value:,.0f}" if is_count else format_ratio(value)
 
 
 def parse_time(text: str) -> float:

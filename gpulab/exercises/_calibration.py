@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.core.foreign_text import one_line
 from gpulab.core.markup import clean
-from gpulab.core.units import counted
+from gpulab.core.units import counted, format_number
 from gpulab.exercises._guess_question import ideas
 from gpulab.exercises._lesson_index import LessonCell, cell_of, lessons
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
@@ -127,7 +127,7 @@ def row(prediction: KeptPrediction) -> tuple[str, str, str, str]:
 
 
 def _said(number: float | None, choice: str, unit: str) -> str:
-    return choice or ("a drawing" if number is None else f"{number:.4g} ({unit})")
+    return choice or ("a drawing" if number is None else f"{format_number(number)} ({unit})")
 
 
 def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":

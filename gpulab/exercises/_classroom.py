@@ -12,7 +12,7 @@ from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import Html, clean, table
 from gpulab.core.requirements import FLAG, PATH, TEXT
-from gpulab.core.units import counted, format_time
+from gpulab.core.units import counted, format_number, format_time
 from gpulab.exercises._lesson_index import cell_of, lessons
 from gpulab.exercises.journal import (
     Contents,
@@ -308,8 +308,8 @@ def _edges(numbers: Sequence[float], unit: str) -> list[float]:
 def _range(low: float, high: float, unit: str) -> str:
     if unit in _TIMES:
         return f"{format_time(low, 1)} to {format_time(high, 1)}"
-    return f"{low:,.4g} to {high:,.4g} {unit}"
+    return f"{format_number(low)} to {format_number(high)} {unit}"
 
 
 def _written(number: float, unit: str) -> str:
-    return format_time(number) if unit in _TIMES else f"{number:,.4g} {unit}"
+    return format_time(number) if unit in _TIMES else f"{format_number(number)} {unit}"

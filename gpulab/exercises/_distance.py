@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpulab.core.units import format_number
 from gpulab.exercises import _html
 
 _CLOSE = _html.Tone("#009E73", "✓", "Close.")
@@ -58,7 +59,7 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
     factor = _fold(value / guess)
     if factor <= _SAME:
         return Distance(_CLOSE, ": the same within 5 %.", factor)
-    relation = f": {write_number(factor)} times {'more' if value > guess else 'less'}."
+    relation = f": {format_number(factor)} times {'more' if value > guess else 'less'}."
     tone = _tone(factor, _FACTORS)
     advice = {
         _CLOSE: "Well guessed.",
@@ -90,20 +91,20 @@ def _points(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     noun = "percentage point" if f"{gap:.3g}" == "1" else "percentage points"
     more = "more" if value > guess else "less"
-    return Distance(_tone(gap, _POINTS), f": {write_number(gap)} {noun} {more}.", gap)
+    return Distance(_tone(gap, _POINTS), f": {format_number(gap)} {noun} {more}.", gap)
 
 
 def _count(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     more = "more" if value > guess else "fewer"
     if gap <= 1:  # one off is near for any count: in percent, 3 for 2 would be off
-        words = f": one {more}." if gap == 1 else f": {write_number(gap)} {more}."
+        words = f": one {more}." if gap == 1 else f": {format_number(gap)} {more}."
         return Distance(_NEAR, words, gap)
     # An outcome of zero has no percentage, so it counts as one.
     share = 100 * gap / max(abs(value), 1.0)
     # Never close: `distance` has already handled the exact count.
     tone = _NEAR if share <= _PERCENT[0] else _tone(share, _PERCENT)
-    return Distance(tone, f": {write_number(gap)} {more}.", gap)
+    return Distance(tone, f": {format_number(gap)} {more}.", gap)
 
 
 def _percent(guess: float, value: float, _base: float) -> Distance:
@@ -114,7 +115,7 @@ def _percent(guess: float, value: float, _base: float) -> Distance:
     share = 100 * (_fold(value / guess) - 1)
     more = "more" if value > guess else "less"
     of_guess = 100 * abs(value / guess - 1)
-    return Distance(_tone(share, _PERCENT), f": {write_number(of_guess)} % {more}.", share)
+    return Distance(_tone(share, _PERCENT), f": {format_number(of_guess)} % {more}.", share)
 
 
 RULES: dict[str, Callable[[float, float, float], Distance]] = {
@@ -147,8 +148,3 @@ def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:
     if size <= near:
         return _NEAR
     return _OFF if size <= off else _FAR_OFF
-
-
-def write_number(value: float) -> str:
-    """Return a number as text with three digits; from 1000 on as a whole number."""
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

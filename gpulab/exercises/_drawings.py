@@ -20,9 +20,9 @@ from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
-from gpulab.core.units import format_time, time_unit
+from gpulab.core.units import format_number, format_time, time_unit
 from gpulab.exercises import _html, _saved_guesses
-from gpulab.exercises._distance import distance, write_number
+from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
@@ -67,7 +67,7 @@ class Term:
 
     def write(self, value: float) -> str:
         """Return a value with its unit as text."""
-        text = format_time(value) if self.unit == "s" else f"{write_number(value)} {self.unit}"
+        text = format_time(value) if self.unit == "s" else f"{format_number(value)} {self.unit}"
         return text.strip()
 
 
@@ -315,12 +315,17 @@ class DrawnPrediction:
         return plots.draw(
             _sketch,
             _frame(self.curves, was or {}),
-            title=self.question,
+            title=self.question if was is None else self._finding(was),
             alt=self._alt(was),
             source="; ".join(sources),
             axes=self.axes,
             came_from=source_of(origin),
         )
+
+    def _finding(self, was: Curves) -> str:
+        """Return what came out in the first quantity that the lesson compares, for a title."""
+        term = next(term for term in self.axes.terms(was, was) if term.was is not None)
+        return f"{term.what}: {term.write(term.was)}"  # type: ignore[arg-type]  # not None
 
     def _alt(self, was: Curves | None) -> str:
         write = Term("", None, None, self.axes.unit).write

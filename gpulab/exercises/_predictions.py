@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
-from gpulab.core.units import format_estimate, format_ratio, format_time
+from gpulab.core.units import format_estimate, format_number, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._exercise import is_open
@@ -301,7 +301,7 @@ class Prediction:
             return value
         if self.unit in TIMES:
             return format_time(value)
-        number = format_ratio(value) if self.unit == "times" else f"{value:,.4g}"
+        number = format_number(value)
         # "1 times" reads like a count.
         return _with_unit("1.00" if (number, self.unit) == ("1", "times") else number, self.unit)
 

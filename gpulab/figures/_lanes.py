@@ -20,6 +20,8 @@ _MOST_NAME = 60
 _THIN, _CHARACTER = 0.01, 0.0125  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; a narrower bar shows no name, unless the name is shorter
 _LEAST_SHORTENED = 7  # a name cut to "lau…" says less than the colour of the bar does
+# What the host does has long names in CUDA, and "cudaDevic…" says less than "wait".
+_PLAIN_NAMES = ("launch", "wait", "host")
 _LATE = 0.6  # of the width; to the right of it a text would leave the axes
 _MICRO = 1e6
 _ABOVE_ARROWS = 5.0  # z-order of names, because matplotlib draws arrows over text otherwise
@@ -163,6 +165,8 @@ def _look(role: str) -> Look:
 def _write(ax: "Axes", strip: Strip, room: int) -> None:
     """Write the label, shortened if needed, into a bar with space for ``room`` characters."""
     label = one_line(strip.label)
+    if len(label) > room >= len(strip.role) and strip.role in _PLAIN_NAMES:
+        label = strip.role
     if len(label) > room and room < _LEAST_SHORTENED:
         return
     middle_us = (strip.start_s + strip.end_s) / 2 * _MICRO

@@ -38,6 +38,8 @@ MAX_ARROWS = 60
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
 _MOST_PAIRS = 6
 _LEAST_AHEAD = 2  # launches
+_TOO_NARROW = 0.05  # of the length; the name of a kernel that is shorter has no room in its bar
+_MOST_NAME = 40  # characters
 _MOST_PLACE = 120  # characters of the device's name: longer text leaves no space for the picture
 # Checked by its attribute: Timeline imports this module to show itself, so isinstance() would need
 # an import in a circle.
@@ -113,6 +115,10 @@ class _TimelinePlot(Plot):
         if pairs:
             names.append(RowName(n_rows, "between events"))
             n_rows += 1
+        lone = self._lone_kernel(n_rows)
+        if lone:
+            names.append(RowName(n_rows, "the only kernel"))
+            n_rows += 1
         for row, series in enumerate(shown.series, start=n_rows):
             names.append(RowName(row, f"{title_of(series, shown)} (≤ {most_of(series)})"))
         columns = (bars.row, bars.kind, bars.start_s, bars.end_s)
@@ -130,11 +136,24 @@ class _TimelinePlot(Plot):
         return Lanes(
             tuple(names),
             n_rows + len(shown.series),
-            (*strips, *pairs),
+            (*strips, *pairs, *lone),
             tuple(levels),
             tuple(_arrows(shown)),
             shown.length_s,
         )
+
+    def _lone_kernel(self, row: int) -> list[Strip]:
+        """Return a mark for the only kernel if nobody would find it: it is too short to be named.
+
+        Beside long copies such a kernel is a line, and often it is what the picture is about.
+        """
+        kernels = [span for span in self.record.spans if span.kind == "kernel"]
+        if len(kernels) != 1 or kernels[0].duration_s > _TOO_NARROW * self.shown.length_s:
+            return []
+        (kernel,) = kernels
+        begin_s = min(span.start_s for span in self.record.spans)
+        label = f"{shortened(kernel.name, _MOST_NAME)}: {format_time(kernel.duration_s)}"
+        return [Strip(row, "ink", label, kernel.start_s - begin_s, kernel.end_s - begin_s)]
 
     def draw(self, ax: "Axes") -> "Axes":
         return self.lanes.draw(ax)

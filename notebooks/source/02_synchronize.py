@@ -426,7 +426,8 @@ for n in (64, 128, 256, 512, 1024, 2048, 4096):
     x = torch.randn(n, n, device="cuda")
     rows.append((n, median(timed(lambda: x @ x) for _ in range(21)), "stopwatch with both waits"))
 by_size = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-plots.scaling(by_size, title="For small n the reading hardly depends on n")
+label = "n (matrices are n by n)"
+plots.scaling(by_size, size_label=label, title="For small n the reading hardly depends on n")
 
 # %% [markdown]
 # For small n the stopwatch reads a launch, a wake-up and a small kernel. They do not grow much,

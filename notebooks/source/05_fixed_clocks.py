@@ -271,7 +271,9 @@ exercises.compare("05.back", "below 0.3 s" if is_back[:3].any() else "some secon
 # ## Why turns work
 
 # %%
-plots.samples([turns.first, turns.second], title="A and B in turns")
+ratio = turns.second.median_s / turns.first.median_s
+title = f"In turns, B takes {ratio:.3g} times as long as A"
+plots.samples([turns.first, turns.second], title=title)
 
 # %% tags=["exercise"]
 exercises.ask("05.in-turns")
@@ -348,7 +350,7 @@ exercises.compare("05.which", lab.kept_clocks(held))
 
 # %%
 kept = lab.kept_clocks(held)
-lab.plot_over_time(held, "sm_mhz", "clock (MHz)", title=f"Under load the GPU keeps {kept}")
+lab.plot_over_time(held, "sm_mhz", "clock (MHz)", title=f"Under load the GPU keeps {kept} MHz")
 
 # %% [markdown]
 # In practice a lock sets an upper bound: power and heat may still push the clock below it. So

@@ -63,10 +63,7 @@ def program():
     stopwatch(work)
 
 
-plots.timeline(
-    gpulab.timeline(program),
-    title=f"The work takes {work_s * 1e3:.1f} ms, and the stopwatch reads {read_s * 1e3:.1f} ms",
-)
+plots.host_and_gpu(gpulab.timeline(program), names=["sleep", "work"], n_before=1)
 
 # %% [markdown]
 # Mend it. `mended(work)` returns the seconds of `work()` alone, whatever the GPU was doing

@@ -63,10 +63,10 @@ def test_the_crossing_is_compared() -> None:
     truth = {"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))}
     cpu = [n * 1e-8 for n in sizes]
     review = matmuls(CPU=cpu, GPU=[1e-5] * 10).compare(truth)
-    assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,013, it was 202: ")
+    assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,000, it was 200: ")
     never = matmuls(CPU=cpu, GPU=[0.5] * 10).compare(truth)
     assert str(never).startswith(
-        "Different. The GPU gets ahead at n: not in your drawing, it was 202."
+        "Different. The GPU gets ahead at n: not in your drawing, it was 200."
     )
     half = matmuls(CPU=cpu).compare(truth)
     assert half.is_right is False
@@ -89,6 +89,7 @@ def test_the_true_curve_has_the_signs_and_the_name_of_its_source() -> None:
     )
     assert recorded.title.endswith("and recorded on NVIDIA H200)")
     assert "your drawing" not in recorded.title
+    assert recorded.title.startswith("The GPU gets ahead at n: 178 (")
     (ax,) = recorded.canvas.axes
     assert [line.get_linestyle() for line in ax.lines] == ["-", "-"]
     assert {line.get_markerfacecolor() for line in ax.lines} == {palette.PAPER.light}
@@ -96,7 +97,9 @@ def test_the_true_curve_has_the_signs_and_the_name_of_its_source() -> None:
     assert ax.get_xticklabels()[-1].get_text() == "4,096"
     with virtual_gpu("H200"):
         virtual = ten_calls([1e-3] * 10).compare(CALLS_S).figure
-    assert virtual.title == "How long? (your drawing; virtual NVIDIA H200)"
+    assert virtual.title == (
+        "The first call over the last: 2,300 times (your drawing; virtual NVIDIA H200)"
+    )
     drawn, true = virtual.canvas.axes[0].lines
     assert (drawn.get_linestyle(), true.get_linestyle()) == ("-", "--")
 
@@ -123,7 +126,7 @@ def test_the_floor_is_compared() -> None:
     assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: 2,000 times more." in str(
         review
     )
-    assert "Twice as long from: you drew 2,073 elements on, it was " in str(review)
+    assert "Twice as long from: you drew 2,070 elements on, it was " in str(review)
 
 
 def test_without_a_drawing_the_notebook_goes_on(

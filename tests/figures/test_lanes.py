@@ -47,6 +47,18 @@ def test_a_label_is_cut_or_left_out_where_it_has_no_room() -> None:
     assert [text.get_text() for text in drawn(Strip(1, "kernel", name, 0.0, 6 * US)).texts] == []
 
 
+def test_what_the_host_does_has_its_plain_name_where_its_own_has_no_room() -> None:
+    """A call's name of CUDA is never cut: the bar says wait or launch, or nothing."""
+    name = "cudaDeviceSynchronize"
+    for role in ("wait", "launch", "host"):
+        (text,) = drawn(Strip(0, role, name, 0.0, 11 * US)).texts
+        assert text.get_text() == role
+    assert [text.get_text() for text in drawn(Strip(0, "wait", name, 0.0, 50 * US)).texts] == [
+        name
+    ]
+    assert not drawn(Strip(0, "launch", name, 0.0, 6 * US)).texts
+
+
 def test_a_level_reaches_the_top_of_its_row_at_its_greatest_value() -> None:
     """An area joins the points of a level by straight lines."""
     ax = drawn(Strip(0, "host", "", 0.0, US), levels=(Level(2, ((0.0, 0.0), (50 * US, 1.0))),))

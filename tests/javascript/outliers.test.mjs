@@ -29,3 +29,13 @@ test("a name that ends at its place takes the space to its left", () => {
     end = { class: "roof-rate end", x: free.x - 1, y: free.y, text: "launch floor 698 ns" };
   assert.deepEqual(nameAt(300, 100, [end]), free);
 });
+
+test("the name of a point stands on a roof only if there is no other place", () => {
+  const spots = [{ point, x: 200, y: 100 }],
+    nameWith = back => outlierMarks(plane, spots, "plain", [], back).find(({ tag }) => tag === "text");
+  const free = nameWith([]),
+    roof = y => ({ tag: "polyline", points: [60, y, 560, y] });
+  const moved = nameWith([roof(free.y - 5)]);
+  assert.ok(moved.y - 13 > free.y - 5 || moved.y + 4 < free.y - 5);
+  assert.deepEqual(nameWith(Array.from({ length: 40 }, (_, at) => roof(5 * at))), free);
+});

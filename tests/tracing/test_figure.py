@@ -13,7 +13,7 @@ from gpulab.figures import look_of
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS
-from gpulab.tracing._spans import SPAN_KINDS
+from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
 
@@ -181,11 +181,15 @@ def test_names_are_cut_to_the_room(ax: Axes) -> None:
 
 def test_a_name_stays_inside_its_bar() -> None:
     """A shortened name is not wider than its bar, and not over the name of its lane."""
-    spans = (host("launch", 0, 540, 1, name="cudaMemcpyAsync"), host("host", 540, 4330, 2))
+    spans = (
+        host("launch", 0, 540, 1, name="cudaMemcpyAsync"),
+        work(10, 540, 0, 1, name="vectorized_elementwise"),
+        host("host", 540, 4330, 2),
+    )
     shown = draw_timeline(Timeline(spans, "recorded", "NVIDIA H200"))
     (ax,) = shown.canvas.axes
     FigureCanvasAgg(shown.canvas).draw()
-    text = next(text for text in ax.texts if text.get_text().startswith("cuda"))
+    text = next(text for text in ax.texts if text.get_text().startswith("vec"))
     left, right = (ax.transData.transform((at_us, 0))[0] for at_us in (0, 540))
     extent = text.get_window_extent()
     assert left < extent.x0
@@ -267,3 +271,18 @@ def test_long_names_are_cut_where_they_are_drawn(ax: Axes) -> None:
     drawn = draw_timeline(record, alt="words")
     assert len(drawn.title) < 200
     assert long in drawn.frame["name"].to_list()
+
+
+def test_the_only_kernel_is_found_beside_long_copies() -> None:
+    """One kernel that is too short for its name has a row with its name and its time."""
+    copies = (work(5, 250, 0, 1, engine="copy in"), work(260, 500, 0, 3, engine="copy out"))
+    short, long = work(252, 254, 0, 2, name="add"), work(252, 350, 0, 2, name="add")
+
+    def drawn(*spans: Span) -> tuple[list[str], list[str]]:
+        record = Timeline((host("launch", 0, 4, 2), *spans), "virtual", "NVIDIA H200")
+        (ax,) = draw_timeline(record).canvas.axes
+        return rows(ax), [text.get_text() for text in ax.texts if "add" in text.get_text()]
+
+    assert drawn(*copies, short) == (["host", "stream 0", "the only kernel"], ["add: 2.00 µs"])
+    assert drawn(*copies, long) == (["host", "stream 0"], ["add"])
+    assert drawn(*copies, short, work(256, 258, 0, 4, name="add"))[0] == ["host", "stream 0"]

@@ -60,6 +60,17 @@ class _Loops(Plot):
         """Name and rows of each loop."""
         return [(str(name), part) for name, part in self.record.groupby("series", sort=False)]
 
+    @property
+    def slowest(self) -> str:
+        """How far the slowest call of each loop is above its shortest, as a title."""
+        said = []
+        for name, part in self.parts:
+            ratio = part["duration_s"].max() / part["duration_s"].min()
+            said.append(
+                f"{format_ratio(ratio)} ({name})" if len(self.parts) > 1 else format_ratio(ratio)
+            )
+        return f"The slowest call takes {', '.join(said)} times as long as the shortest"
+
 
 @dataclass(frozen=True, slots=True)
 class _Iterations(_Loops):
@@ -71,7 +82,7 @@ class _Iterations(_Loops):
     def title(self) -> str:
         if len(self.parts) >= _PANELS_FROM:
             return f"{len(self.parts)} loops, each relative to its own end"
-        return "Each call in the order taken"
+        return self.slowest
 
     @property
     def words(self) -> str:
@@ -203,7 +214,9 @@ class _Histograms(_Loops):
 
     __slots__ = ()
 
-    title = "How many calls took how long"
+    @property
+    def title(self) -> str:
+        return self.slowest
 
     @property
     def words(self) -> str:

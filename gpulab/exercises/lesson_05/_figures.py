@@ -188,10 +188,10 @@ class _ClockAndPower(Plot):
             top = float(record[part.most].iloc[-1])
             place = (float(record["time_s"].max()), top)
             panel.axhline(top, color=MUTED, linestyle=":")
-            panel.annotate(
-                f"{part.top}: {top:,.0f} {part.unit}", place, (0, -6), ha="right", **near
-            )
-            panel.set_ylim(0, 1.12 * top)
+            # Above the line: below it is the curve, at one end or the other.
+            text = f"{part.top}: {top:,.0f} {part.unit}"
+            panel.annotate(text, place, (0, 3), ha="right", textcoords="offset points")
+            panel.set_ylim(0, 1.3 * top)
             panel.set_ylabel(f"{part.name} ({part.unit})", fontsize="small")
             panel.grid(visible=True, axis="y")
             if fallen is not None:

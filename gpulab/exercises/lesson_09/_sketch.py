@@ -26,8 +26,13 @@ def _ahead_from(curves: Curves) -> float | None:
     if first > last:
         return None
     sizes = np.geomspace(first, last, _N_STEPS)
-    is_ahead = _between(gpu, sizes) < _between(cpu, sizes)
-    return float(sizes[np.argmax(is_ahead)]) if is_ahead.any() else None
+    lead = _between(cpu, sizes) - _between(gpu, sizes)
+    if not (lead > 0).any():
+        return None
+    at = int(np.argmax(lead > 0))
+    # Straight between two steps, so that it is the size that the crossover finds, too.
+    near = slice(max(at - 1, 0), at + 1)
+    return float(np.exp(np.interp(0.0, lead[near], np.log(sizes[near]))))
 
 
 def _between(curve: Points, sizes: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> np.ndarray:

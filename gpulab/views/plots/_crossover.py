@@ -18,6 +18,7 @@ from gpulab.figures import (
     log_axis,
     look_of,
     marks,
+    name_point,
     size_ticks,
     unit_of,
 )
@@ -178,6 +179,8 @@ def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
     # Straight between points on logarithmic axes, as the curve is drawn.
     sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
     height = math.exp(np.interp(math.log(crossing.size), sizes, times_s)) / scale
+    name = name_point(ax, str(crossing).partition(" [")[0], (crossing.size, height))
+    name.set_fontweight("bold")
     ax.plot(
         crossing.size,
         height,

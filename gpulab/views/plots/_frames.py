@@ -9,7 +9,7 @@ import numpy as np
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import TEXT, Requirement, items_of
-from gpulab.core.units import format_time
+from gpulab.core.units import format_number, format_time
 from gpulab.figures import (
     Figure,
     FigureOptions,
@@ -325,7 +325,7 @@ def _value(name: str, value: float) -> str:
     if name.endswith("_s"):
         return format_time(float(value))
     unit = _UNITS.get(name.rpartition("_")[2], "")
-    return f"{value:,.4g} {unit}".strip()
+    return f"{format_number(value)} {unit}".strip()
 
 
 def _title(columns: Sequence[str], x: str) -> str:

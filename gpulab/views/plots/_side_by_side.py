@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
 _MOST = 0.5  # of the kernels' time: below that a title does not say that they run during a copy
-# Row of each kind of span, from the top. Rows that stay empty are left out.
+# Row of each kind of span, from the top. Rows that stay empty are left out. A wait of a stream is
+# in none of them: it is no time of the host.
 _ROWS = {"host": ("launch", "wait"), "copies": ("copy",), "kernels": ("kernel",)}
 
 
@@ -72,9 +73,8 @@ class _SideBySide(Plot):
         """The rows of each program that contain something, and an empty one between programs."""
         rows, row = {}, 0
         for name, spans in self.programs.items():
-            kinds = {span.kind for span in spans}
-            for row_name, shown in _ROWS.items():
-                if kinds & set(shown):
+            for row_name in _ROWS:
+                if any(_in_row(spans, row_name)):
                     rows[f"{one_line(name)}: {row_name}"] = row
                     row += 1
             row += 1
@@ -93,11 +93,16 @@ class _SideBySide(Plot):
     def _strips(self) -> Iterator[Strip]:
         rows = self._rows
         for name, spans in self.programs.items():
-            for row_name, shown in _ROWS.items():
-                for span in (span for span in spans if span.kind in shown):
+            for row_name in _ROWS:
+                for span in _in_row(spans, row_name):
                     label = span.name if span.kind == "kernel" else span.kind
                     row = rows[f"{one_line(name)}: {row_name}"]
                     yield Strip(row, span.kind, label, span.start_s, span.end_s)
+
+
+def _in_row(spans: Sequence[Span], row_name: str) -> Iterator[Span]:
+    is_host = row_name == "host"
+    return (x for x in spans if x.kind in _ROWS[row_name] and x.is_on_host is is_host)
 
 
 def _share_beside_copies(spans: Sequence[Span]) -> float | None:
@@ -153,11 +158,10 @@ def side_by_side(
     import pandas as pd
 
     mapping_to(TIMELINE, "timelines by the names of the programs").check(record=record)
-    shown = {kind for kinds in _ROWS.values() for kind in kinds}
     empty = [
         one_line(name)
         for name, timeline in record.items()
-        if not any(span.kind in shown for span in timeline.spans)
+        if not any(any(_in_row(timeline.spans, row_name)) for row_name in _ROWS)
     ]
     if empty or not record:
         raise InvalidOptionError(

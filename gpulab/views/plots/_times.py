@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FACTOR = 2  # predictions within this factor are in the band
+_FAR = 2.0  # times the median; a call that takes longer stands out
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,19 @@ class _CallTimes(Plot):
 
     @property
     def title(self) -> str:
-        if self.blocked_from is None:
-            return "Time of each call"
-        return f"From call {self.blocked_from:,} on, the host waits"
+        if self.blocked_from is not None:
+            return f"From call {self.blocked_from:,} on, the host waits"
+        if self.longest is None:
+            return f"No call takes more than {_FAR:.0f} times the median"
+        ratio = format_ratio(self.times_s.max() / self.times_s.median())
+        return f"The longest call takes {ratio} times as long as the median"
+
+    @property
+    def longest(self) -> int | None:
+        """The place of the longest call, counted from 0, if it stands out."""
+        times_s = self.times_s
+        is_far = times_s.max() > _FAR * times_s.median()
+        return int(times_s.to_numpy().argmax()) if is_far else None
 
     @property
     def words(self) -> str:
@@ -142,6 +153,10 @@ class _CallTimes(Plot):
         ax.plot(index, self.times_s / scale, markersize=4, **signs)
         if self.blocked_from is not None:
             self._mark(ax, self.blocked_from)
+        elif self.longest is not None:
+            longest_s = self.times_s.iloc[self.longest]
+            point = (self.longest + 1, longest_s / scale)
+            name_point(ax, f"the longest: {format_time(longest_s)}", point)
         log_axis(ax, "y")
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.grid(visible=True)

@@ -292,7 +292,7 @@ def test_timeline_names_only_what_has_room(ax: Axes) -> None:
     short = Span("kernel", "a long name", "stream 0", 1.02e-3, 1.0201e-3, 0)
     plots.timeline(replace(QUEUE, spans=(*QUEUE.spans[:2], short)), ax)
     assert "a long name" not in texts(ax)
-    assert [bars.get_linewidth()[0] for bars in ax.collections] == [1.0, 1.0, 0.0]
+    assert [bars.get_linewidth()[0] for bars in ax.collections] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
@@ -467,3 +467,13 @@ def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:
     place_labels(ax)
     # Without the lines that lead from names to points.
     assert not Text.get_window_extent(one).overlaps(Text.get_window_extent(other))
+
+
+def test_the_longest_call_is_marked_only_if_it_stands_out() -> None:
+    """Its time is written at its point if it is more than twice the median."""
+    far, alike = plots.call_times([5e-6, 5e-6, 9e-4, 5e-6]), plots.call_times([5e-6, 6e-6, 9e-6])
+    assert far.title.startswith("The longest call takes 180 times as long as the median (")
+    (mark,) = far.canvas.axes[0].texts
+    assert (mark.get_text(), mark.xy[0]) == ("the longest: 900 µs", 3)
+    assert alike.title.startswith("No call takes more than 2 times the median (")
+    assert not alike.canvas.axes[0].texts

@@ -51,6 +51,9 @@ def test_the_crossing_is_marked_with_its_interval(ax: Axes) -> None:
     ring = ax.lines[-1]
     assert ring.get_label() == f"crossing: {record.crossing}"
     assert ring.get_xdata()[0] == record.crossing.size
+    assert [text.get_text() for text in ax.texts if text.get_text().startswith("n = ")] == [
+        str(record.crossing).partition(" [")[0]
+    ]
     (band,) = ax.patches
     assert band.get_x() == pytest.approx(record.crossing.low)
     assert band.get_x() + band.get_width() == pytest.approx(record.crossing.high)

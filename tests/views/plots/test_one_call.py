@@ -63,7 +63,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
     (
         plots.call_times,
         CALLS_S,
-        "Time of each call",
+        "The longest call takes 200 times as long as the median",
         "21 calls, median 5.00 µs. The longest is call 21: 1.00 ms.",
     ),
     (
@@ -165,7 +165,7 @@ def test_a_known_source_is_used() -> None:
     )
     assert plots.call_times(CALLS_S, source=CARD).title.endswith("(virtual NVIDIA H200)")
     recorded = plots.call_times(CALLS_S, source="recorded on Tesla T4")
-    assert recorded.title == "Time of each call (recorded on Tesla T4)"
+    assert recorded.title.endswith("(recorded on Tesla T4)")
 
 
 def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:

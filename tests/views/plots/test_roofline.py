@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -208,3 +209,17 @@ def test_names_of_one_place_fit_into_the_picture() -> None:
     """A text has at most three names and the number of the others."""
     assert _roofline._some(["add", "exp", "sum"]) == "add, exp, sum"
     assert _roofline._some(["add", "exp", "sum", "sort", "fft"]) == "add, exp, sum +2"
+
+
+def test_titles_say_what_was_reached_and_how_far_the_models_are_right() -> None:
+    """The best point has its share of the highest peak; gaps count what is within a quarter."""
+    best = point("matmul", 1024, 2 * 1024**3 / 30e12)
+    assert figure(chart(SHEET, LIVE, points=(best,))).title.startswith(
+        "The most is reached by matmul at 1,024: 30 TFLOP/s, 50 % of the peak"
+    )
+    frame = pd.DataFrame(
+        {"workload": ["a", "b"], "plain_ratio": [3.0, 9.0], "refined_ratio": [0.8, 1.3]}
+    )
+    assert gaps(frame, source="virtual").title == (
+        "The refined model is right within a quarter for 1 of 2, the plain one for 0\n(virtual)"
+    )

@@ -65,6 +65,13 @@ def test_each_program_has_the_rows_that_it_needs() -> None:
     assert ax.get_yticks().tolist() == [0, 1, 3, 4, 5]
 
 
+def test_the_wait_of_a_stream_is_no_time_of_the_host() -> None:
+    """A stream that waits has no bar in the row of the host."""
+    waiting = program(host("launch", 0, 5, 0), mark("wait", 10, 60, 7, 3), work(60, 80, 7, 0))
+    (ax,) = plots.side_by_side({"one": waiting}).canvas.axes
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["launch", "kernel"]
+
+
 def test_programs_without_length_are_alike() -> None:
     """Kernels that take no time give no ratio and no share."""
     still = program(work(0, 0, 0, 1), work(0, 0, 1, 2, engine="copy in"))

@@ -5,15 +5,17 @@ import { timeAt } from "./crossing.js";
 
 const LINE_PX = 22,
   LETTER_PX = 11.5,
+  NAME_LETTER_PX = 8.5,
   NEAR_PX = 110,
   SIDE_PX = 100,
   NARROW_SIDE_PX = 84;
 const HALVES = { once: ["CPU faster", "GPU faster"], reversed: ["GPU faster", "CPU faster"] };
 const WHOLE = { always: "GPU faster", never: "CPU faster" };
 
-export function crossingMarks(plane, view) {
+// `names` are texts that stand in the picture already.
+export function crossingMarks(plane, view, names = []) {
   const [alone, found] = [ringsOf(plane, view, ["bare"]), ringsOf(plane, view, ["gpu", "second"])];
-  return [...sides(plane, view.crossing), ...alone.flatMap(bareMarks), ...sizeMarks(found, plane.left)];
+  return [...sides(plane, view.crossing), ...alone.flatMap(bareMarks), ...sizeMarks(found, plane.left, names)];
 }
 
 // The crossings as points that can be reached.
@@ -55,18 +57,21 @@ function interval({ low, high, first, last }) {
 
 // Up and left of a crossing both curves are below, so the sizes stand there, and those of neighbours one
 // above the other, and none left of the axis. The interval has room only if there is one crossing.
-function sizeMarks(rings, left) {
+function sizeMarks(rings, left, names) {
   const isAlone = rings.length === 1 && rings[0].isOne;
   const placed = [];
   for (const ring of rings.sort((one, other) => other.y - one.y)) {
     const near = placed
       .filter(other => Math.abs(other.x - ring.x) < NEAR_PX)
       .map(({ text }) => text - LINE_PX);
-    placed.push({ ...ring, text: Math.min(ring.y - (isAlone ? 30 : 16), ...near) });
+    const words = `n = ${sizeText(ring.size)}`,
+      width = LETTER_PX * words.length;
+    const end = Math.max(ring.x - 16, left + width),
+      low = Math.min(ring.y - (isAlone ? 30 : 16), ...near);
+    const covered = { end, width, down: isAlone ? 17 : 0 };
+    placed.push({ ...ring, words, end, text: aboveNames(low, covered, names) });
   }
-  return placed.flatMap(({ key, id, size, x, y, text: high, ...ring }) => {
-    const text = `n = ${sizeText(size)}`,
-      end = Math.max(x - 16, left + LETTER_PX * text.length);
+  return placed.flatMap(({ key, id, x, y, words: text, end, text: high, ...ring }) => {
     const name = { class: `size end ${key}`, x: end, y: high, text };
     const ends = { class: "remark end", x: end, y: high + 17, text: interval(ring) };
     return [
@@ -76,6 +81,23 @@ function sizeMarks(rings, left) {
       ...(isAlone ? [{ key: `interval ${id}`, tag: "text", ...ends }] : []),
     ];
   });
+}
+
+// Moves a text up until it covers no name; from the lowest name to the highest one.
+function aboveNames(low, { end, width, down }, names) {
+  return names
+    .map(name => ({ ...spanOf(name), y: name.y }))
+    .sort((one, other) => other.y - one.y)
+    .reduce((high, { from, to, y }) => {
+      const isLevel = y - LINE_PX < high + down && high - LINE_PX < y;
+      return isLevel && from < end && end - width < to ? y - LINE_PX - down : high;
+    }, low);
+}
+
+function spanOf({ class: kind, x, text }) {
+  const width = NAME_LETTER_PX * text.length,
+    from = kind.split(" ").includes("middle") ? x - width / 2 : x;
+  return { from, to: from + width };
 }
 
 function bareMarks({ id, size, x, y }) {

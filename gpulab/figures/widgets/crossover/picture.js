@@ -35,10 +35,8 @@ export class Picture {
     const points = [...curvesOf(view), ...view.own].flatMap(curve => this.signs(curve));
     layers.lines.draw(lines, ms);
     layers.points.draw(points, ms);
-    layers.above.draw(
-      [...lineNames(this.plane, curves, pixels), ...this.copiesName(view), ...crossingMarks(this.plane, view)],
-      ms,
-    );
+    const names = [...lineNames(this.plane, curves, pixels), ...this.copiesName(view)];
+    layers.above.draw([...names, ...crossingMarks(this.plane, view, names)], ms);
   }
 
   // What was measured here and belongs to no curve has a cross.

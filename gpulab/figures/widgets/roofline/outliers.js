@@ -28,8 +28,9 @@ const NEARBY = [
   [0, 20, 60],
 ];
 
-// `names` are texts that stand in the picture already.
-export function outlierMarks(plane, spots, model, names) {
+// `names` are texts that stand in the picture already, and `back` is what is drawn behind the points. A name
+// stands on a line of it only if there is no other place.
+export function outlierMarks(plane, spots, model, names, back = []) {
   const seen = spots.filter(({ x, y }) => plane.holds(x, y));
   const taken = names.filter(({ transform }) => !transform).map(boxOf);
   const signs = seen.map(({ x, y }) => ({
@@ -39,6 +40,7 @@ export function outlierMarks(plane, spots, model, names) {
     height: 2 * SIGN_PX,
   }));
   taken.push(...signs);
+  const lines = back.filter(({ tag }) => tag === "polyline").flatMap(({ points }) => boxesAlong(points));
   return farthest(
     seen.filter(({ point }) => ratioOf(point, model) !== null),
     model,
@@ -46,7 +48,8 @@ export function outlierMarks(plane, spots, model, names) {
     const ratio = ratioOf(point, model),
       times = ratioText(Math.max(ratio, 1 / ratio));
     const text = `${words.title(point)}: ${times}× ${ratio > 1 ? "slower" : "faster"}`;
-    const box = freeBox(plane, x, y, text.length * BOLD_LETTER_PX, taken);
+    const width = text.length * BOLD_LETTER_PX;
+    const box = freeBox(plane, x, y, width, [...taken, ...lines]) ?? freeBox(plane, x, y, width, taken);
     if (!box) return [];
     taken.push(box);
     const name = {
@@ -64,6 +67,21 @@ function boxOf({ class: kind, x, y, text }) {
   const words = kind.split(" "),
     width = text.length * (words.includes("side") ? SIDE_LETTER_PX : LETTER_PX);
   return { x: words.includes("end") ? x - width : x, y: y - 13, width, height: LINE_PX };
+}
+
+// Returns small boxes along a line; no name fits between two of them.
+function boxesAlong(points) {
+  const corners = points.flatMap((_, at) => (at % 2 ? [] : [[points[at], points[at + 1]]]));
+  return corners.slice(1).flatMap(([x2, y2], at) => {
+    const [x1, y1] = corners[at],
+      n = Math.max(1, Math.ceil(Math.hypot(x2 - x1, y2 - y1) / LINE_PX));
+    return Array.from({ length: n + 1 }, (_, i) => ({
+      x: x1 + (i / n) * (x2 - x1) - 1,
+      y: y1 + (i / n) * (y2 - y1) - 1,
+      width: 2,
+      height: 2,
+    }));
+  });
 }
 
 function farthest(spots, model) {

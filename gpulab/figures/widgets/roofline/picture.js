@@ -40,7 +40,7 @@ export class Picture {
     const names = isRoofline
       ? roofNames(plane, roofs)
       : [...diagonalNames(plane), ...floorNames(plane, floor)];
-    layers.above.draw([...names, ...outlierMarks(plane, spots, model, names)], ms);
+    layers.above.draw([...names, ...outlierMarks(plane, spots, model, names, back)], ms);
   }
 
   // A spot is a point with its pixels: x, the prediction's y and the measurement's y.
