@@ -1,6 +1,6 @@
 """A prediction: the guess before a measurement, and its comparison with the outcome."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
@@ -251,7 +251,12 @@ class Prediction:
             )
             return GuessReview(_NO_GUESS, f"compare needs {wanted} and got a {kind}.")
         outcome = _outcome(actual) or self._write(value)
-        review = self._review(value, outcome)
+        # After the outcome a change is kept, and the guess before it is the one that is judged.
+        first = _saved_guesses.before_a_change(self.name, self.unit, self.choices)
+        asked, verb = (
+            (self, "said") if first is None else (replace(self, guess=first), "first said")
+        )
+        review = asked._review(value, outcome, f"You {verb}")
         if self.name:
             # Without a guess there is no score. The outcome is saved all the same: it was shown,
             # so a guess after it is late.
@@ -270,22 +275,22 @@ class Prediction:
             )
         return review
 
-    def _review(self, value: float | str, outcome: str) -> GuessReview:
+    def _review(self, value: float | str, outcome: str, you_said: str) -> GuessReview:
         if self.guess is None:
             begin = "The outcome:" if self.choices else "It was"
             return GuessReview(_NO_GUESS, f"{begin} {outcome}. {self._state}")
         if isinstance(self.guess, str) or isinstance(value, str):
-            return self._compare_choices(str(value))
+            return self._compare_choices(str(value), you_said)
         judged = distance(self.counts, self.guess, value, self.base)
         ratio = value / self.guess if self.guess > 0 and value > 0 else None
-        message = f"You said {self._said}, it was {outcome}{judged.words}"
+        message = f"{you_said} {self._said}, it was {outcome}{judged.words}"
         return GuessReview(judged.tone, message, ratio, judged.size, judged.is_right)
 
-    def _compare_choices(self, value: str) -> GuessReview:
+    def _compare_choices(self, value: str, you_said: str) -> GuessReview:
         if _plain(value) == _plain(str(self.guess)):
-            message = f"You said {self.guess}, and so it is."
+            message = f"{you_said} {self.guess}, and so it is."
             return GuessReview(_html.RIGHT, message, is_right=True)
-        message = f"You said {self.guess}; it was {value}. What did you expect, and why?"
+        message = f"{you_said} {self.guess}; it was {value}. What did you expect, and why?"
         return GuessReview(_OTHER, message, is_right=False)
 
     @property
