@@ -279,9 +279,8 @@ class Prediction:
             return GuessReview(_NO_GUESS, f"{begin} {outcome}. {self._state}")
         if isinstance(guess, str) or isinstance(value, str):
             if _plain(str(value)) == _plain(str(guess)):
-                return GuessReview(
-                    _html.RIGHT, f"{you} said {guess}, and so it is.", is_right=True
-                )
+                message = f"{you} said {guess}, and so it is."
+                return GuessReview(_html.RIGHT, message, is_right=True)
             message = f"{you} said {guess}; it was {value}. What did you expect, and why?"
             return GuessReview(_OTHER, message, is_right=False)
         judged = distance(self.counts, guess, value, self.base)
