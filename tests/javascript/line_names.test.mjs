@@ -1,6 +1,7 @@
+// The names at the ends of lines.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
 import { inside } from "./inside.mjs";
 
 const { lineNames } = await inside("gpulab/figures/widgets/chart/line_names.js", "lineNames");
